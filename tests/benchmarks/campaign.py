@@ -33,7 +33,7 @@ from shared_models import PAIRS, Pair, images_of, input_of, runtime_of
 from streams import recorded_stream
 
 from edgeflare import Event, config_from, run_campaign
-from edgeflare.campaign import Fleet, Stage, Step
+from edgeflare.campaign import FleetStatus, Stage, Step
 from edgeflare.devices import Device
 from edgeflare.store import Store
 
@@ -97,7 +97,7 @@ class Watch:
         elif isinstance(event, Step) and self.began:
             self.ended = time.perf_counter()
             self.cores[1] = busy_core_seconds()
-        elif isinstance(event, Fleet) and self.began:
+        elif isinstance(event, FleetStatus) and self.began:
             self.busy += [one.busy for one in event.devices if one.busy is not None]
 
     @property

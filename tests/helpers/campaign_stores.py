@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis.ranking.scores import Duel, duels_between
+from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.metrics import l2, linf
 from edgeflare.statistics import bootstrap_interval, mean_ranks
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.corpus.corpus import Corpus
-from edgeflare.store.corpus.records import Added, Form, Observation, TriggerRecord
+from edgeflare.store.corpus.records import Added, DeviceAnswer, Form, TriggerRecord
 from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
 from edgeflare.types import Decision, FrontPoint, Sample, Skipped, Status
 
@@ -427,7 +427,7 @@ def digest(value: int) -> str:
     return _digest_of(picture(value))
 
 
-def sighting(
+def trigger_record(
     value: int, *, seed: int = 0, pair: tuple[int, int] = (4, 9), **other: Any
 ) -> TriggerRecord:
     """The picture `value` as a trigger, found from the picture of the value 1000 + `seed`."""
@@ -461,7 +461,7 @@ def add(corpus: Corpus, *sightings: TriggerRecord, values: Iterable[int] = range
     return corpus.add(sightings, FORM, samples.__getitem__)
 
 
-def look(value: int, *, deviated: bool, at: datetime, **other: Any) -> Observation:
+def device_answer(value: int, *, deviated: bool, at: datetime, **other: Any) -> DeviceAnswer:
     """What a target said of the picture `value`."""
     fields: dict[str, Any] = {
         "model": "int8",
@@ -471,7 +471,7 @@ def look(value: int, *, deviated: bool, at: datetime, **other: Any) -> Observati
         "deployed_label": 9 if deviated else 4,
         "replay": "d" * 32,
     }
-    return Observation(digest(value), deviated=deviated, looked_at=at, **fields | other)
+    return DeviceAnswer(digest(value), deviated=deviated, looked_at=at, **fields | other)
 
 
 def _digest_of(sample: Sample) -> str:

@@ -167,7 +167,7 @@ class FakeSession:
 
 
 class Steps:
-    """Does a steady session's work in the background when the test says so, and only then."""
+    """Does a reconnecting session's work in the background when the test says so, and only then."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -187,7 +187,7 @@ class Steps:
 
 
 class Bench:
-    """A steady session whose clock, background and reopening are the test's."""
+    """A reconnecting session whose clock, background and reopening are the test's."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -195,11 +195,11 @@ class Bench:
         self.steps = Steps()
         self.next: list[FakeSession | Exception] = []
         self.first = FakeSession()
-        self.steady = ReconnectingSession(
+        self.reconnecting = ReconnectingSession(
             self.first,
             self.reopen,
             rng=random.Random(7),
-            tell=self.told.append,
+            on_notice=self.told.append,
             clock=lambda: self.now,
             background=self.steps,
         )

@@ -60,13 +60,13 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
         raise UsageError(f"{path} {kind}: {error}") from error
 
 
-def written(value: Any) -> str:
+def dumps(value: Any) -> str:
     """Return a value as TOML on one line; entries of a table that are None are left out."""
     if isinstance(value, Mapping):
-        inner = [f"{_key(key)} = {written(one)}" for key, one in value.items() if one is not None]
+        inner = [f"{_key(key)} = {dumps(one)}" for key, one in value.items() if one is not None]
         return f"{{ {', '.join(inner)} }}" if inner else "{}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(dumps, value))}]"
     # A basic string of TOML has the escapes of JSON, but for DEL, which must be one.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -76,7 +76,7 @@ def _key(name: str) -> str:
     return name if plain else json.dumps(name)
 
 
-def anchored(
+def anchor_paths(
     value: Any, paths: Collection[tuple[str, ...]], folder: Path, place: tuple[str, ...] = ()
 ) -> Any:
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
@@ -84,13 +84,13 @@ def anchored(
     The tables of a list have the list's key.
     """
     if isinstance(value, dict):
-        return {key: anchored(one, paths, folder, (*place, key)) for key, one in value.items()}
+        return {key: anchor_paths(one, paths, folder, (*place, key)) for key, one in value.items()}
     if isinstance(value, list):
-        return [anchored(one, paths, folder, place) for one in value]
-    return str(folder / expanded(value)) if isinstance(value, str) and place in paths else value
+        return [anchor_paths(one, paths, folder, place) for one in value]
+    return str(folder / expand_home(value)) if isinstance(value, str) and place in paths else value
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """Return a path with ``~`` replaced by the home folder; unchanged where that is not known.
 
     Raises ValueError for a NUL character.

@@ -34,7 +34,7 @@ from .outcome_stats import (
     TriggerFigures as TriggerFigures,
     WordPair as WordPair,
 )
-from .ranking.scores import Duel as Duel
+from .ranking.paired_tests import Duel as Duel
 from .ranking.ranking import (
     RankedModel as RankedModel,
     Ranking as Ranking,

@@ -7,7 +7,7 @@ from typing import Any
 
 from edgeflare.errors import UsageError
 from edgeflare.seeds.folder import read_names
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 from edgeflare.types import Transcript
 
 _LONGEST = 9
@@ -25,7 +25,7 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     class of the campaign's models; StoreError where the campaign's folder can't be used.
     """
     names = _numbered(read_names(path, f"The file of class names {path}"), path)
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         needed = max(_class_count(store), max(names) + 1)
     missing = next((number for number in range(needed) if number not in names), None)
     if missing is not None:

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 from edgeflare.analysis.corpus_import import (
     Findings,
+    answers_of,
     check_classes,
     form_of,
     found_in_campaign,
     found_in_replay,
     is_replay,
     model_name,
-    observations_of,
 )
 from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
 from edgeflare.errors import UsageError
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 from edgeflare.store.corpus.corpus import Corpus
-from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved, Observation
+from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved, DeviceAnswer
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def add_to_corpus(
     Raises UsageError where the inputs' shape or the number of classes is another than the corpus',
     or the models are speech recognisers, which have no classes, and StoreError.
     """
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         check_classes(store)
         name = model or model_name(store)
         with _in_corpus(corpus, per_pair) as into:
@@ -77,7 +77,7 @@ def add_to_corpus(
                 entries = into.known(one.sample for one in found.triggers)
                 lacking = [one for one in found.triggers if one.sample not in entries]
                 addition = _add(into, store, replace(found, triggers=lacking), name)
-            noted = into.add_observations(observations_of(store, name))
+            noted = into.add_answers(answers_of(store, name))
             notices = (*addition.notices, *_unknown_fixed(into, store))
             return replace(addition, noted=noted, notices=notices)
 
@@ -91,10 +91,10 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     corpus; None: by its file's name. Raises StoreError where it is no replay, or a folder can't be
     used, UsageError for transcripts.
     """
-    with opened(replay) as store, _in_corpus(corpus, create=False) as into:
+    with open_store(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
         check_classes(store)
-        return into.add_observations(observations_of(store, model or model_name(store)))
+        return into.add_answers(answers_of(store, model or model_name(store)))
 
 
 def remove_from_corpus(
@@ -121,7 +121,7 @@ def _check_model(corpus: Corpus, model: str) -> None:
     known = corpus.models()
     if model in known:
         return
-    names = sorted({*known, *(one.model for one in corpus.observations())})
+    names = sorted({*known, *(one.model for one in corpus.answers())})
     if model not in names:
         known_names = f"it knows {', '.join(names)}" if names else "it knows none yet"
         raise UsageError(
@@ -305,16 +305,16 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
         pairs=tuple(CorpusPair(*pair, count) for pair, count in pairs.most_common()),
         models=corpus.models(),
         originals=dict(Counter(entry.original_sha256 for entry in entries)),
-        targets=_targets(corpus.observations(), len(entries)),
+        targets=_targets(corpus.answers(), len(entries)),
         found_first=min(found, default=None),
         found_last=max(found, default=None),
         size=corpus.size(),
     )
 
 
-def _targets(observations: Iterable[Observation], entries: int) -> tuple[CorpusTarget, ...]:
-    of_target: dict[tuple[str, str], list[Observation]] = defaultdict(list)
-    for one in observations:
+def _targets(answers: Iterable[DeviceAnswer], entries: int) -> tuple[CorpusTarget, ...]:
+    of_target: dict[tuple[str, str], list[DeviceAnswer]] = defaultdict(list)
+    for one in answers:
         of_target[one.model, one.device].append(one)
     return tuple(
         CorpusTarget(

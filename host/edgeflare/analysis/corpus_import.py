@@ -1,4 +1,4 @@
-"""Triggers and observations of a campaign, or a replay, for a trigger corpus."""
+"""Triggers and answers of a campaign, or a replay, for a trigger corpus."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,7 +12,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import class_scores, l2, linf
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
-from edgeflare.store.corpus.records import Form, Observation, TriggerRecord
+from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
 from edgeflare.types import TRIGGERS, Sample
 
 _SeedSample = Callable[[str, str], str | None]
@@ -106,13 +106,13 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
         yield Findings(triggers, read, unplaced)
 
 
-def observations_of(store: Store, model: str) -> Iterator[Observation]:
-    """Yield a replay's results as observations; none of inputs that were not answered steadily."""
+def answers_of(store: Store, model: str) -> Iterator[DeviceAnswer]:
+    """Yield a replay's results as answers; none of inputs that were not answered steadily."""
     origin = _origin_of(store, model)
     when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
     for one in replayed_inputs(store):
         if one.decided and (one.replica, one.id) in when:
-            yield Observation(
+            yield DeviceAnswer(
                 one.sample,
                 model,
                 one.device,

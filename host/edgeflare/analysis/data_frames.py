@@ -12,7 +12,7 @@ from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import numbers, text_of, top_label
-from edgeflare.store import OutcomeRecord, Store, opened
+from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
 
@@ -288,7 +288,7 @@ def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
     }
     with ExitStack() as stack:
         stores = [
-            stack.enter_context(opened(Path(one) if isinstance(one, str) else one))
+            stack.enter_context(open_store(Path(one) if isinstance(one, str) else one))
             for one in several
         ]
         names = _names(stores)

@@ -19,7 +19,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.store import OutcomeRecord, Store, opened
+from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status
 
@@ -58,7 +58,7 @@ def check_limits(
     campaign the rest; a limit that does not apply to it is not checked. Raises StoreError where the
     campaign's folder can't be used, UsageError where the baseline of given limits can't.
     """
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         with decoding(store.folder, "the setting limits"):
             own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
         limits = own if limits is None else limits

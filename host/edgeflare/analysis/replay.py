@@ -13,7 +13,7 @@ from edgeflare.campaign.replay.results import (
     replayed_inputs,
 )
 from edgeflare.campaign.status import expected_outcomes
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class ReplaySummary:
 def replay_summary(replay: Store | Path) -> ReplaySummary:
     """Return the results of a replay so far. Raises StoreError where its folder can't be used or is
     no replay's."""
-    with opened(replay) as store:
+    with open_store(replay) as store:
         source = replay_fact(store)["source"]
         inputs = tuple(replayed_inputs(store))
         models, before = store.models, source.get("models", {})

@@ -26,7 +26,7 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median, rounded_up, upper_bound
-from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, opened
+from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Status
@@ -214,7 +214,7 @@ class Summary:
 
 def summarize(campaign: Store | Path) -> Summary:
     """Count what a campaign found. Raises StoreError where its folder can't be used."""
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         return _summary(store)
 
 

@@ -10,7 +10,7 @@ from .cell_figures import (
 from .cells import Bench as Bench, Cell as Cell, open_bench as open_bench
 from .comparisons import Comparison as Comparison, Correlation as Correlation
 from .document import bench_summary as bench_summary
-from .run import perturb_weights as perturb_weights
+from .made_models import perturb_weights as perturb_weights
 from .report import BenchReport as BenchReport, bench_report as bench_report
 from .run import resume_bench as resume_bench, run_bench as run_bench
 from .searches import SearchRow as SearchRow

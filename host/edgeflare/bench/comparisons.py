@@ -22,7 +22,7 @@ _SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Contrast:
+class BaselineContrast:
     """One measure of a strategy and of the baseline, paired by seed input.
 
     `ratio` is mean / baseline mean, a description. `difference`, `p`, `rank_biserial` and `a12`, as
@@ -65,9 +65,9 @@ class Comparison:
     strategy: str
     baseline: str
     seeds: int
-    success: Contrast
-    queries: Contrast
-    seconds: Contrast
+    success: BaselineContrast
+    queries: BaselineContrast
+    seconds: BaselineContrast
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Co
 
     sides = [[of[one] for one in common] for of in (mine, its)]
 
-    def contrast(value: Callable[[SearchRow], float], *, censored: bool = True) -> Contrast:
+    def contrast(value: Callable[[SearchRow], float], *, censored: bool = True) -> BaselineContrast:
         means = [[fmean(map(value, rows)) for rows in side] for side in sides]
         if not censored:
             return _contrast(means, means)
@@ -192,11 +192,13 @@ def _by_seed(rows: Sequence[SearchRow]) -> dict[str, list[SearchRow]]:
     return groups
 
 
-def _contrast(values: Sequence[Sequence[float]], tested: Sequence[Sequence[float]]) -> Contrast:
+def _contrast(
+    values: Sequence[Sequence[float]], tested: Sequence[Sequence[float]]
+) -> BaselineContrast:
     """Describe the values of a strategy and of the baseline, and test `tested` in place of them."""
     test = paired_test(*tested)
     mean, baseline_mean = (fmean(side) for side in values)
-    return Contrast(
+    return BaselineContrast(
         mean=mean,
         baseline_mean=baseline_mean,
         ratio=mean / baseline_mean if baseline_mean else None,

@@ -14,7 +14,7 @@ from edgeflare.bench.cell_figures import (
     Costs,
     is_shorter,
 )
-from edgeflare.bench.comparisons import Comparison, Contrast
+from edgeflare.bench.comparisons import BaselineContrast, Comparison
 from edgeflare.bench.explanations import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.searches import SearchRow
@@ -337,7 +337,7 @@ def _comparisons(report: BenchReport) -> list[Block]:
     ]
 
 
-def _contrast_columns(contrast: Callable[[Comparison], Contrast]) -> tuple[Column, ...]:
+def _contrast_columns(contrast: Callable[[Comparison], BaselineContrast]) -> tuple[Column, ...]:
     def effect(one: Comparison, name: str, sign: str = "") -> str:
         found = contrast(one)
         return f"{getattr(found, name):{sign}.2f} {getattr(found, f'{name}_size')}"

@@ -111,7 +111,7 @@ _PER_LINE = 4
 _NONE = "no triggering input in most of the searches"
 
 
-class Margins(NamedTuple):
+class MarginCurve(NamedTuple):
     """Data of one strategy on one pair.
 
     `steps` as `median_front` returns them; its curve ends at `queries`, the most that a search
@@ -124,7 +124,7 @@ class Margins(NamedTuple):
 
 
 def front_picture(
-    pair: str, strategies: Mapping[str, Margins], *, of: str = "pixels from 0 to 1"
+    pair: str, strategies: Mapping[str, MarginCurve], *, of: str = "pixels from 0 to 1"
 ) -> bytes:
     """Return a PNG of two panels: the smaller margin against device queries, and against L2.
 
@@ -179,7 +179,7 @@ def front_picture(
     return _as_png(figure)
 
 
-def _curve(axis: Any, margins: Margins, style: Mapping[str, str]) -> Any:
+def _curve(axis: Any, margins: MarginCurve, style: Mapping[str, str]) -> Any:
     """Draw the steps from the first above 0 to the most queries spent; return the line."""
     steps = [step for step in margins.steps if step.margin > 0]
     at = [step.queries for step in steps]
@@ -214,7 +214,7 @@ def _decade(value: float, rounded: Any) -> float:
     return float(10.0 ** rounded(np.log10(value)))
 
 
-def _margin_axis(margins: Margins) -> list[float]:
+def _margin_axis(margins: MarginCurve) -> list[float]:
     return [step.margin for step in margins.steps] + [margin for _, margin in margins.triggers]
 
 
@@ -264,8 +264,8 @@ def _histograms(pair: str, all_rows: dict[str, list[SearchRow]]) -> bytes:
     return histograms(pair, queries, seeds)
 
 
-def _margins(cell: CellFigures, rows: Sequence[SearchRow]) -> Margins:
-    return Margins(
+def _margins(cell: CellFigures, rows: Sequence[SearchRow]) -> MarginCurve:
+    return MarginCurve(
         steps=cell.front,
         queries=max((row.queries for row in rows if row.searched), default=0),
         triggers=list(_triggers(rows)),

@@ -28,7 +28,7 @@ _BRACES = re.compile(r"[{}]")
 _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
 
 
-def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
+def anchor_paths(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
     ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all
@@ -50,7 +50,7 @@ def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[s
                 "with, as in {data}/models/original.onnx"
             )
         if found is None:
-            return str(file.parent / toml.expanded(text))
+            return str(file.parent / toml.expand_home(text))
         if found[1] not in known:
             raise UsageError(
                 f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "
@@ -385,7 +385,7 @@ def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     file = _file_of(source)
     given = [data] if isinstance(data, Path) else list(data or ())
     folders = [folder.expanduser().absolute() for folder in given]
-    suite = suite_from({**anchored(toml.load(file), file, folders), "data": folders}, str(file))
+    suite = suite_from({**anchor_paths(toml.load(file), file, folders), "data": folders}, str(file))
     for strategy in suite.strategies:
         try:
             build_strategy(strategy.strategy, strategy.options, strategy.operators)
@@ -397,7 +397,7 @@ def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
 def _file_of(source: str) -> Path:
     if source in suite_names():
         return SUITES / f"{source}.toml"
-    path = toml.expanded(source)
+    path = toml.expand_home(source)
     if not path.is_file():
         raise UsageError(
             f"there is no suite {source!r}: name a suite's TOML file, or one of the packaged suites "

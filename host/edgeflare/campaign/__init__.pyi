@@ -9,7 +9,7 @@ from .api import (
     search as search,
 )
 from .batch import BatchProgress as BatchProgress
-from .calibration import write_calibration as write_calibration
+from .seeds import write_calibration as write_calibration
 from .comparison import (
     CandidateRun as CandidateRun,
     Candidates as Candidates,
@@ -24,7 +24,7 @@ from .control import (
 )
 from .events import (
     Event as Event,
-    Fleet as Fleet,
+    FleetStatus as FleetStatus,
     Notice as Notice,
     Progress as Progress,
     Stage as Stage,

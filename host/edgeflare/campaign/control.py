@@ -21,8 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from edgeflare.campaign import executor
-from edgeflare.campaign.events import Event, Notice, Progress, Reporter, Stage, silent
-from edgeflare.campaign.events import Fleet as FleetEvent
+from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.model_pair import resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig, FleetConfig, ModelConfig
@@ -140,7 +139,7 @@ def run_control(
 
     def pass_on(event: Event) -> None:
         nonlocal seen
-        if isinstance(event, FleetEvent):
+        if isinstance(event, FleetStatus):
             seen = event.devices
         elif isinstance(event, Stage):
             reporter(Stage("control", f"{event.name}: {event.detail}", event.total))

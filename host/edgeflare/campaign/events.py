@@ -59,13 +59,13 @@ class Notice(NamedTuple):
     resume: Path | None = None
 
 
-class Fleet(NamedTuple):
+class FleetStatus(NamedTuple):
     """What every device of the campaign does right now; reported about once a second."""
 
     devices: tuple[DeviceStatus, ...]
 
 
-Event: TypeAlias = Stage | Step | Notice | Fleet
+Event: TypeAlias = Stage | Step | Notice | FleetStatus
 Progress: TypeAlias = Callable[[Event], None]
 
 
@@ -125,7 +125,7 @@ class Reporter:
         self._live = live
         self.tick()
 
-    def uploading(self, text: str) -> None:
+    def show_upload(self, text: str) -> None:
         """Show an upload; from any thread, while no other event comes."""
         with self._lock:
             self._progress(Stage("device", text))
@@ -144,7 +144,7 @@ class Reporter:
         self._next = time.monotonic() + _EVERY_S
         devices = self._fleet()
         if devices:
-            self._progress(Fleet(devices))
+            self._progress(FleetStatus(devices))
         self._write(replace(self._live, devices=devices))
 
     def end(self, state: RunState, message: str = "") -> None:

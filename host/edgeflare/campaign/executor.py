@@ -24,7 +24,7 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
-from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
@@ -205,8 +205,8 @@ def _open_fleet(
         config,
         owner,
         ask=ask,
-        uploading=reporter.uploading,
-        tell=reporter.queue_notice,
+        on_upload=reporter.show_upload,
+        on_notice=reporter.queue_notice,
         connect=connect,
         need_all=need_all,
     )

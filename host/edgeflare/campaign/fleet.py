@@ -1,16 +1,18 @@
-"""The devices of a campaign, opened and closed together, and their telemetry."""
+"""The devices of a campaign, their telemetry, and the base of the stages that query them."""
 
 import getpass
+import os
 import platform
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import (
     Device,
@@ -28,6 +30,9 @@ from edgeflare.devices import (
 )
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
+from edgeflare.models import OriginalModel, OutputReader, as_output
+from edgeflare.oracles import Oracle
+from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
 from edgeflare.store import Store
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
 Prompt: TypeAlias = Callable[[str], str | None]
 Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
-Tell: TypeAlias = Callable[[str], None]
+OnNotice: TypeAlias = Callable[[str], None]
 
 
 class LeaseOwner(NamedTuple):
@@ -90,19 +95,19 @@ class Fleet(AbstractContextManager["Fleet"]):
         owner: LeaseOwner,
         *,
         ask: Prompt | None = None,
-        uploading: Tell = _ignore,
-        tell: Tell = _ignore,
+        on_upload: OnNotice = _ignore,
+        on_notice: OnNotice = _ignore,
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":
         """Open all devices in parallel; without `need_all` those that can be.
 
-        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost
-        and reconnected devices, both from other threads. Raises what `open_device` raises.
+        `ask` is called once for each question. `on_upload` is called with uploads, `on_notice` with
+        lost and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
         prompts = PromptCache(ask) if ask is not None else None
 
-        def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
+        def opener(device: Device, progress: OnNotice | None = None) -> DeviceSession:
             return open_device(
                 device,
                 config.deployed.path,
@@ -116,7 +121,7 @@ class Fleet(AbstractContextManager["Fleet"]):
 
         def attempt(device: Device) -> DeviceSession | EdgeFlareError:
             try:
-                return opener(device, uploading)
+                return opener(device, on_upload)
             except EdgeFlareError as error:
                 return error
 
@@ -135,7 +140,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 session,
                 partial(opener, device),
                 rng=random.Random(f"{owner.id}/{device.name}"),  # noqa: S311 - spreads retries
-                tell=tell,
+                on_notice=on_notice,
             )
             for device, session in zip(devices, opened, strict=True)
             if isinstance(session, DeviceSession)
@@ -278,3 +283,62 @@ class TelemetryWriter:
             self._pending += session.minutes.take(all_of_it=all_of_it)
         self._store.add_telemetry(self._pending)
         self._pending = []
+
+
+_R = TypeVar("_R")
+
+
+class CampaignStage:
+    """Base of the stages that query devices; `replicas` has the names of each replica's devices."""
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: Fleet,
+        oracle: Oracle,
+        store: Store,
+        reporter: Reporter,
+        replicas: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._fleet = fleet
+        self._store = store
+        self._reporter = reporter
+        self._oracle = oracle
+        self._replicas = replicas
+        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
+
+    def _scheduler(
+        self,
+        feeds: Mapping[str, Feed[_R]],
+        reader: OutputReader | None,
+        *,
+        original: Original | None = None,
+        oracle: Oracle | None = None,
+        limits: FleetLimits | None = None,
+        concurrency: int | None = None,
+        spent: Mapping[str, int] | None = None,
+    ) -> Scheduler[_R]:
+        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
+        sessions = [session for session in self._fleet if session.name in feeds]
+        for session in sessions:
+            session.read_with(as_output if reader is None else reader.read)
+        fleet = self._config.fleet
+        patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
+        return Scheduler(
+            original or self._original,
+            sessions,
+            [feeds[session.name] for session in sessions],
+            oracle or self._oracle,
+            workers=os.cpu_count() or 2,
+            concurrency=concurrency,
+            one_trip=self._config.one_trip,
+            limits=limits or patience,
+            asked=spent or {},
+        )
+
+    def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
+        """Return the feed of each device, from those of the replicas."""
+        return {name: feeds[replica] for name, replica in self._replica_of.items()}

@@ -22,7 +22,7 @@ _SHARE_CLOSER = 0.6
 _DISTANCE_RATIO = 0.5
 
 
-class Explanation(NamedTuple):
+class BetterPreprocessing(NamedTuple):
     """A preprocessing of the original that explains the deployed model's answers better.
 
     `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
@@ -61,13 +61,13 @@ def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSp
     return {change: spec for change, spec in changed.items() if spec != original}
 
 
-def better_explanation(
+def better_preprocessing(
     seeds: Sequence[Seed],
     specs: tuple[InputSpec, InputSpec],
     scores: Callable[[Sample, InputSpec], Scores],
     *,
     labels_only: bool = False,
-) -> Explanation | None:
+) -> BetterPreprocessing | None:
     """Return the best alternative preprocessing where it is clearly better than the stated one.
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
@@ -91,7 +91,7 @@ def better_explanation(
             wilson(closer, len(tried))[0] > _SHARE_CLOSER
             and medians[0] <= _DISTANCE_RATIO * medians[1]
         ):
-            found.append(Explanation(change, closer, len(tried), *medians))
+            found.append(BetterPreprocessing(change, closer, len(tried), *medians))
     return min(found, key=lambda one: one.distance, default=None)
 
 
@@ -147,7 +147,7 @@ class SeedFigures(NamedTuple):
 
 def check_pair(
     seeds: Sequence[SeedFigures],
-    explanation: Explanation | None = None,
+    explanation: BetterPreprocessing | None = None,
     *,
     allow: bool,
     audio: bool = False,

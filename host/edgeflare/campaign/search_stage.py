@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
-from edgeflare.campaign.seed_stage import CampaignStage
+from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
@@ -86,7 +86,7 @@ class SearchStage(CampaignStage):
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
             self._store.add_outcome(record)
-            tally.add(record, starved=result.starved)
+            tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
         names = ", ".join(config.devices)
         total = expected_outcomes(self._store)
@@ -219,10 +219,10 @@ class SearchStage(CampaignStage):
 
     def _report_floor(self, tally: "_Tally") -> None:
         """Report where the margin floor excluded most inputs of most searches."""
-        if 2 * tally.starved > tally.ended:
+        if 2 * tally.mostly_below_floor > tally.ended:
             self._reporter(
                 Notice(
-                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their inputs below the "
+                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with most of their inputs below the "
                     f"margin floor of {self._oracle.floor:g}, which the device was not asked about; a lower "
                     "--margin-floor lets them count"
                 )
@@ -245,7 +245,7 @@ class SearchStage(CampaignStage):
 class _Tally:
     """Counts outcomes from where the store is; added to in another thread than it is read in.
 
-    `ended` and `starved` count those of this run alone.
+    `ended` and `mostly_below_floor` count those of this run alone.
     """
 
     def __init__(self, store: Store) -> None:
@@ -255,13 +255,13 @@ class _Tally:
         self._searched = before.searched
         self._queries = before.queries
         self._host_only_queries = 0
-        self.ended = self.starved = 0
+        self.ended = self.mostly_below_floor = 0
         self._lock = threading.Lock()
 
-    def add(self, record: OutcomeRecord, *, starved: bool) -> None:
+    def add(self, record: OutcomeRecord, *, mostly_below_floor: bool) -> None:
         with self._lock:
             self.ended += 1
-            self.starved += starved
+            self.mostly_below_floor += mostly_below_floor
             self.done += 1
             self._found += record.status is Status.FOUND
             self._searched += record.searched

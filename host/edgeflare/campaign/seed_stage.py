@@ -1,47 +1,32 @@
 """The queries of both models on every seed of the store."""
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
-from edgeflare._internal.text import counted, first_of
-from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.events import Stage, Step
+from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.model_pair import (
     ModelInterface,
     RawOriginal,
     readers,
-    transcribes,
 )
-from edgeflare.campaign.preflight import check_labels
 from edgeflare.campaign.provenance import model_identity
-from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.models import (
-    InputOptions,
-    OriginalModel,
     OutputReader,
     RawOutput,
-    as_output,
-    audio_input,
-    known_of,
 )
-from edgeflare.models.image_input import input_size, options_in_file
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import (
     Feed,
-    FleetLimits,
     Original,
-    Scheduler,
     SingleQueryJob,
     SingleQueryResult,
     chain_seed,
 )
-from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import (
     SEED_QUERIES,
     OutcomeRecord,
@@ -49,11 +34,7 @@ from edgeflare.store import (
     SeedRecord,
     Store,
 )
-from edgeflare.store.database import batches
-from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.types import Decision, Output, Sample, Status
-
-_R = TypeVar("_R")
 
 FIRST_SEEDS = 64
 """Number of seeds by which the kind of a model's output is detected."""
@@ -68,62 +49,6 @@ class OutputReaders(NamedTuple):
     deployed: OutputReader
     seconds: Sequence[float] = ()
     host_seconds: Sequence[float] = ()
-
-
-class CampaignStage:
-    """Base of the stages that query devices; `replicas` has the names of each replica's devices."""
-
-    def __init__(
-        self,
-        config: CampaignConfig,
-        original: OriginalModel,
-        fleet: Fleet,
-        oracle: Oracle,
-        store: Store,
-        reporter: Reporter,
-        replicas: Mapping[str, Sequence[str]],
-    ) -> None:
-        self._config = config
-        self._original = original
-        self._fleet = fleet
-        self._store = store
-        self._reporter = reporter
-        self._oracle = oracle
-        self._replicas = replicas
-        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-
-    def _scheduler(
-        self,
-        feeds: Mapping[str, Feed[_R]],
-        reader: OutputReader | None,
-        *,
-        original: Original | None = None,
-        oracle: Oracle | None = None,
-        limits: FleetLimits | None = None,
-        concurrency: int | None = None,
-        spent: Mapping[str, int] | None = None,
-    ) -> Scheduler[_R]:
-        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
-        sessions = [session for session in self._fleet if session.name in feeds]
-        for session in sessions:
-            session.read_with(as_output if reader is None else reader.read)
-        fleet = self._config.fleet
-        patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
-        return Scheduler(
-            original or self._original,
-            sessions,
-            [feeds[session.name] for session in sessions],
-            oracle or self._oracle,
-            workers=os.cpu_count() or 2,
-            concurrency=concurrency,
-            one_trip=self._config.one_trip,
-            limits=limits or patience,
-            asked=spent or {},
-        )
-
-    def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
-        """Return the feed of each device, from those of the replicas."""
-        return {name: feeds[replica] for name, replica in self._replica_of.items()}
 
 
 class SeedStage(CampaignStage):
@@ -365,128 +290,3 @@ class _Timed:
         answers, seconds = self._model.answer(samples)
         self.seconds += seconds
         return answers, seconds
-
-
-_WHOSE = "the original model"
-_FOR_IMAGES = ("size", "resize")
-_FOR_AUDIO = ("cut", "resample")
-_FRONT_END = (
-    ", or if it takes audio state its front end, for example `--input front_end=mlperf-tiny-kws`"
-)
-
-
-def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    """Return the source of the seeds; none is read yet.
-
-    Raises SeedError where there are none, UsageError for options and mutation operators that the
-    model's kind of input, and its kind of answer, has no use for, and where a library that the
-    search from audio needs is missing.
-    """
-    seeds = config.seeds
-    audio = audio_taken(config, original)
-    check_operators(config.search.operators, "image" if audio is None else "audio")
-    if audio is None:
-        _refuse(seeds, _FOR_AUDIO, "audio", "images")
-        return _images(config, original)
-    _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    search, words = config.search, transcribes(config.original, original.decoder)
-    check_audio_search(search.strategy, search.options, search.operators, words=words)
-    rate, samples = audio
-    return open_audio_seeds(
-        seeds.path,
-        rate=rate,
-        samples=samples,
-        cut=seeds.cut,
-        resample=seeds.resample,
-        labels=_labels(seeds),
-        limit=seeds.limit,
-    )
-
-
-def audio_taken(config: CampaignConfig, original: OriginalModel) -> tuple[int, int | None] | None:
-    """Return a model's (rate in Hz, samples; None: any number), None for a model of images.
-
-    What neither the original's file nor its stated input has is taken from the deployed model's.
-    Raises UsageError.
-    """
-    return audio_input(original.input, config.original.input, _known(config, original), _WHOSE)
-
-
-def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
-    in_file = options_in_file(original.metadata, str(original.path))
-    return known_of(in_file, config.deployed.input, InputOptions())
-
-
-def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    seeds, known = config.seeds, _known(config, original)
-    if seeds.size and not (config.original.input.size or known.size):
-        known = known.model_copy(update={"size": seeds.size})
-    size, channels = input_size(original.input, config.original.input, known, _WHOSE)
-    return open_seeds(
-        seeds.path,
-        size=seeds.size or size,
-        channels=channels,
-        resize=seeds.resize,
-        labels=_labels(seeds),
-        limit=seeds.limit,
-    )
-
-
-def _labels(seeds: SeedsConfig) -> dict[str, int] | None:
-    return load_label_mapping(seeds.labels) if seeds.labels else None
-
-
-def _refuse(seeds: SeedsConfig, names: tuple[str, ...], theirs: str, takes: str) -> None:
-    for name in names:
-        if getattr(seeds, name):
-            raise UsageError(
-                f"seeds.{name} is for {theirs}, and {_WHOSE} takes {takes}: leave it out"
-                + _FRONT_END * (takes == "images")
-            )
-
-
-def store_seeds(
-    source: SeedSource,
-    config: SeedsConfig,
-    store: Store,
-    reporter: Reporter,
-    *,
-    classes: int | None,
-    rate: int | None = None,
-) -> None:
-    """Store all seeds that are not stored yet; do nothing where that is complete.
-
-    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
-    ignored. `rate`: that of audio, in Hz.
-    """
-    if store.fact("seeds_complete"):
-        return
-    if rate is not None:
-        store.set_sample_rate(rate)
-    known_counts = [count for count in (source.total, config.limit) if count is not None]
-    reporter(Stage("seeds", config.path.name, min(known_counts, default=None)))
-    known = store.seed_ids()
-    done = labelled = 0
-    for batch in batches(source):
-        if classes is None:
-            labelled += sum(seed.label is not None for seed in batch)
-        else:
-            check_labels(batch, classes)
-        missing = (seed for seed in batch if seed.id not in known)
-        store.add_seeds(
-            seed if classes is not None else replace(seed, label=None) for seed in missing
-        )
-        done += len(batch)
-        reporter(Step(done))
-    if source.skipped:
-        skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
-        count = counted(len(skipped), "file")
-        reporter(Notice(f"{count} skipped: {first_of(skipped)}"))
-    notices = list(source.notices)
-    if labelled:
-        notices.append(
-            f"the labels of {labelled} seeds are ignored: speech recognisers have no classes"
-        )
-    for notice in notices:
-        reporter(Notice(notice))
-    store.complete_seeds(source.skipped, notices)

@@ -12,15 +12,16 @@ from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.model_pair import CountedDevice, ModelInterface
 from edgeflare.campaign.preflight import (
     SEEDS_TRIED,
-    Explanation,
+    BetterPreprocessing,
     SeedFigures,
-    better_explanation,
+    better_preprocessing,
     check_pair,
     slowness,
 )
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_stage import SearchStage
-from edgeflare.campaign.seed_stage import OutputReaders, SeedStage, store_seeds
+from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
+from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,
@@ -234,14 +235,14 @@ class Campaign:
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)
 
-    def _explanation(self, replica: str, *, labels_only: bool) -> Explanation | None:
+    def _explanation(self, replica: str, *, labels_only: bool) -> BetterPreprocessing | None:
         """Return a preprocessing of images that fits clearly better, if there is one."""
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
         if self._sides[0].transcribes:
             return None
-        return better_explanation(
+        return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
             (original, deployed),
             lambda sample, spec: class_scores(self._original.scores([sample], spec)[0]),

@@ -99,7 +99,7 @@ def check(
     entry = _resolve(device, inventory)
     if python is not None:
         entry = entry.model_copy(update={"python": python})
-    lines = check_device(entry, model=model, ask=ask, report_line=None if json else print_line)
+    lines = check_device(entry, model=model, ask=ask, on_line=None if json else print_line)
     if json:
         print_lines_as_json(lines)
     failed = [line.name for line in lines if not line.ok]

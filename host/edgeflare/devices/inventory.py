@@ -39,7 +39,7 @@ _PHONE_CACHE = "/data/local/tmp/edgeflare"
 
 
 def _expand_home(value: object) -> object:
-    return toml.expanded(value) if isinstance(value, str) and value else value
+    return toml.expand_home(value) if isinstance(value, str) and value else value
 
 
 _LocalPath = Annotated[Path, BeforeValidator(_expand_home)]

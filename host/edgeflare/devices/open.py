@@ -126,10 +126,10 @@ def check_device(
     *,
     model: Path | None = None,
     ask: Prompt | None = None,
-    report_line: Callable[[CheckLine], None] | None = None,
+    on_line: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
     """Try a device step by step, with a model or small ones of EdgeFlare's own; see `check`."""
-    return check(device, lambda: connect(device, ask), model=model, report_line=report_line)
+    return check(device, lambda: connect(device, ask), model=model, on_line=on_line)
 
 
 def prune_device(

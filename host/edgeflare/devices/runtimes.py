@@ -151,7 +151,7 @@ def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
     named = options.get("calibration")
     if runtime != "tensorrt" or named is None:
         return None
-    path = toml.expanded(str(named))
+    path = toml.expand_home(str(named))
     if path.suffix != ".npy" or not path.is_file():
         raise UsageError(
             f"`calibration` is {named!r}, which is no .npy file here: give one with prepared input tensors, "

@@ -188,7 +188,7 @@ _LONGEST = 1_000_000
 
 
 AbsolutePath: TypeAlias = Annotated[
-    Path, AfterValidator(lambda path: toml.expanded(path).absolute())
+    Path, AfterValidator(lambda path: toml.expand_home(path).absolute())
 ]
 
 

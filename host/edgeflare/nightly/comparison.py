@@ -7,8 +7,8 @@ from typing import Any
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
-from edgeflare.analysis.ranking.scores import TIE
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in

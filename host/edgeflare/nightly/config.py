@@ -172,7 +172,7 @@ def load_nightly(path: Path) -> NightlyConfig:
     path = Path(path)
     values = toml.load(path)
     try:
-        return NightlyConfig.model_validate(toml.anchored(values, _PATHS, path.parent))
+        return NightlyConfig.model_validate(toml.anchor_paths(values, _PATHS, path.parent))
     except ValidationError as error:
         raise UsageError(problems_of(error, str(path))) from error
 

@@ -262,18 +262,18 @@ def _has_entries(folder: Path) -> bool:
 
 
 def update_corpus(
-    history: History, night: Night, run: NightRun, notify: Callable[[str], None]
+    history: History, night: Night, run: NightRun, on_notice: Callable[[str], None]
 ) -> None:
     """Add the triggers of a run, and of the red ones since the last green one, to the corpus.
 
-    The results of this run's replay are added to its entries; `notify` is called with each notice.
-    Raises StoreError, and UsageError where the inputs are of another form than before.
+    The results of this run's replay are added to its entries; `on_notice` is called with each
+    notice. Raises StoreError, and UsageError where the inputs are of another form than before.
     """
     corpus = history.corpus(run.model)
     for search in [*_red_since_green(history, night, run), night.campaign(run)]:
         addition = add_to_corpus(corpus, search, model=run.model)
         for notice in addition.notices:
-            notify(notice)
+            on_notice(notice)
     if night.replayed(run).is_dir():
         note_replay(corpus, night.replayed(run), model=run.model)
 
@@ -429,10 +429,10 @@ class _NightRunner:
             run.failure = _failure_of(error, self.log)
         return run.result(time.monotonic() - began)
 
-    def _update_corpus(self, run: NightRun, notify: Callable[[str], None]) -> NightRun:
+    def _update_corpus(self, run: NightRun, on_notice: Callable[[str], None]) -> NightRun:
         """Add a green run's triggers to the model's corpus; where that fails the run has failed."""
         try:
-            update_corpus(self.history, self.night, run, notify)
+            update_corpus(self.history, self.night, run, on_notice)
         except DiskFullError:
             raise
         except Exception as error:  # it concerns this model's corpus alone

@@ -54,7 +54,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandLine:
     """A command line for the reader to run."""
 
     text: str
@@ -143,7 +143,7 @@ class Table:
         ]
 
 
-Block: TypeAlias = Heading | Text | Explanation | Command | Listing | Figures | Table
+Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
@@ -167,7 +167,7 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 _print(console, escape(clean_text(text)), "strong")
             case Text(text, tone):
                 _print(console, escape(clean_text(text, lines=True)), tone)
-            case Command(text) | Explanation(brief=text) if text:
+            case CommandLine(text) | Explanation(brief=text) if text:
                 _print(console, escape(clean_text(text)))
             case Listing(items) if items:
                 for item in items:
@@ -246,7 +246,7 @@ def _markdown(block: Block) -> str:
             return {"strong": f"**{words}**", "warn": f"> {words}"}.get(tone, words)
         case Explanation(markdown):
             return markdown
-        case Command(text):
+        case CommandLine(text):
             return _code_block(text)
         case Listing(items):
             return "\n".join(
@@ -315,7 +315,7 @@ def _html(block: Block) -> Markup:
             return Markup("<h{0}>{1}</h{0}>").format(level, clean_text(text))
         case Text(text, tone):
             return Markup('<p class="{}">{}</p>').format(tone, clean_text(text))
-        case Command(text):
+        case CommandLine(text):
             return Markup(
                 '<div class="command"><pre tabindex="0"><code>{}</code></pre></div>'
             ).format(clean_text(text))

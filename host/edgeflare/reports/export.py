@@ -25,7 +25,7 @@ from edgeflare.analysis.summary import summarize
 from edgeflare.devices import DeviceMinute
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
-from edgeflare.store import SeedRecord, Store, opened
+from edgeflare.store import SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
 from edgeflare.types import Sample
@@ -105,7 +105,7 @@ def export_campaign(
     Raises StoreError where a folder can't be used, DiskFullError where no space is left.
     """
     with (
-        opened(campaign) as store,
+        open_store(campaign) as store,
         written_to(
             folder,
             untouched="the campaign itself",

@@ -10,8 +10,9 @@ from edgeflare._internal.text import (
     percent_text,
     size_text,
 )
+from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
-from edgeflare.analysis.ranking.scores import Accuracy, Duel, Estimate
+from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
 
 _DUELS_SHOWN = 45

@@ -41,11 +41,11 @@ from edgeflare.reports.campaign import (
     notices_list,
     triggers_table,
 )
-from edgeflare.reports.document import Block, Command, Heading, Text, to_markdown
+from edgeflare.reports.document import Block, CommandLine, Heading, Text, to_markdown
 from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
-from edgeflare.store import OutcomeRecord, Store, opened
+from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
 
@@ -83,7 +83,7 @@ def report_text(
     }
     if format not in writers:
         raise UsageError(f"there is no report format {format!r}; take one of {', '.join(writers)}")
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         text = writers[format](_report_data(store, class_names, limits))
     return text.encode(errors="replace").decode()
 
@@ -110,7 +110,7 @@ def write_text_report(
     Raises what `report_text` does, UsageError for a path that is a folder or the campaign's own
     database, StoreError where the file can't be written, DiskFullError where no space is left.
     """
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         check_report_path(path, store.folder)
         count = sum(map(has_input, store.outcomes()))
         data = report_text(store, format, class_names=class_names).encode()
@@ -357,7 +357,7 @@ def _first_triggers(data: ReportData) -> Sequence[Block]:
         return []
     total = sum(data.summary.by_status[status.value] for status in TRIGGERS)
     lines = [_trigger_line(data, one) for one in first]
-    return [*triggers_table(lines, total), Text("To see one again:"), Command(first[0].command)]
+    return [*triggers_table(lines, total), Text("To see one again:"), CommandLine(first[0].command)]
 
 
 def _trigger_line(data: ReportData, finding: Finding) -> TriggerLine:

@@ -154,10 +154,10 @@ class SearchJobResult:
     request; `outputs` are both models' answers on it at its confirmation, `confirmed` counts the
     repetitions. `mutations` lead from the seed to a triggering input; they are empty for a
     non-finite one. `front`: the deviations in the order they were found, without those that an
-    earlier one beats in both margin and L2. `starved`: the budget ended a search of which the
-    margin floor withheld most inputs from the device. `detail`: why a search failed, how many
-    inputs were withheld, what ended the search for a better triggering input, and which inputs did
-    not repeat.
+    earlier one beats in both margin and L2. `mostly_below_floor`: the budget ended a search of
+    which the margin floor withheld most inputs from the device. `detail`: why a search failed, how
+    many inputs were withheld, what ended the search for a better triggering input, and which inputs
+    did not repeat.
     """
 
     seed: Seed
@@ -171,7 +171,7 @@ class SearchJobResult:
     confirmed: int = 0
     detail: str = ""
     front: Sequence[FrontPoint] = ()
-    starved: bool = False
+    mostly_below_floor: bool = False
 
 
 class SearchSettings(NamedTuple):
@@ -190,7 +190,7 @@ class SearchJob:
     """One search in flight; a `Job`."""
 
     seed: Seed
-    rules: SearchSettings
+    settings: SearchSettings
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = True
     front: ParetoFront = field(init=False)
@@ -214,8 +214,8 @@ class SearchJob:
         self.seconds_count = natural is None
         if natural is not None:
             return (yield from self._confirm(UnconfirmedTrigger(natural, self.seed.sample)))
-        number = chain_seed(self.rules.campaign_seed, self.seed.id)
-        search = self.rules.strategy(self.seed, np.random.default_rng(number))
+        number = chain_seed(self.settings.campaign_seed, self.seed.id)
+        search = self.settings.strategy(self.seed, np.random.default_rng(number))
         try:
             ending = yield from self._search(search)
         finally:
@@ -229,8 +229,8 @@ class SearchJob:
         self, search: Search
     ) -> Generator[Ask, Answer, "SearchJobResult | UnconfirmedTrigger"]:
         """Run the strategy to its end; return a result, or a finding that must be confirmed."""
-        rules = self.rules
-        meter = QueryMeter(rules.oracle, rules.budget, self.counters, self.front)
+        settings = self.settings
+        meter = QueryMeter(settings.oracle, settings.budget, self.counters, self.front)
         late = False
         answer: Answer | None = None
         while True:
@@ -261,17 +261,19 @@ class SearchJob:
                     return UnconfirmedTrigger(
                         Status.NONFINITE, sample, detail=self._store_unconfirmed(ask.best)
                     )
-            limit = rules.budget.seconds
+            limit = settings.budget.seconds
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
                 return self._end_by_budget(Status.TIMEOUT, ask, meter.floor_warning)
 
     def _end_by_budget(
-        self, status: Status, ask: Ask, starved: str
+        self, status: Status, ask: Ask, floor_warning: str
     ) -> "SearchJobResult | UnconfirmedTrigger":
         """End a search whose budget is spent: with its best triggering input, where it has one."""
         if ask.best is None or ask.best.sample is None:
-            return self._result(status, detail=starved, starved=bool(starved))
+            return self._result(
+                status, detail=floor_warning, mostly_below_floor=bool(floor_warning)
+            )
         return _found(ask.best, _TIME_IS_UP if status is Status.TIMEOUT else "")
 
     def _end_by_failure(
@@ -288,25 +290,27 @@ class SearchJob:
         """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
         if best is None or best.sample is None:
             return ""
-        digest = self.rules.sample_store.put_sample(best.sample)
+        digest = self.settings.sample_store.put_sample(best.sample)
         return f"a triggering input had been found before (digest {digest}, not confirmed)"
 
     def _confirm(self, finding: UnconfirmedTrigger) -> JobRun[SearchJobResult]:
-        rules = self.rules
-        found = yield from confirm(finding, rules.sample_store, rules.confirmations, self.counters)
+        settings = self.settings
+        found = yield from confirm(
+            finding, settings.sample_store, settings.confirmations, self.counters
+        )
         return self._result(**found._asdict())
 
     def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> SearchJobResult:
         """Keep the input on which the device can't answer, where it is known which one that is."""
         if len(samples) != 1:
             return self._result(Status.FAILED, detail=str(error))
-        digest = self.rules.sample_store.put_sample(samples[0])
+        digest = self.settings.sample_store.put_sample(samples[0])
         return self._result(
             Status.FAILED, sample=samples[0], sample_digest=digest, detail=str(error)
         )
 
     def _result(self, status: Status, **found: Any) -> SearchJobResult:
-        number = chain_seed(self.rules.campaign_seed, self.seed.id)
+        number = chain_seed(self.settings.campaign_seed, self.seed.id)
         front = self.front.points
         return SearchJobResult(self.seed, number, status, self.counters, front=front, **found)
 
@@ -321,7 +325,7 @@ _STATUS_OF_SEED = {
 
 
 def chain_seed(campaign_seed: int, seed_id: str) -> int:
-    """Return the 63-bit seed of a chain's randomness: it depends on nothing but these two."""
+    """Return the 63-bit seed of a search's random numbers: it depends on nothing but these two."""
     digest = hashlib.sha256(f"{campaign_seed}:{seed_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

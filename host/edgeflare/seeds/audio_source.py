@@ -22,7 +22,7 @@ from edgeflare.seeds.audio_files import (
     recording_of_row,
 )
 from edgeflare.seeds.npz import Archive
-from edgeflare.seeds.source import Found, Item, MediaReader, MediaSeeds
+from edgeflare.seeds.source import Found, MediaItem, MediaReader, MediaSeeds
 from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
 
@@ -155,7 +155,7 @@ class _AudioSeeds(MediaSeeds[_Opening]):
     def _counts(self, repeated: int) -> Iterator[str]:
         return self._tally.notices(self._rules, repeated)
 
-    def _seeds_of(self, item: Item[_Opening]) -> Generator[SeedInput, None, None]:
+    def _seeds_of(self, item: MediaItem[_Opening]) -> Generator[SeedInput, None, None]:
         given, tally = 0, self._tally
         try:
             with item.read() as recording:

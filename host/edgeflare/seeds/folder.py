@@ -18,7 +18,7 @@ _KINDS_NAMED = 5
 _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """Names of files, POSIX paths relative to the folder, in natural order; and what was left out.
 
     `others` counts files of other kinds by their suffix, `misplaced` those of the other medium
@@ -40,7 +40,7 @@ class Listing(NamedTuple):
         return ("1 file" if count == 1 else f"{count} files") + named
 
 
-def _list_files(folder: Path, medium: Medium) -> Listing:
+def _list_files(folder: Path, medium: Medium) -> FolderListing:
     """List a medium's files in a folder and below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
@@ -54,7 +54,7 @@ def _list_files(folder: Path, medium: Medium) -> Listing:
             skipped.append(Skipped(ascii(name), "its name is not valid UTF-8"))
         else:
             names.append(name)
-    return Listing(sorted(names, key=natural_key), others, misplaced, skipped)
+    return FolderListing(sorted(names, key=natural_key), others, misplaced, skipped)
 
 
 def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
@@ -142,7 +142,7 @@ def wrong_medium(source: Path, medium: Medium) -> str:
     )
 
 
-def _nothing(folder: Path, listing: Listing, medium: Medium) -> str:
+def _nothing(folder: Path, listing: FolderListing, medium: Medium) -> str:
     if listing.misplaced:
         held = other_medium(medium).counted(listing.misplaced)
         return (

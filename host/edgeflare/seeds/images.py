@@ -205,14 +205,14 @@ _SILENT = 0
 _TIFF_HEADERS = (b"II*\0", b"MM\0*")
 
 
-class Decoded(NamedTuple):
+class DecodedImage(NamedTuple):
     """An image, uint8 [height, width, 1 or 3], and whether any pixel was transparent."""
 
     sample: Sample
     transparent: bool
 
 
-def decode(data: bytes) -> Decoded:
+def decode(data: bytes) -> DecodedImage:
     """Decode the first frame of an encoded image and turn it as its EXIF orientation says.
 
     16 bits become 8 by rounding value / 257. A palette, 1 bit, CMYK, YCbCr and Lab become RGB or
@@ -241,7 +241,7 @@ def decode(data: bytes) -> Decoded:
         raise UnreadableError(f"it has {pixels.shape[2]} channels; 1, 3 or 4 can be used")
     if pixels.shape[2] == 4:
         return _over_black(pixels, is_tiff=data.startswith(_TIFF_HEADERS))
-    return Decoded(_rgb(eight_bits(pixels)), transparent=False)
+    return DecodedImage(_rgb(eight_bits(pixels)), transparent=False)
 
 
 def check_pixels(count: int) -> None:
@@ -266,17 +266,17 @@ def over_black(colour: Sample, alpha: Sample) -> Sample:
     return ((product + 127) // 255).astype(np.uint8)
 
 
-def _over_black(pixels: NDArray[Any], *, is_tiff: bool) -> Decoded:
+def _over_black(pixels: NDArray[Any], *, is_tiff: bool) -> DecodedImage:
     alpha = eight_bits(pixels[:, :, 3:])
     transparent = bool((alpha < 255).any())
     colour = _rgb(eight_bits(pixels[:, :, :3]))
     if not transparent:
-        return Decoded(colour, transparent=False)
+        return DecodedImage(colour, transparent=False)
     if not is_tiff:
-        return Decoded(over_black(colour, alpha), transparent=True)
+        return DecodedImage(over_black(colour, alpha), transparent=True)
     if pixels.dtype == np.uint16:
         raise UnreadableError("a TIFF file of 16 bits with transparency can't be used")
-    return Decoded(colour, transparent=True)  # libtiff has multiplied by alpha already
+    return DecodedImage(colour, transparent=True)  # libtiff has multiplied by alpha already
 
 
 def _rgb(pixels: Sample) -> Sample:

@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from edgeflare.errors import SeedError
-from edgeflare.seeds.images import Decoded, check_pixels, over_black
+from edgeflare.seeds.images import DecodedImage, check_pixels, over_black
 from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import LONGEST_CLIP
@@ -145,7 +145,7 @@ class Archive:
     def __len__(self) -> int:
         return self._header.shape[0]
 
-    def images(self) -> Iterator[tuple[Decoded, str]]:
+    def images(self) -> Iterator[tuple[DecodedImage, str]]:
         """Yield every image, as RGB or grey, and the archive's digest; see `entries`.
 
         Transparent pixels are laid over black.
@@ -211,11 +211,11 @@ def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
     return f"the archive {path} has no array named {name!r}"
 
 
-def _decoded(pixels: Sample) -> Decoded:
+def _decoded(pixels: Sample) -> DecodedImage:
     if pixels.shape[2] != 4:
-        return Decoded(np.ascontiguousarray(pixels), transparent=False)
+        return DecodedImage(np.ascontiguousarray(pixels), transparent=False)
     alpha = pixels[:, :, 3:]
-    return Decoded(over_black(pixels[:, :, :3], alpha), bool((alpha < 255).any()))
+    return DecodedImage(over_black(pixels[:, :, :3], alpha), bool((alpha < 255).any()))
 
 
 def _check_images(header: Header, path: Path) -> None:

@@ -11,7 +11,13 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.folder import labelled_files, wrong_medium
-from edgeflare.seeds.images import RESIZE_RULES, Decoded, convert_channels, decode, resize_image
+from edgeflare.seeds.images import (
+    RESIZE_RULES,
+    DecodedImage,
+    convert_channels,
+    decode,
+    resize_image,
+)
 from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.types import (
     IMAGES,
@@ -26,7 +32,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Item(Generic[_T]):
+class MediaItem(Generic[_T]):
     """A file or an entry of an archive; `read` returns its content, or raises UnreadableError."""
 
     id: str
@@ -38,7 +44,7 @@ class Item(Generic[_T]):
 class Found(Generic[_T]):
     """The seed inputs that were found: `items` yields them again each time, `total` of them."""
 
-    items: Callable[[], Iterator[Item[_T]]]
+    items: Callable[[], Iterator[MediaItem[_T]]]
     total: int
     skipped: list[Skipped]
     notices: list[str]
@@ -81,14 +87,14 @@ class MediaReader(Generic[_T]):
             raise SeedError(wrong_medium(source, self.medium))
         return Found(lambda: iter([self._item(source.name, source, None)]), 1, [], notices)
 
-    def _item(self, name: str, path: Path, label: int | None) -> Item[_T]:
-        return Item(name, label, partial(self.of_file, path))
+    def _item(self, name: str, path: Path, label: int | None) -> MediaItem[_T]:
+        return MediaItem(name, label, partial(self.of_file, path))
 
-    def _entries(self, archive: Archive) -> Iterator[Item[_T]]:
+    def _entries(self, archive: Archive) -> Iterator[MediaItem[_T]]:
         labels = archive.labels
         for index, entry in enumerate(self.of_archive(archive)):
             label = None if labels is None else labels[index]
-            yield Item(f"{archive.path.name}:{index}", label, partial(_itself, entry))
+            yield MediaItem(f"{archive.path.name}:{index}", label, partial(_itself, entry))
 
 
 def _itself(entry: _T) -> _T:
@@ -131,7 +137,7 @@ class MediaSeeds(ABC, Generic[_T]):
         self.notices += self._counts(taken - len(seen))
 
     @abstractmethod
-    def _seeds_of(self, item: Item[_T]) -> Generator[SeedInput, None, None]:
+    def _seeds_of(self, item: MediaItem[_T]) -> Generator[SeedInput, None, None]:
         """Yield an item's seeds; what of it can't be used is skipped."""
 
     @abstractmethod
@@ -148,7 +154,7 @@ def _no_usable_seed(kind: str, source: Path, skipped: Sequence[Skipped]) -> Seed
 
 _LARGEST_FILE = 1_000_000_000
 """Bytes, as many as MOST_PIXELS take that were not compressed."""
-_Read: TypeAlias = tuple[Decoded, str]
+_Read: TypeAlias = tuple[DecodedImage, str]
 """An image and the SHA-256, in hex, of its file."""
 
 
@@ -214,7 +220,7 @@ class _ImageSeeds(MediaSeeds[_Read]):
         self._transparent = 0
         return super().__iter__()
 
-    def _seeds_of(self, item: Item[_Read]) -> Generator[SeedInput, None, None]:
+    def _seeds_of(self, item: MediaItem[_Read]) -> Generator[SeedInput, None, None]:
         try:
             decoded, digest = item.read()
             sample = self._shape.of(item.id, decoded.sample)

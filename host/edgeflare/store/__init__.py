@@ -15,7 +15,7 @@ from edgeflare.store.records import (
     SeedRecord,
     TriggerAnswer,
 )
-from edgeflare.store.store import Store, opened
+from edgeflare.store.store import Store, open_store
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
@@ -35,5 +35,5 @@ __all__ = [
     "Skipped",
     "Store",
     "TriggerAnswer",
-    "opened",
+    "open_store",
 ]

@@ -96,7 +96,7 @@ def disk_full_advice(advice: str, kept: str = "") -> Iterator[None]:
         raise
 
 
-def disk_full(folder: Path) -> DiskFullError:
+def disk_full_error(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
         f"no space is left on the disk of {folder}",
@@ -110,7 +110,7 @@ _AT_START = "nothing could be stored there", "free some space, then start again"
 
 def _of_files(error: OSError, folder: Path) -> StoreError:
     if is_disk_full(error):
-        return disk_full(folder)
+        return disk_full_error(folder)
     names = (error.filename2, error.filename)  # the new name of a file before its present one
     name = next((str(one) for one in names if one is not None), str(folder))
     where = name if name == str(folder) else f"{name} in the folder {folder}"
@@ -122,7 +122,7 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     text = str(cause).lower()
     for_want_of_space = "disk i/o" in text or "unable to open database file" in text
     if "disk is full" in text or (for_want_of_space and _nothing_free(folder)):
-        return disk_full(folder)
+        return disk_full_error(folder)
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
             return StoreError(f"{folder} {sentence}")

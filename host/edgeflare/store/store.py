@@ -537,7 +537,7 @@ def _empty(folder: Path, copies: Iterable[Path]) -> None:
 
 
 @contextmanager
-def opened(campaign: Store | Path) -> Iterator[Store]:
+def open_store(campaign: Store | Path) -> Iterator[Store]:
     """Give the store of a campaign's folder and close it afterwards; a store is given as it is."""
     if isinstance(campaign, Store):
         yield campaign

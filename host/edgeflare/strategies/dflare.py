@@ -67,7 +67,7 @@ class UniformSelection:
         """Do nothing."""
 
 
-class Ranking:
+class OperatorRanking:
     """Orders operators by v(op) = N_i / (N_op + epsilon), the highest first.
 
     N_op is the number of times an operator was selected, N_i the number of times its input was
@@ -105,7 +105,7 @@ class MetropolisHastings:
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
-        self.ranking = Ranking(operators, epsilon)
+        self.ranking = OperatorRanking(operators, epsilon)
         self._last: str | None = None
 
     def draw(self, rng: np.random.Generator) -> str:
@@ -133,7 +133,7 @@ class RankSelection:
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
-        self.ranking = Ranking(operators, epsilon)
+        self.ranking = OperatorRanking(operators, epsilon)
         self._has_accepted = False
 
     def draw(self, rng: np.random.Generator) -> str:

@@ -40,7 +40,7 @@ class Packet(NamedTuple):
 class Pipe:
     """One direction of a connection: a queue that delays every packet."""
 
-    def __init__(self, link: "Link", delay_s: float, bytes_per_s: float | None) -> None:
+    def __init__(self, link: "RelayedLink", delay_s: float, bytes_per_s: float | None) -> None:
         self._link = link
         self._delay_s = delay_s
         self._rate = bytes_per_s
@@ -118,7 +118,7 @@ class Pipe:
 class EndProtocol(asyncio.Protocol):
     """The client's or the server's end of a connection; received bytes go to `out`."""
 
-    def __init__(self, link: "Link", out: Pipe, back: Pipe) -> None:
+    def __init__(self, link: "RelayedLink", out: Pipe, back: Pipe) -> None:
         self._link, self._out, self._back = link, out, back
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -153,7 +153,7 @@ class EndProtocol(asyncio.Protocol):
             self._link.end_closed(mine, self._out)
 
 
-class Link:
+class RelayedLink:
     """One connection: a client's end, a server's end and two directions between them."""
 
     def __init__(self, relay: "RelayServer") -> None:
@@ -238,7 +238,7 @@ class RelayServer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.links: set[Link] = set()
+        self.links: set[RelayedLink] = set()
         self.silent = False
         self._port = 0
         self._reserved = self._reserve_port()
@@ -271,7 +271,7 @@ class RelayServer:
         if self._listening is None:
             await self._listen()
 
-    async def _reset(self, links: "tuple[Link, ...] | list[Link]") -> None:
+    async def _reset(self, links: "tuple[RelayedLink, ...] | list[RelayedLink]") -> None:
         for link in links:
             link.reset()
         while self.links.intersection(links):
@@ -287,7 +287,7 @@ class RelayServer:
 
     async def _listen(self) -> None:
         self._listening = await asyncio.get_running_loop().create_server(
-            lambda: Link(self).accepted(), sock=self._reserved, backlog=128
+            lambda: RelayedLink(self).accepted(), sock=self._reserved, backlog=128
         )
 
 

@@ -29,7 +29,7 @@ from edgeflare.virtual.board_files import (
 )
 from edgeflare.virtual.build import (
     Build,
-    ReportStep,
+    OnStep,
     build_key,
     ensure_build,
     read_build,
@@ -131,36 +131,34 @@ def _ignore_step(what: str, seconds: float | None) -> None:
     """Do nothing."""
 
 
-def board_up(settings: BoardSettings, report_step: ReportStep = _ignore_step) -> UpReport:
+def board_up(settings: BoardSettings, on_step: OnStep = _ignore_step) -> UpReport:
     """Build a board where no build fits, boot it, and wait until it runs a program through SSH.
 
     Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild`
-    is set. `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError,
+    is set. `on_step` is called for each step. Raises DeviceError and its kinds, DiskFullError,
     UsageError.
     """
     check_qemu()
-    with _only_one(settings.name, report_step):
+    with _only_one(settings.name, on_step):
         folder = board_folder(settings.name)
         is_new = not folder.exists()
         machine = Machine(make_private(folder))
         try:
-            return _up(settings, machine, folder, report_step)
+            return _up(settings, machine, folder, on_step)
         except BaseException:
             if is_new and not machine.console.exists():  # it never ran: nothing in there says why
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
 
-def _up(
-    settings: BoardSettings, machine: Machine, folder: Path, report_step: ReportStep
-) -> UpReport:
+def _up(settings: BoardSettings, machine: Machine, folder: Path, on_step: OnStep) -> UpReport:
     state = read_state(folder)
     if state is not None and not settings.rebuild and _is_up(machine, state):
         return UpReport(board_status(settings.name), True, None, notes(settings, state))
     claim_build(folder, build_key(host_versions()))
-    build, made = ensure_build(settings, report_step)
+    build, made = ensure_build(settings, on_step)
     machine.stop()
-    state = _boot(settings, machine, folder, build, state, report_step)
+    state = _boot(settings, machine, folder, build, state, on_step)
     write_state(folder, state)
     if made:
         remove_builds(builds_in_use)
@@ -168,17 +166,17 @@ def _up(
 
 
 def board_down(
-    name: str = "virtual", delete: bool = False, report_step: ReportStep = _ignore_step
+    name: str = "virtual", delete: bool = False, on_step: OnStep = _ignore_step
 ) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Another command on the board is waited for, which is passed to `report_step`. Raises
+    Another command on the board is waited for, which is passed to `on_step`. Raises
     DeviceError, UsageError.
     """
     folder = board_folder(check_name(name))
     made = ran = False
     if folder.is_dir():
-        with _only_one(name, report_step):
+        with _only_one(name, on_step):
             made = folder.is_dir()
             machine = Machine(folder)
             ran = machine.pid() is not None
@@ -242,14 +240,14 @@ def _boot(
     folder: Path,
     build: Build,
     last: BoardState | None,
-    report_step: ReportStep,
+    on_step: OnStep,
 ) -> BoardState:
     keys = board_keys(folder)
     own_files = board_archive(settings.name, keys.authorized, keys.host_key)
     port = _port(settings, last)
     device = board_device(folder, settings.name, port)
     began, started = time.monotonic(), time.time()
-    report_step("booting", None)
+    on_step("booting", None)
     try:
         machine.start(build.folder, own_files, settings, port)
         machine.wait_for_ssh(port)
@@ -259,7 +257,7 @@ def _boot(
         machine.stop()
         raise
     boot_s = time.monotonic() - began
-    report_step("booting", boot_s)
+    on_step("booting", boot_s)
     return BoardState(
         build=build.folder.name,
         port=port,
@@ -302,16 +300,16 @@ def _python_of(device: Device) -> str:
 
 
 @contextmanager
-def _only_one(name: str, report_step: ReportStep = _ignore_step) -> Iterator[None]:
+def _only_one(name: str, on_step: OnStep = _ignore_step) -> Iterator[None]:
     """Hold the board's lock, a file next to its folder, which may be deleted."""
     lock = FileLock(make_private(state_root()) / f".{name}.lock")
     try:
         lock.acquire(timeout=0.2)
     except Timeout:
         began, waiting = time.monotonic(), "waiting for another command on this board"
-        report_step(waiting, None)
+        on_step(waiting, None)
         lock.acquire()
-        report_step(waiting, time.monotonic() - began)
+        on_step(waiting, time.monotonic() - began)
     try:
         yield
     finally:

@@ -29,7 +29,7 @@ from edgeflare.virtual.machine import BoardSettings, Machine, free_port
 from edgeflare.virtual.packages import RELEASE, find_mirror
 from edgeflare.virtual.rootfs import BOARD_PYTHON, LIBRARIES_FOLDER, make_image
 from edgeflare.virtual.tools import (
-    Log,
+    BuildLog,
     ToolError,
     check_build_tools,
     check_space,
@@ -56,7 +56,7 @@ def _find_compiler() -> str | None:
     return None
 
 
-def _compile_here(python: str, root: Path, log: Log) -> None:
+def _compile_here(python: str, root: Path, log: BuildLog) -> None:
     """Compile the board's modules in its root folder, on all of this machine's cores."""
     command: list[str | Path] = [
         python,
@@ -76,7 +76,7 @@ def _compile_here(python: str, root: Path, log: Log) -> None:
         log.add(str(error))
 
 
-def _compile_there(build: Path, folder: Path, log: Log) -> None:
+def _compile_there(build: Path, folder: Path, log: BuildLog) -> None:
     """Let the board compile its modules: boot it from the build's image, store what it writes.
 
     `folder` is for the machine and is made. Raises DeviceError and its kinds.
@@ -113,7 +113,7 @@ _RECIPE = 1
 FILES = ("vmlinuz", "initrd", "disk.img")
 """The files that a board is started from."""
 
-ReportStep = Callable[[str, float | None], None]
+OnStep = Callable[[str, float | None], None]
 """Called for each step with its description, at its start (None) and end (its seconds)."""
 
 
@@ -175,24 +175,24 @@ def describe_files(folder: Path) -> dict[str, tuple[int, str]]:
     return described
 
 
-def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Build, bool]:
+def ensure_build(settings: BoardSettings, on_step: OnStep) -> tuple[Build, bool]:
     """Return the build that fits, and whether it is new. Raises DeviceError and its kinds."""
     wanted = rootfs.host_versions()
     key = build_key(wanted)
     root = make_private(cache_root())
     with FileLock(root / "lock"):
         build = None if settings.rebuild else read_build(key)
-        if build is not None and _is_whole(build, report_step):
+        if build is not None and _is_whole(build, on_step):
             return build, False
         if (root / key).exists() and not settings.rebuild:
-            with _step("removing a build that is damaged or an older version's", report_step):
+            with _step("removing a build that is damaged or an older version's", on_step):
                 shutil.rmtree(root / key)
         pip = check_build_tools()
         check_space(root)
         for left in root.glob("building-*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=root) as name:
-            made = _make(Path(name), settings, pip, wanted, Log(root / "build.log"), report_step)
+            made = _make(Path(name), settings, pip, wanted, BuildLog(root / "build.log"), on_step)
             if (root / key).exists():
                 shutil.rmtree(root / key)
             made.rename(root / key)
@@ -202,9 +202,9 @@ def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Buil
     return build, True
 
 
-def _is_whole(build: Build, report_step: ReportStep) -> bool:
+def _is_whole(build: Build, on_step: OnStep) -> bool:
     """Whether the files are what was built; a damaged kernel or disk fails without a message."""
-    with _step("checking the build", report_step):
+    with _step("checking the build", on_step):
         found = describe_files(build.folder)
     return all(tuple(build.files[name]) == found[name] for name in FILES)
 
@@ -226,37 +226,37 @@ def _make(
     settings: BoardSettings,
     pip: list[str],
     wanted: dict[str, str],
-    log: Log,
-    report_step: ReportStep,
+    log: BuildLog,
+    on_step: OnStep,
 ) -> Path:
     started = time.monotonic()
     mirror = find_mirror(settings)
     out, root, kernel = work / "out", work / "root", work / "kernel"
     out.mkdir(mode=0o700)
     apt = packages.Apt(work / "apt", mirror, log)
-    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror.url}", report_step):
+    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror.url}", on_step):
         apt.update()
         debian = apt.fetch()
         kernel_package = apt.fetch_kernel()
-    with _step(f"unpacking {len(debian)} packages and the kernel", report_step):
+    with _step(f"unpacking {len(debian)} packages and the kernel", on_step):
         rootfs.prepare(root)
         packages.unpack(debian, root, log)
         packages.unpack([kernel_package], kernel, log)
         rootfs.configure(root)
-    with _step(f"fetching the aarch64 wheels of {', '.join(rootfs.LIBRARIES)}", report_step):
+    with _step(f"fetching the aarch64 wheels of {', '.join(rootfs.LIBRARIES)}", on_step):
         libraries = rootfs.put_wheels(pip, root, wanted, log)
     compiler = _find_compiler()
     if compiler is not None:
-        with _step("byte-compiling", report_step):
+        with _step("byte-compiling", on_step):
             _compile_here(compiler, root, log)
-    with _step("writing the disk image", report_step):
+    with _step("writing the disk image", on_step):
         release = kernel_release(kernel)
         shutil.copyfile(kernel / "boot" / f"vmlinuz-{release}", out / "vmlinuz")
         first = initrd.base_archive(root / "usr/bin/busybox", kernel_modules(kernel))
         (out / "initrd").write_bytes(first)
         make_image(root, out / "disk.img", log)
     if compiler is None:
-        with _step("byte-compiling on the board, for lack of Python 3.11 here", report_step):
+        with _step("byte-compiling on the board, for lack of Python 3.11 here", on_step):
             _compile_there(out, work / "board", log)
     taken = sum(path.stat().st_blocks * 512 for path in out.iterdir())
     build = Build(
@@ -274,11 +274,11 @@ def _make(
 
 
 @contextmanager
-def _step(what: str, report_step: ReportStep) -> Iterator[None]:
+def _step(what: str, on_step: OnStep) -> Iterator[None]:
     began = time.monotonic()
-    report_step(what, None)
+    on_step(what, None)
     try:
         yield
     except OSError as error:
         raise DeviceError(f"{what} failed: {error}") from error
-    report_step(what, time.monotonic() - began)
+    on_step(what, time.monotonic() - began)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from edgeflare.errors import DeviceError
 from edgeflare.virtual.machine import BoardSettings
-from edgeflare.virtual.tools import Log, ToolError, run_tool
+from edgeflare.virtual.tools import BuildLog, ToolError, run_tool
 
 RELEASE = "bookworm"
 """The Debian release of the board, Raspberry Pi OS's own base."""
@@ -148,7 +148,7 @@ Dir::Etc::preferencesparts "/dev/null";
 class Apt:
     """A private apt for arm64 in an empty folder, with this machine's proxy and credentials."""
 
-    def __init__(self, folder: Path, mirror: Mirror, log: Log) -> None:
+    def __init__(self, folder: Path, mirror: Mirror, log: BuildLog) -> None:
         self._folder = folder
         self._log = log
         self._mirror = mirror
@@ -205,7 +205,7 @@ class Apt:
         return run_tool(command, self._log, doing=doing, cwd=cwd)
 
 
-def unpack(packages: list[Path], into: Path, log: Log) -> None:
+def unpack(packages: list[Path], into: Path, log: BuildLog) -> None:
     """Unpack packages into a folder; all files become this user's. Raises DeviceError."""
     into.mkdir(exist_ok=True)
     for package in packages:

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from edgeflare.virtual.tools import Log, ToolError, run_tool
+from edgeflare.virtual.tools import BuildLog, ToolError, run_tool
 
 HOME_USER = "pi"
 
@@ -116,7 +116,7 @@ _FREE_MB = 512
 """Free space for models, data and tests."""
 
 
-def make_image(root: Path, image: Path, log: Log) -> None:
+def make_image(root: Path, image: Path, log: BuildLog) -> None:
     """Write the root file system as a sparse disk image. Raises DeviceError."""
     files = [path.lstat() for path in root.rglob("*")]
     used_mb = sum((each.st_size + 4095) // 4096 for each in files) * 4096 // 1_000_000
@@ -135,7 +135,7 @@ def make_image(root: Path, image: Path, log: Log) -> None:
         _own_by_root(root, image, log)
 
 
-def _own_by_root(root: Path, image: Path, log: Log) -> None:
+def _own_by_root(root: Path, image: Path, log: BuildLog) -> None:
     """Make root the owner of all files in an image that another user has written."""
     names = ["/", *(f"/{path.relative_to(root)}" for path in root.rglob("*"))]
     script = "".join(
@@ -172,7 +172,7 @@ def host_versions() -> dict[str, str]:
     return versions
 
 
-def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: Log) -> dict[str, str]:
+def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: BuildLog) -> dict[str, str]:
     """Put the libraries and what they need into the root file system; return all versions by name.
 
     Where PyPI has no wheel of the `wanted` version for the board, the newest one is installed.

@@ -19,7 +19,7 @@ def search_path() -> str:
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-class Log:
+class BuildLog:
     """The file to which the output of the programs is appended."""
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class ToolError(DeviceError):
 
 def run_tool(
     command: Sequence[str | Path],
-    log: Log,
+    log: BuildLog,
     *,
     doing: str,
     cwd: Path | None = None,

@@ -50,7 +50,7 @@ def config(out: Path, **more: Any) -> CampaignConfig:
     return config_from(values(out=out, **more), "test")
 
 
-class Told:
+class EventRecorder:
     """Keeps what a campaign reports; calls `at_control` once, at the first step of the control's search."""
 
     def __init__(self, at_control: Callable[[], None] = lambda: None) -> None:
@@ -134,8 +134,8 @@ def test_show_reports_the_control_for_people_and_for_programs(
     )
     assert "the original against itself, onnx" in shown.out
     assert "graph optimization off" in shown.out
-    told = edgeflare("show", undisturbed, "--json", home=tmp_path).json["control"]
-    assert (told["searches"], told["false_alarms"], told["margin_floor"]) == (SEEDS, 0, 0.001)
+    shown = edgeflare("show", undisturbed, "--json", home=tmp_path).json["control"]
+    assert (shown["searches"], shown["false_alarms"], shown["margin_floor"]) == (SEEDS, 0, 0.001)
     of_control = edgeflare("show", undisturbed / "control", "--json", home=tmp_path).json
     assert of_control["control"] is None
     assert of_control["by_status"]["exhausted"] == SEEDS
@@ -152,14 +152,14 @@ def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> 
 def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the_cause(
     tmp_path: Path,
 ) -> None:
-    told = Told()
+    recorder = EventRecorder()
     copy = DEMO / "deployed.tflite"  # no float copy at all: it must be found out
     deployed = {"path": str(DEMO / "original.tflite")}
     search = {"max_queries": 100, "timeout_s": 0}
     seeds = {"path": str(DEMO / "seeds.npz"), "limit": 2}
     folder = run_campaign(
         config(tmp_path / "c", control_model=copy, search=search, seeds=seeds, deployed=deployed),
-        progress=told,
+        progress=recorder,
     )
     control = summarize(folder).control
     assert control is not None
@@ -167,7 +167,7 @@ def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the
     assert control.largest_margin is not None
     assert control.model == "deployed.tflite"
     assert not control.own_file
-    [notice] = [one for one in told.notices if "false alarms" in one]
+    [notice] = [one for one in recorder.notices if "false alarms" in one]
     assert f"raised {control.false_alarms} false alarms in 2 searches" in notice
     [floor] = re.findall(r"--margin-floor well above ([0-9.e-]+),", notice)
     assert "deployed.tflite is no equal copy" in notice
@@ -186,10 +186,10 @@ def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -
 
 @pytest.mark.extended
 def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> None:
-    told = Told(interrupt)
+    recorder = EventRecorder(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"), progress=told)
-    [notice] = told.notices
+        run_campaign(config(tmp_path / "torn"), progress=recorder)
+    [notice] = recorder.notices
     assert notice == "the search is finished and kept, its control is not"
     status = campaign_status(tmp_path / "torn")
     assert (status.state, status.done, status.total) == ("interrupted", SEEDS, SEEDS)
@@ -197,12 +197,12 @@ def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> No
     torn = summarize(tmp_path / "torn").control
     assert torn is not None
     assert torn.searches + torn.unfinished == SEEDS
-    told = Told()
-    resume_campaign(tmp_path / "torn", progress=told)
-    assert told.stages[0] == ("control", "device"), "the search's own devices need not be there"
+    recorder = EventRecorder()
+    resume_campaign(tmp_path / "torn", progress=recorder)
+    assert recorder.stages[0] == ("control", "device"), "the search's own devices need not be there"
     assert_whole(tmp_path / "torn", undisturbed)
-    resume_campaign(tmp_path / "torn", progress=told)
-    assert told.notices == [f"{tmp_path / 'torn'} is finished: nothing is left to do"]
+    resume_campaign(tmp_path / "torn", progress=recorder)
+    assert recorder.notices == [f"{tmp_path / 'torn'} is finished: nothing is left to do"]
 
 
 @pytest.mark.extended
@@ -217,7 +217,7 @@ def test_the_control_needs_the_campaigns_own_samples_only(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn", seeds=seeds), progress=Told(lose_seeds))
+        run_campaign(config(tmp_path / "torn", seeds=seeds), progress=EventRecorder(lose_seeds))
     resume_campaign(tmp_path / "torn")
     assert_whole(tmp_path / "torn", undisturbed)
 
@@ -248,7 +248,7 @@ def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             resume_campaign(tmp_path / "c")
 
-    run_campaign(config(tmp_path / "c"), progress=Told(look))
+    run_campaign(config(tmp_path / "c"), progress=EventRecorder(look))
     [status] = seen
     assert (status.state, status.stage) == ("running", "control")
     assert status.total == SEEDS
@@ -286,11 +286,11 @@ def test_the_control_takes_the_scale_from_where_the_campaign_does(
         models["deployed"]["input"] = {"scale": 0.5, "mean": [3], "std": [2]}
     images = np.random.default_rng(3).integers(0, 256, (2, 8, 8, 1), np.uint8)
     np.savez(tmp_path / "seeds.npz", images=images)
-    told = Told()
+    recorder = EventRecorder()
     search = {"strategy": "dflare", "max_queries": 3, "timeout_s": 0}
     changes = {**models, "seeds": {"path": tmp_path / "seeds.npz"}, "search": search}
-    folder = run_campaign(config(tmp_path / "c", **changes), progress=told)
-    assert not [text for text in told.notices if "can't be run" in text]
+    folder = run_campaign(config(tmp_path / "c", **changes), progress=recorder)
+    assert not [text for text in recorder.notices if "can't be run" in text]
     with Store.open(folder) as store, Store.open(folder / "control") as control:
         assert control.models["original"]["input"] == store.models["original"]["input"]
         assert control.models["deployed"]["input"] == store.models["original"]["input"]
@@ -335,14 +335,14 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
     tmp_path: Path,
 ) -> None:
     reversed_classes(tmp_path / "copy.onnx")
-    told = Told()
+    recorder = EventRecorder()
     seeds = {"path": str(DEMO / "seeds.npz"), "limit": 20}
     search = {"max_queries": 5, "timeout_s": 0}
     refused = config(
         tmp_path / "c", control_model=tmp_path / "copy.onnx", seeds=seeds, search=search
     )
-    folder = run_campaign(refused, progress=told)
-    [notice] = [one for one in told.notices if one.startswith("the control can't be run: ")]
+    folder = run_campaign(refused, progress=recorder)
+    [notice] = [one for one in recorder.notices if one.startswith("the control can't be run: ")]
     assert "disagree" in notice
     assert summarize(folder).notices.count(notice) == 1
     assert campaign_status(folder).state == "finished"
@@ -350,8 +350,8 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
     assert control is not None
     assert (control.state, control.searches, control.unfinished) == ("refused", 0, 0)
     assert "can't be run: " in edgeflare("show", folder, home=tmp_path).out
-    resume_campaign(folder, progress=told)
-    assert told.notices[-1] == f"{folder} is finished: nothing is left to do"
+    resume_campaign(folder, progress=recorder)
+    assert recorder.notices[-1] == f"{folder} is finished: nothing is left to do"
 
 
 def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from campaigns import found_in
 from command import DEMO, edgeflare, environment
 
-from edgeflare.bench.run import perturb_weights
+from edgeflare.bench.made_models import perturb_weights
 from edgeflare.nightly import Night, NightRun, load_nightly, run_nightly
 from edgeflare.nightly.history import History
 

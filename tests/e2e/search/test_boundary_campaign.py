@@ -32,7 +32,7 @@ def config(out: Path, search: dict[str, Any] | None = None, **more: Any) -> Camp
     return config_from(values, "test")
 
 
-class Told:
+class EventRecorder:
     """Keeps the notices; calls `act` where the search begins."""
 
     def __init__(self, act: Callable[[], None] = lambda: None) -> None:
@@ -72,13 +72,13 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
 
 @pytest.mark.extended
 def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
-    told = Told()
-    folder = run_campaign(config(tmp_path / "auto"), progress=told)
+    recorder = EventRecorder()
+    folder = run_campaign(config(tmp_path / "auto"), progress=recorder)
     options = options_of(folder)
     assert options["crossing"] in ("least-l2", "mutants")
     assert options["effort"] in (8, 16, 32, 64, 96, 128)
     assert options["candidates"] == 1
-    [notice] = told.notices
+    [notice] = recorder.notices
     three = ", three classes tied" if options["tied_classes"] == 3 else ""
     beginning = f"crossing: {options['crossing']}, effort {options['effort']}{three} ("
     assert notice.startswith(beginning)
@@ -91,9 +91,9 @@ def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) ->
     if options["effort"] < 64 or options["tied_classes"] == 3:
         assert "tied_classes" not in notice, "it follows from the effort"
         del stated["options"]["tied_classes"]
-    told = Told()
-    again = run_campaign(config(tmp_path / "stated", stated), progress=told)
-    assert told.notices == []
+    recorder = EventRecorder()
+    again = run_campaign(config(tmp_path / "stated", stated), progress=recorder)
+    assert recorder.notices == []
     assert options_of(again) == options
     assert found_in(again) == found_in(folder)
 
@@ -120,11 +120,11 @@ def test_the_choice_follows_the_cost(
     words: str,
 ) -> None:
     costs(monkeypatch, ratio)
-    told = Told()
-    folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=told)
+    recorder = EventRecorder()
+    folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=recorder)
     assert tuple(options_of(folder)[name] for name in CHOSEN) == expected
     crossing, effort, candidates = expected
-    [notice] = told.notices
+    [notice] = recorder.notices
     assert words in notice
     at_once = f" --option candidates={candidates}" if candidates > 1 else ""
     assert notice.endswith(f"`--crossing {crossing} --option effort={effort}{at_once}` repeats it")
@@ -149,7 +149,7 @@ def test_a_resumed_campaign_keeps_what_it_began_with(
     costs(monkeypatch, 3.0)
     whole = run_campaign(config(tmp_path / "whole"))
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"), progress=Told(interrupt))
+        run_campaign(config(tmp_path / "torn"), progress=EventRecorder(interrupt))
     monkeypatch.setattr(resolution, "cost_ratio", refuse)
     resume_campaign(tmp_path / "torn")
     assert options_of(tmp_path / "torn") == options_of(whole)
@@ -165,10 +165,10 @@ def test_a_campaign_that_ended_before_it_was_kept_measures(
         run_campaign(config(tmp_path / "torn"))
     assert options_of(tmp_path / "torn") == {}
     costs(monkeypatch, 3.0)
-    told = Told()
-    resume_campaign(tmp_path / "torn", progress=told)
+    recorder = EventRecorder()
+    resume_campaign(tmp_path / "torn", progress=recorder)
     assert options_of(tmp_path / "torn")["effort"] == 32
-    assert len(told.notices) == 1
+    assert len(recorder.notices) == 1
 
 
 @pytest.mark.extended

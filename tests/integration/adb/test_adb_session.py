@@ -62,7 +62,7 @@ def phone(
 
 
 @pytest.fixture
-def steady(phone: Device, model: Path) -> Iterator[ReconnectingSession]:
+def session(phone: Device, model: Path) -> Iterator[ReconnectingSession]:
     reopen = partial(open_device, phone, model)
     session = ReconnectingSession(
         reopen(), reopen, rng=random.Random(1), backoff=Backoff(0.01, 0.1)
@@ -72,19 +72,19 @@ def steady(phone: Device, model: Path) -> Iterator[ReconnectingSession]:
     session.close()
 
 
-def ask(steady: ReconnectingSession, values: range) -> list[float]:
-    pending = [steady.submit([np.full((4, 4, 1), value, np.uint8)]) for value in values]
+def ask(session: ReconnectingSession, values: range) -> list[float]:
+    pending = [session.submit([np.full((4, 4, 1), value, np.uint8)]) for value in values]
     return [float(one.result(120).outputs[0]) for one in pending]
 
 
 @pytest.mark.parametrize("loss", ["offline", "unplugged", "link cut"])
 def test_what_was_asked_is_answered_after_the_phone_is_back(
-    steady: ReconnectingSession, adb_server: FakeAdbServer, loss: str
+    session: ReconnectingSession, adb_server: FakeAdbServer, loss: str
 ) -> None:
     expected = [value * 16 / 255 for value in range(60)]
-    assert ask(steady, range(10)) == pytest.approx(expected[:10], rel=1e-6)
+    assert ask(session, range(10)) == pytest.approx(expected[:10], rel=1e-6)
     phone = adb_server.phone("R58M")
-    pending = [steady.submit([np.full((4, 4, 1), value, np.uint8)]) for value in range(10, 50)]
+    pending = [session.submit([np.full((4, 4, 1), value, np.uint8)]) for value in range(10, 50)]
     if loss == "unplugged":
         adb_server.cut("R58M")
         adb_server.phones.append(Phone("9A"))  # another one is plugged in meanwhile
@@ -94,8 +94,8 @@ def test_what_was_asked_is_answered_after_the_phone_is_back(
         adb_server.cut("R58M", "offline" if loss == "offline" else "device")
     answers = [float(one.result(120).outputs[0]) for one in pending]
     assert answers == pytest.approx(expected[10:50], rel=1e-6)
-    assert ask(steady, range(50, 60)) == pytest.approx(expected[50:], rel=1e-6)
-    assert steady.status().reconnects >= 1
+    assert ask(session, range(50, 60)) == pytest.approx(expected[50:], rel=1e-6)
+    assert session.status().reconnects >= 1
 
 
 def test_check_reports_how_the_phone_is_reached(phone: Device) -> None:

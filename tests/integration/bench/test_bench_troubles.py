@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(
     def read_only(path: Path, data: bytes) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
-    monkeypatch.setattr("edgeflare.bench.run.write_durably", read_only)
+    monkeypatch.setattr("edgeflare.bench.made_models.write_durably", read_only)
     with pytest.raises(StoreError, match=r"LeNet-5\.onnx .*Read-only file system"):
         run_bench(suite(tmp_path, MADE), tmp_path / "bench")
     assert open_bench(tmp_path / "bench").failed == {}

@@ -106,7 +106,7 @@ def test_each_line_is_reported_before_the_next_thing_is_tried(device: Device) ->
         transport.run = noted  # type: ignore[method-assign]
         return transport
 
-    assert check(device, reach, report_line=told.append) == told
+    assert check(device, reach, on_line=told.append) == told
     assert before[0] == []
     assert before[1] == ["connection"]
 

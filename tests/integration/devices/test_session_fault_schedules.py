@@ -81,17 +81,17 @@ def ask_everything(
         with counting:
             answered[n] += 1
 
-    steady = ReconnectingSession(open_at_last(reopen), reopen, rng=rng, backoff=AT_ONCE)
+    reconnecting = ReconnectingSession(open_at_last(reopen), reopen, rng=rng, backoff=AT_ONCE)
     try:
-        steady.configure(spec, "total")
-        replies = [steady.submit([sample_of(n)]) for n in range(REQUESTS)]
+        reconnecting.configure(spec, "total")
+        replies = [reconnecting.submit([sample_of(n)]) for n in range(REQUESTS)]
         for n, reply in enumerate(replies):
             reply.add_done_callback(partial(count, n))
         wrong = [n for n, one in enumerate(replies) if not is_answer_of(n, one.result(PATIENCE_S))]
-        assert steady.status().queries == REQUESTS
+        assert reconnecting.status().queries == REQUESTS
     finally:
-        steady.close()
-    return wrong, answered, steady
+        reconnecting.close()
+    return wrong, answered, reconnecting
 
 
 SEEDS = [
@@ -114,13 +114,13 @@ def test_nothing_is_lost_wrong_or_twice_under(
         )
 
     try:
-        wrong, answered, steady = ask_everything(reopen, pair_input, random.Random(seed))
+        wrong, answered, reconnecting = ask_everything(reopen, pair_input, random.Random(seed))
     except BaseException:
         print(plan)
         raise
     assert (wrong, answered) == ([], [1] * REQUESTS), str(plan)
     assert plan.fired, str(plan)
-    assert steady.state is DeviceState.RETIRED
+    assert reconnecting.state is DeviceState.RETIRED
 
 
 def test_a_device_that_is_opened_anew_each_time_loses_nothing(

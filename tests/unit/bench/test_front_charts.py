@@ -5,19 +5,23 @@ import numpy as np
 import pytest
 
 from edgeflare.bench.cell_figures import FrontStep
-from edgeflare.bench.pictures import Margins, front_picture
+from edgeflare.bench.pictures import MarginCurve, front_picture
 from edgeflare.errors import UsageError
 
 FIRST, SECOND = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
 
 
-def margins(*steps: tuple[int, float], queries: int = 0, dots: int = 1, l2: float = 2.0) -> Margins:
+def margins(
+    *steps: tuple[int, float], queries: int = 0, dots: int = 1, l2: float = 2.0
+) -> MarginCurve:
     """A strategy's curve, and as many triggering inputs of its last margin."""
     triggers = [(l2, steps[-1][1])] * dots
-    return Margins([FrontStep(0, 0.0), *(FrontStep(*step) for step in steps)], queries, triggers)
+    return MarginCurve(
+        [FrontStep(0, 0.0), *(FrontStep(*step) for step in steps)], queries, triggers
+    )
 
 
-def drawn(strategies: dict[str, Margins]) -> np.ndarray:
+def drawn(strategies: dict[str, MarginCurve]) -> np.ndarray:
     """The picture above its legend, uint8 [height, width, RGB]."""
     data = front_picture("A pair", strategies)
     picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
@@ -55,7 +59,7 @@ def test_a_curve_goes_on_to_what_was_spent() -> None:
 
 
 def test_where_most_searches_found_nothing_there_is_no_curve_but_a_dot() -> None:
-    nothing = Margins([FrontStep(0, 0.0)], 500, [(1.0, 0.01)])
+    nothing = MarginCurve([FrontStep(0, 0.0)], 500, [(1.0, 0.01)])
     left, right = halves(drawn({"a": nothing}))
     assert not len(places(left, FIRST))
     assert len(places(right, FIRST))
@@ -64,12 +68,12 @@ def test_where_most_searches_found_nothing_there_is_no_curve_but_a_dot() -> None
 @pytest.mark.parametrize(
     "strategies",
     [
-        {"a": Margins((), 0, [])},
-        {"a": margins((3, 0.0), dots=3), "b": Margins((), 0, [])},
+        {"a": MarginCurve((), 0, [])},
+        {"a": margins((3, 0.0), dots=3), "b": MarginCurve((), 0, [])},
         {f"s{number}": margins((number + 1, 0.1)) for number in range(20)},
     ],
 )
-def test_few_and_many_can_be_drawn(strategies: dict[str, Margins]) -> None:
+def test_few_and_many_can_be_drawn(strategies: dict[str, MarginCurve]) -> None:
     assert drawn(strategies).shape[1] == 1100
 
 
@@ -82,4 +86,4 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"matplotlib.*pip install 'edgeflare\[bench\]'"):
-        front_picture("p", {"a": Margins((), 0, [])})
+        front_picture("p", {"a": MarginCurve((), 0, [])})

@@ -10,7 +10,7 @@ from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
 from small_models import dense_onnx, save_onnx
 
-from edgeflare.bench.run import perturb_weights
+from edgeflare.bench.made_models import perturb_weights
 from edgeflare.errors import StoreError, UsageError
 
 LENET = DEMO / "original.onnx"

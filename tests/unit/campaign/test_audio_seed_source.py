@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import SeedError, UsageError
 from edgeflare.models import OriginalModel, TensorInfo

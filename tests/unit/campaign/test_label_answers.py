@@ -33,10 +33,12 @@ class Indices(FakeSession):
 
 def deployed(index: int) -> ReconnectingSession:
     device = Indices(index)
-    steady = ReconnectingSession(device, lambda: device, rng=random.Random(1), background=Steps())
+    reconnecting = ReconnectingSession(
+        device, lambda: device, rng=random.Random(1), background=Steps()
+    )
     reader = OutputReader(TensorInfo("label", (1,), "int64"), "label", 3)
-    steady.read_with(reader.read)
-    return steady
+    reconnecting.read_with(reader.read)
+    return reconnecting
 
 
 def test_each_sample_has_scores_of_its_own() -> None:

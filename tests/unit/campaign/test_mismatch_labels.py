@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from search_models import WEIGHTS, softmax
 
-from edgeflare.campaign.preflight import better_explanation
+from edgeflare.campaign.preflight import better_preprocessing
 from edgeflare.models import InputSpec
 from edgeflare.oracles import LabelOracle
 from edgeflare.types import Outputs, Sample, Scores, Seed
@@ -44,13 +44,15 @@ def seeds(model: Model, deployed_spec: InputSpec) -> list[Seed]:
 
 def test_a_change_that_only_makes_the_original_surer_explains_no_label() -> None:
     alike = seeds(unsure, SPEC)
-    assert better_explanation(alike, (SPEC, SPEC), unsure, labels_only=True) is None
-    misled = better_explanation(alike, (SPEC, SPEC), unsure)
+    assert better_preprocessing(alike, (SPEC, SPEC), unsure, labels_only=True) is None
+    misled = better_preprocessing(alike, (SPEC, SPEC), unsure)
     assert misled is not None, "not a pair on which scores mislead"
 
 
 def test_another_scale_is_distinguished_from_labels() -> None:
-    explained = better_explanation(seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, labels_only=True)
+    explained = better_preprocessing(
+        seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, labels_only=True
+    )
     assert explained is not None
     assert explained.change == "the deployed model's scale, mean and std"
     assert explained.distance == 0

@@ -10,7 +10,7 @@ from search_models import heard
 
 from edgeflare.campaign.events import Notice, Reporter
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
-from edgeflare.campaign.seed_stage import store_seeds
+from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import SearchConfig, SeedsConfig
 from edgeflare.campaign.settings.limits import LimitsConfig

@@ -16,7 +16,7 @@ from edgeflare.store import Store
 
 
 class Session:
-    """As much of a steady session as is needed."""
+    """As much of a reconnecting session as is needed."""
 
     def __init__(self, name: str) -> None:
         self.now = 0.0
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield created
 
 
-def keeper(store: Store, *sessions: Session) -> TelemetryWriter:
+def telemetry_writer(store: Store, *sessions: Session) -> TelemetryWriter:
     fleet: Any = sessions
     return TelemetryWriter(fleet, store)
 
@@ -50,7 +50,7 @@ def failing(store: Store, patch: pytest.MonkeyPatch, times: int) -> list[int]:
 
 def test_at_the_end_the_rest_of_every_device_is_written(store: Store) -> None:
     pi, jetson = Session("pi4"), Session("jetson")
-    with keeper(store, pi, jetson):
+    with telemetry_writer(store, pi, jetson):
         pi.minutes.record_reply([0.1])
         pi.now = 60.0
         pi.minutes.record_reply([0.1, 0.2])
@@ -63,7 +63,7 @@ def test_at_the_end_the_rest_of_every_device_is_written(store: Store) -> None:
 def test_an_interrupted_campaign_keeps_them_too(store: Store) -> None:
     pi = Session("pi4")
     pi.minutes.record_reply([0.1])
-    with pytest.raises(KeyboardInterrupt), keeper(store, pi):
+    with pytest.raises(KeyboardInterrupt), telemetry_writer(store, pi):
         raise KeyboardInterrupt
     assert [one.queries for one in store.telemetry()] == [1]
 
@@ -78,7 +78,7 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     pi.minutes.record_reply([0.1])
     pi.now = 60.0
     pi.minutes.record_reply([0.2, 0.2])
-    with keeper(store, pi):
+    with telemetry_writer(store, pi):
         while not list(store.telemetry()):
             time.sleep(0.01)
         (first,) = store.telemetry()
@@ -91,7 +91,7 @@ def test_a_disk_that_stays_full_is_reported_unless_another_error_is(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(store, monkeypatch, times=10)
-    with pytest.raises(StoreError, match="no space"), keeper(store, Session("pi4")):
+    with pytest.raises(StoreError, match="no space"), telemetry_writer(store, Session("pi4")):
         pass
-    with pytest.raises(ValueError, match="first"), keeper(store, Session("pi4")):
+    with pytest.raises(ValueError, match="first"), telemetry_writer(store, Session("pi4")):
         raise ValueError("first")

@@ -8,7 +8,7 @@ import pytest
 
 from edgeflare.bench import BenchReport, SearchRow
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures, false_alarms
-from edgeflare.bench.comparisons import Comparison, Contrast, correlate
+from edgeflare.bench.comparisons import BaselineContrast, Comparison, correlate
 from edgeflare.cli.display.tables import print_bench
 
 FULL = "dflare-reference"
@@ -43,8 +43,8 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
     return SearchRow(**vars(told) | known | labels | {"trigger": f"{strategy}{seed}"})
 
 
-def contrast(ratio: float | None, p: float) -> Contrast:
-    return Contrast(
+def contrast(ratio: float | None, p: float) -> BaselineContrast:
+    return BaselineContrast(
         mean=30.0,
         baseline_mean=20.0,
         ratio=ratio,

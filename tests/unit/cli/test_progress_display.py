@@ -8,7 +8,7 @@ from fake_sessions import AWAY, HOT, PI, drawn
 from rich.console import Console
 
 from edgeflare import Notice
-from edgeflare.campaign import Fleet, Stage, Step
+from edgeflare.campaign import FleetStatus, Stage, Step
 from edgeflare.cli.display import progress
 from edgeflare.cli.display.progress import TerminalProgress
 from edgeflare.cli.terminal import StopSignal
@@ -41,7 +41,7 @@ def test_a_bar_for_each_stage_and_a_line_for_each_device(terminal: Console) -> N
         bars(Stage("device", "pi-4, jetson", 2))
         bars(Stage("search", "dflare on [pi-4], jetson", 1000))
         bars(Step(400, found=380, searched=400, queries=123456))
-        bars(Fleet((PI, HOT, AWAY)))
+        bars(FleetStatus((PI, HOT, AWAY)))
         shown = frame(bars, terminal)
         assert max(map(len, shown)) <= terminal.width
         starts = [line.split()[0] for line in shown[-4:]]
@@ -66,7 +66,7 @@ def test_a_great_fleet_leaves_room_for_the_bars() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=14)
     with TerminalProgress(StopSignal(), console) as bars:
         bars(Stage("search", "dflare", 10))
-        bars(Fleet(drawn(50, 1)))
+        bars(FleetStatus(drawn(50, 1)))
         shown = frame(bars, console)
     assert len(shown) <= 10
     assert shown[-1].startswith("and 44 more; ")
@@ -84,7 +84,7 @@ def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) ->
 
     def campaign(bars: TerminalProgress) -> None:
         bars(Stage("search", "", 10))
-        bars(Fleet((PI,)))
+        bars(FleetStatus((PI,)))
         try:
             stop.take(2, None)
         except KeyboardInterrupt:
@@ -110,7 +110,7 @@ def test_a_log_has_a_line_at_a_change_of_a_devices_state_and_now_and_then(
     def told(seconds: float, *devices: object) -> list[str]:
         nonlocal now
         now += seconds
-        lines(Fleet(devices))  # type: ignore[arg-type]
+        lines(FleetStatus(devices))  # type: ignore[arg-type]
         return [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
 
     back = AWAY.__class__("jetson", PI.state)

@@ -198,17 +198,17 @@ def test_new_facts_of_a_heartbeat_become_health() -> None:
         history.record({"throttle_reasons": 5}, 0.0, 0.1, True)
 
 
-def test_a_steady_session_keeps_minutes_over_its_sessions() -> None:
+def test_a_reconnecting_session_keeps_minutes_over_its_sessions() -> None:
     bench = Bench()
     bench.first.health = told(throttled=True, throttle_reasons=("under-voltage",))
-    futures = [bench.steady.submit([sample(n)]) for n in range(3)]
+    futures = [bench.reconnecting.submit([sample(n)]) for n in range(3)]
     bench.first.answer()
     bench.now += 2.0
     bench.first.answer()
     bench.first.answer()
     assert all(future.done() for future in futures)
-    assert bench.steady.status().throttle_reasons == ("under-voltage",)
-    parts = bench.steady.minutes.take(all_of_it=True)
+    assert bench.reconnecting.status().throttle_reasons == ("under-voltage",)
+    parts = bench.reconnecting.minutes.take(all_of_it=True)
     assert sum(one.queries for one in parts) == 3
     assert {one.device for one in parts} == {"pi4"}
     assert sum(one.throttled_readings for one in parts) == 1

@@ -164,7 +164,7 @@ def test_only_what_is_named_and_red_is_accepted(
     learnt = []
     monkeypatch.setattr(
         "edgeflare.nightly.run.update_corpus",
-        lambda history, night, run, tell: learnt.append(run.name),
+        lambda history, night, run, on_notice: learnt.append(run.name),
     )
     history = History(config.history)
     bad = [run_of(model, "pi4", "regression", **red()) for model in ("int8", "big")]

@@ -273,7 +273,7 @@ class TestBudgets:
     def test_a_search_whose_inputs_were_below_the_floor_says_so(self, budget: Budget) -> None:
         seeds = make_seeds(1, Linear(), Linear())
         result = run(seeds, Device(Linear()), asking(UNSURE, [], 9), budget=budget)["s0"]
-        assert result.starved
+        assert result.mostly_below_floor
         count = result.counters.host_only
         assert result.detail.startswith(
             f"{count} of {count} inputs were below the margin floor of 0.25, "
@@ -285,4 +285,8 @@ class TestBudgets:
         seeds = make_seeds(1, Linear(), Linear())
         strategy = asking([*SURE, UNSURE[0]], [], 9)
         result = run(seeds, Device(Linear()), strategy, budget=Budget(5, None))["s0"]
-        assert (result.status, result.detail, result.starved) == (Status.EXHAUSTED, "", False)
+        assert (result.status, result.detail, result.mostly_below_floor) == (
+            Status.EXHAUSTED,
+            "",
+            False,
+        )

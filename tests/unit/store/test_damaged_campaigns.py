@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from campaign_damage import DEEP, damage, run
-from campaign_stores import DAY, START, add, compared_campaign, sighting
+from campaign_stores import DAY, START, add, compared_campaign, trigger_record
 
 from edgeflare.campaign.status import LIVE_NAME, first_status, write_status
 from edgeflare.devices import DeviceState, DeviceStatus
@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         replace(first_status(home / "campaign"), devices=(DeviceStatus("host", DeviceState.UP),))
     )
     with Corpus.open(home / "corpus", create=True) as corpus:
-        add(corpus, sighting(1), sighting(2, seed=1))
+        add(corpus, trigger_record(1), trigger_record(2, seed=1))
     return home
 
 
@@ -168,7 +168,7 @@ def test_what_was_half_written_is_removed_by_the_next_who_writes(home: Path) -> 
     for path in torn:
         path.write_bytes(b"half")
     with Corpus.open(home / "corpus") as corpus:
-        add(corpus, sighting(3))
+        add(corpus, trigger_record(3))
         assert len(list(corpus.inputs())) == len(corpus)
     assert not any(path.exists() for path in torn)
 

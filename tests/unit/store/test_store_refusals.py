@@ -13,7 +13,7 @@ from edgeflare._internal.files import write_durably
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.database import disk_full, translate_errors
+from edgeflare.store.database import disk_full_error, translate_errors
 from edgeflare.types import Decision, Status
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
@@ -256,7 +256,7 @@ def test_no_space_to_begin_leaves_nothing_to_go_on_with(tmp_path, monkeypatch):
     ) as caught:
         Store.create(tmp_path / "c", {})
     assert "resume" not in str(caught.value)
-    for error in (OSError(errno.ENOSPC, "No space left"), disk_full(tmp_path)):
+    for error in (OSError(errno.ENOSPC, "No space left"), disk_full_error(tmp_path)):
         with (
             pytest.raises(DiskFullError, match="start again"),
             translate_errors(tmp_path, resumable=False),

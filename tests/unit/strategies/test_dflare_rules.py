@@ -9,7 +9,7 @@ from edgeflare.strategies.dflare import (
     Acceptance,
     AcceptanceName,
     MetropolisHastings,
-    Ranking,
+    OperatorRanking,
     RankSelection,
     SelectionName,
     acceptance_probability,
@@ -88,7 +88,7 @@ OPERATORS = ("a", "b", "c", "d")
 DRAWS = 4000
 
 
-def ranked(ranking: Ranking) -> None:
+def ranked(ranking: OperatorRanking) -> None:
     """Give the operators the ranking values 1, 3/4, 2/4, 1/4."""
     for rank, name in enumerate(OPERATORS):
         ranking.selected[name] = 4

@@ -23,11 +23,11 @@ faults = st.lists(
 def passed(plan: list[Fault], sizes: list[int]) -> tuple[list[bytes | Fault], list[Fault]]:
     """Return what comes of DATA in pieces of these sizes, neighbouring bytes joined; and what happened."""
     happened: list[Fault] = []
-    course = FaultInjector(plan, happened.append)
+    injector = FaultInjector(plan, happened.append)
     out: list[bytes | Fault] = []
     begin = 0
     for size in [*sizes, len(DATA)]:
-        for piece in course.apply(DATA[begin : begin + size]):
+        for piece in injector.apply(DATA[begin : begin + size]):
             assert piece != b""
             if out and isinstance(piece, bytes) and isinstance(out[-1], bytes):
                 out[-1] += piece
@@ -74,8 +74,8 @@ def test_faults_at_one_place_all_come_about() -> None:
 
 
 def test_a_whole_piece_comes_twice() -> None:
-    course = FaultInjector([Fault("duplicate", at=5, count=0)], lambda _: None)
-    assert b"".join(map(bytes, course.apply(b"abcd"))) == b"abcd"  # type: ignore[arg-type]
-    assert not course.clear
-    assert b"".join(map(bytes, course.apply(b"efgh"))) == b"efghefgh"  # type: ignore[arg-type]
-    assert course.clear
+    injector = FaultInjector([Fault("duplicate", at=5, count=0)], lambda _: None)
+    assert b"".join(map(bytes, injector.apply(b"abcd"))) == b"abcd"  # type: ignore[arg-type]
+    assert not injector.clear
+    assert b"".join(map(bytes, injector.apply(b"efgh"))) == b"efghefgh"  # type: ignore[arg-type]
+    assert injector.clear

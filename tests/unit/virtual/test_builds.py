@@ -10,7 +10,7 @@ from edgeflare.errors import DeviceError
 from edgeflare.virtual import BoardSettings, build
 from edgeflare.virtual.board_files import BoardState, builds_in_use, claim_build, write_state
 from edgeflare.virtual.build import build_key, ensure_build, read_build, remove_builds
-from edgeflare.virtual.tools import Log, ToolError, run_tool
+from edgeflare.virtual.tools import BuildLog, ToolError, run_tool
 
 FACTS = {
     "folder": "",
@@ -137,7 +137,7 @@ def test_builds_that_no_board_uses_are_removed(cache: Path, tmp_path: Path) -> N
 
 
 def test_a_tool_that_fails_is_reported_by_its_last_words(tmp_path: Path) -> None:
-    log = Log(tmp_path / "build.log")
+    log = BuildLog(tmp_path / "build.log")
     script = "for n in 1 2 3 4 5 6 7 8; do echo line $n; done; echo why >&2; exit 3"
     with pytest.raises(ToolError) as caught:
         run_tool(["sh", "-c", script], log, doing="counting")

@@ -17,7 +17,7 @@ from edgeflare.virtual.rootfs import (
     wheel_platforms,
     without_wheels,
 )
-from edgeflare.virtual.tools import Log, ToolError
+from edgeflare.virtual.tools import BuildLog, ToolError
 
 PIP = """
 import pathlib, sys
@@ -62,7 +62,7 @@ def test_this_machine_s_versions_are_wanted() -> None:
 
 def test_a_version_without_a_wheel_is_given_up_and_the_others_stay(tmp_path: Path) -> None:
     wanted = {"numpy": "2.9", "onnxruntime": "1.31", "ai-edge-litert": "2.3"}
-    found = put_wheels(pip(tmp_path, "2.9"), tmp_path, wanted, Log(tmp_path / "log"))
+    found = put_wheels(pip(tmp_path, "2.9"), tmp_path, wanted, BuildLog(tmp_path / "log"))
     assert found == {"numpy": "9.9", "onnxruntime": "1.31", "ai-edge-litert": "2.3"}
     assert (tmp_path / LIBRARIES_FOLDER).is_dir()
     assert wanted["numpy"] == "2.9"
@@ -71,7 +71,7 @@ def test_a_version_without_a_wheel_is_given_up_and_the_others_stay(tmp_path: Pat
 def test_what_pip_says_is_kept_and_told_where_nothing_helps(tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text("import sys; print('no route to the index'); sys.exit(2)")
-    log = Log(tmp_path / "log")
+    log = BuildLog(tmp_path / "log")
     with pytest.raises(ToolError, match="no route to the index") as caught:
         put_wheels([sys.executable, str(script)], tmp_path, {"numpy": "2.4"}, log)
     assert str(log.path) in str(caught.value)

@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from edgeflare.analysis.findings import jsonable
+from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
     Accuracy,
     CandidateCampaign,
-    Duel,
     Estimate,
     ModelFigures,
     SeedResults,
     accuracy_of,
-    duels_between,
     figures_of,
     read_campaign,
 )
@@ -47,7 +46,7 @@ from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
 from edgeflare.statistics import mean_ranks
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 
 _SHOWN = 12
 """Digits of a SHA-256 in messages."""
@@ -333,7 +332,7 @@ def _read(
     campaigns: Sequence[Path | Store], names: Sequence[str] | None
 ) -> dict[str, CandidateCampaign]:
     with ExitStack() as stack:
-        reads = [read_campaign(stack.enter_context(opened(one))) for one in campaigns]
+        reads = [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
     called = list(names) if names is not None else _names(reads)
     if len(called) != len(reads) or len(set(called)) != len(called):
         raise UsageError("every candidate needs a name of its own")

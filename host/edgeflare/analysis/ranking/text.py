@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgeflare._internal.text import counted, margin_text, p_value_text, percent_text
-from edgeflare.analysis.ranking.scores import TIE, Accuracy, Duel
+from edgeflare.analysis.ranking.paired_tests import TIE, Duel
+from edgeflare.analysis.ranking.scores import Accuracy
 
 _SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3

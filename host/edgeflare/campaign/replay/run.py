@@ -19,7 +19,7 @@ from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.campaign.seed_stage import audio_taken
+from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
@@ -236,7 +236,7 @@ def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> N
         return
     with executor.opened_original(config) as original:
         tensor = original.input
-        audio = audio_taken(config, original)
+        audio = expected_audio(config, original)
         if audio is not None or rate is not None:
             _check_sound(audio and audio[0], rate, name)
             return

@@ -449,7 +449,7 @@ class CampaignConfig(Section):
     inventory: Annotated[AbsolutePath | None, Flag("--inventory", panel=DEVICES)] = Field(
         default=None, description="The device inventory (TOML).", examples=["devices.toml"]
     )
-    out: Annotated[Annotated[Path, AfterValidator(toml.expanded)] | None, Flag("--out")] = Field(
+    out: Annotated[Annotated[Path, AfterValidator(toml.expand_home)] | None, Flag("--out")] = Field(
         default=None,
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
@@ -540,7 +540,7 @@ def load_config(
     `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
     """
     loaded = toml.load(path, advice="`edgeflare init` writes one")
-    values = toml.anchored(loaded, PATHS, path.parent)
+    values = toml.anchor_paths(loaded, PATHS, path.parent)
     return config_from(merge(values, overrides or {}), str(path), typed)
 
 

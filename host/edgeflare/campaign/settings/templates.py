@@ -70,7 +70,7 @@ def _settings(section: type[BaseModel], table: str) -> Iterator[str]:
         if value is not None:
             mark = "" if field.is_required() else "# "
             text = flag.help if flag and flag.help else field.description
-            yield _line(f"{mark}{name} = {toml.written(value)}", text)
+            yield _line(f"{mark}{name} = {toml.dumps(value)}", text)
 
 
 def _line(setting: str, text: str | None) -> str:

@@ -25,7 +25,7 @@ from rich.table import Column
 from rich.text import Text
 
 from edgeflare import Event, Notice, summarize
-from edgeflare.campaign import BatchProgress, Fleet, Stage, Step
+from edgeflare.campaign import BatchProgress, FleetStatus, Stage, Step
 from edgeflare.cli.display.status import MOST_LINES, device_sentence, device_table, rate_text
 from edgeflare.cli.terminal import StopSignal, echo_err, handling_signals
 from edgeflare.devices import DeviceStatus
@@ -158,7 +158,7 @@ class PlainProgress:
             self._shown = None
         elif isinstance(event, Notice):
             echo_err(f"note: {_notice_text(event)}")
-        elif isinstance(event, Fleet):
+        elif isinstance(event, FleetStatus):
             for device in event.devices:
                 self._show_device(device, now)
         elif event != self._shown and (
@@ -238,7 +238,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
         """Show an event of the campaign."""
         if isinstance(event, Notice):
             self._show_notice(_notice_text(event))
-        elif isinstance(event, Fleet):
+        elif isinstance(event, FleetStatus):
             self._devices = event.devices
         elif isinstance(event, Stage):
             self._begin(event)

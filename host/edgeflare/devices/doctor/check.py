@@ -41,13 +41,13 @@ def check(
     transport_factory: Callable[[], Transport],
     *,
     model: Path | None = None,
-    report_line: Callable[[CheckLine], None] | None = None,
+    on_line: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
     """Check all that a run needs, from the connection to one inference; return a line for each.
 
     The inference uses `model`, or else EdgeFlare's own small models on each installed runtime.
     Faults of the device don't raise: the failed line says what is wrong and what to do, a last line
-    what was skipped. `report_line` is called with each line at once. Raises UsageError and
+    what was skipped. `on_line` is called with each line at once. Raises UsageError and
     ModelError for the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
@@ -56,8 +56,8 @@ def check(
     lines = []
     for line in _lines(device, transport_factory, model, runtime):
         lines.append(line)
-        if report_line is not None:
-            report_line(line)
+        if on_line is not None:
+            on_line(line)
     return lines
 
 

@@ -73,12 +73,12 @@ _WORK = {
 }
 
 
-def reported(name: str, code: str, message: str) -> EdgeFlareError:
+def reported_error(name: str, code: str, message: str) -> EdgeFlareError:
     """Return the host's error for the code and message of an ERROR frame."""
     return MAPPED.get(code, DeviceError)(f"{name}: {message}")
 
 
-def died(
+def died_error(
     name: str, status: int | None, stderr: Sequence[str], printed: Sequence[str] = ()
 ) -> AgentDiedError:
     """Return the error for an agent whose stream ended.
@@ -94,7 +94,7 @@ def died(
     return (AgentCrashedError if crashed else AgentDiedError)(text)
 
 
-def damaged(name: str, why: str) -> DeviceProtocolError:
+def damage_error(name: str, why: str) -> DeviceProtocolError:
     """Return the error for bytes that are no frame, or no reply, from an agent that has greeted."""
     return DeviceProtocolError(
         f"what the agent on {name} said arrived damaged or makes no sense: {why}; try again, and check "
@@ -102,7 +102,7 @@ def damaged(name: str, why: str) -> DeviceProtocolError:
     )
 
 
-def no_handshake(name: str, why: str, printed: Sequence[str]) -> DeviceProtocolError:
+def no_handshake_error(name: str, why: str, printed: Sequence[str]) -> DeviceProtocolError:
     """Return the error for a stream that begins with something else than an agent's handshake."""
     instead = f"; instead came: {' | '.join(printed)}" if printed else ""
     return DeviceProtocolError(
@@ -111,7 +111,7 @@ def no_handshake(name: str, why: str, printed: Sequence[str]) -> DeviceProtocolE
     )
 
 
-def other_version(name: str, version: object) -> DeviceProtocolError:
+def other_version_error(name: str, version: object) -> DeviceProtocolError:
     """Return the error for an agent of another version."""
     return DeviceProtocolError(
         f"the agent on {name} speaks protocol version {version}, this host {VERSION}: it belongs to "
@@ -120,7 +120,7 @@ def other_version(name: str, version: object) -> DeviceProtocolError:
     )
 
 
-def hanging(
+def hang_error(
     name: str, kind: Kind, allowance_s: float, printed: Sequence[str]
 ) -> DeviceTimeoutError:
     """Return the error for an agent that works for longer on a request than it may."""
@@ -137,7 +137,7 @@ def hanging(
     return (InferenceTimeoutError if kind is Kind.INFER else DeviceTimeoutError)(text)
 
 
-def unanswered(name: str, seconds: float) -> DeviceTimeoutError:
+def heartbeat_error(name: str, seconds: float) -> DeviceTimeoutError:
     """Return the error for a heartbeat whose answer never came."""
     return DeviceTimeoutError(
         f"the agent on {name} did not answer a heartbeat within {seconds:g} s: the link loses data or is "
@@ -145,7 +145,7 @@ def unanswered(name: str, seconds: float) -> DeviceTimeoutError:
     )
 
 
-def silent(name: str, seconds: float) -> DeviceTimeoutError:
+def silence_error(name: str, seconds: float) -> DeviceTimeoutError:
     """Return the error for an agent from which nothing comes any more."""
     return DeviceTimeoutError(
         f"nothing came from the agent on {name} for {seconds:.0f} s: the device hangs or the link is "

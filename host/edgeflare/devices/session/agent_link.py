@@ -254,7 +254,7 @@ class AgentLink:
         try:
             return self.ping(size).result(self.limits.timeout_s)
         except futures.TimeoutError:
-            raise agent_errors.unanswered(self.name, self.limits.timeout_s) from None
+            raise agent_errors.heartbeat_error(self.name, self.limits.timeout_s) from None
 
     def close(self) -> None:
         """End the agent and fail the pending requests. Safe to repeat, and from a callback."""
@@ -312,7 +312,7 @@ class AgentLink:
             raise ProtocolError("its handshake doesn't describe the device")
         version = reported.count(header, "protocol")
         if version != VERSION:
-            self._fail(agent_errors.other_version(self.name, version))
+            self._fail(agent_errors.other_version_error(self.name, version))
             return
         check_hello(header)
         with self._changed:
@@ -362,16 +362,16 @@ class AgentLink:
         message = reported.text(frame.header, "message") or "an error without a message"
         for word, users in self.user_paths.items():
             message = message.replace(word, users)
-        return agent_errors.reported(self.name, str(frame.header.get("code")), message)
+        return agent_errors.reported_error(self.name, str(frame.header.get("code")), message)
 
     def _protocol_error(self, why: str) -> EdgeFlareError:
         why = clean_text(why, reported.LONGEST_LINE)
         version = self._from_agent.first_version()
         if self._greeting.future.done():
-            return agent_errors.damaged(self.name, why)
+            return agent_errors.damage_error(self.name, why)
         if version not in (None, VERSION):
-            return agent_errors.other_version(self.name, version)
-        return agent_errors.no_handshake(self.name, why, self._printed())
+            return agent_errors.other_version_error(self.name, version)
+        return agent_errors.no_handshake_error(self.name, why, self._printed())
 
     def _writer(self) -> None:
         try:
@@ -415,12 +415,14 @@ class AgentLink:
             patient = head is not None and head.kind in _MAY_HOLD_THE_INTERPRETER
             if overdue is not None:
                 kind, allowance_s = overdue.kind, overdue.allowance_s
-                self._fail(agent_errors.hanging(self.name, kind, allowance_s, self._printed()))
+                self._fail(agent_errors.hang_error(self.name, kind, allowance_s, self._printed()))
             elif inferring_s > self.limits.timeout_s:  # one sample of a request of many
                 timeout_s = self.limits.timeout_s
-                self._fail(agent_errors.hanging(self.name, Kind.INFER, timeout_s, self._printed()))
+                self._fail(
+                    agent_errors.hang_error(self.name, Kind.INFER, timeout_s, self._printed())
+                )
             elif silent_s > self.limits.heartbeat_s and not patient:
-                self._fail(agent_errors.silent(self.name, silent_s))
+                self._fail(agent_errors.silence_error(self.name, silent_s))
 
     def _send_heartbeat(self) -> None:
         with self._changed:
@@ -441,7 +443,7 @@ class AgentLink:
         status = self._stream.exit_status(_STATUS_S)
         lines = self._stream.stderr_tail().splitlines()
         stderr = [clean_text(line, reported.LONGEST_LINE) for line in lines]
-        self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
+        self._fail(agent_errors.died_error(self.name, status, stderr, self._printed()))
 
     def _fail(self, error: EdgeFlareError) -> None:
         """End the link: call back, fail every future with this error, wake the threads, end the agent."""

@@ -48,14 +48,14 @@ class ReconnectState:
         name: str,
         backoff: Backoff,
         rng: random.Random,
-        tell: Callable[[str], None],
+        on_notice: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
         self.cause: EdgeFlareError | None = None
         self._name = name
         self._backoff = backoff
         self._rng = rng
-        self._tell = tell
+        self._on_notice = on_notice
         self._clock = clock
         self._since = 0.0
         self._tries = 0
@@ -106,7 +106,7 @@ class ReconnectState:
         if self._reported_at is None or now - self._reported_at >= _QUIET_S:
             self._reported_at = now
             self._reported_lost = True
-            self._tell(f"{self._name} is lost: {self.description}")
+            self._on_notice(f"{self._name} is lost: {self.description}")
 
     def report_back(self, away_s: float, again: int) -> None:
         """Report that the device is back, and how many requests are sent again."""
@@ -115,7 +115,7 @@ class ReconnectState:
             text = f"{self._name} is back after {duration(away_s)}"
             if again:
                 text += f", {again} request{'s' if again > 1 else ''} sent again"
-            self._tell(text)
+            self._on_notice(text)
 
 
 def one_line(error: BaseException) -> str:

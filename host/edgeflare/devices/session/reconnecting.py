@@ -85,7 +85,7 @@ class ReconnectingSession:
     settled once, with no lock held, in a thread of the session: its callbacks may submit again, but
     must be short.
 
-    `tell` is called with one sentence when the device is lost (at once, then at most once a
+    `on_notice` is called with one sentence when the device is lost (at once, then at most once a
     minute), is back, is retired, or its clock jumped; it must not raise. `name`, `device`, `model`
     and `fingerprint` are the first session's.
     """
@@ -96,7 +96,7 @@ class ReconnectingSession:
         reopen: Callable[[], DeviceSession],
         *,
         rng: random.Random,
-        tell: Callable[[str], None] = silent,
+        on_notice: Callable[[str], None] = silent,
         backoff: Backoff = Backoff(),  # noqa: B008  frozen
         clock: Callable[[], float] = time.monotonic,
         background: Callable[[Task, threading.Event], None] = in_a_thread,
@@ -106,7 +106,7 @@ class ReconnectingSession:
         self.model = session.model
         self.fingerprint = session.fingerprint
         self._reopen = reopen
-        self._tell = tell
+        self._on_notice = on_notice
         self._clock = clock
         self._background = background
         self._stop = threading.Event()
@@ -122,9 +122,9 @@ class ReconnectingSession:
         self._has_answered = True
         self._retired: EdgeFlareError | None = None
         self._reconnects = 0
-        self._reconnect = ReconnectState(self.name, backoff, rng, tell, clock)
+        self._reconnect = ReconnectState(self.name, backoff, rng, on_notice, clock)
         self._throughput = Throughput(clock())
-        self._health = HealthTracker(self.name, tell)
+        self._health = HealthTracker(self.name, on_notice)
         session.on_health(self._health.record)
         session.on_failure(partial(self._lost, session))
 
@@ -435,7 +435,7 @@ class ReconnectingSession:
     def _retire(self, error: EdgeFlareError) -> None:
         self._end(error)
         if self._retired is error:  # else it was closed meanwhile
-            self._tell(f"{self.name} takes no more part: {one_line(error)}")
+            self._on_notice(f"{self.name} takes no more part: {one_line(error)}")
 
     def _end(self, error: EdgeFlareError) -> DeviceSession | None:
         """Refuse new requests and fail the pending ones with this error; return the session that was up."""

@@ -129,15 +129,15 @@ class BusyFraction:
 class HealthTracker:
     """Tracks the health of a device over many sessions; safe to use from several threads.
 
-    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such
-    jump, 0.0: none. `minutes` is the telemetry by minute.
+    `on_notice` is called once a session when the device's clock jumped; `clock_jump_s` is the last
+    such jump, 0.0: none. `minutes` is the telemetry by minute.
     """
 
-    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, on_notice: Callable[[str], None]) -> None:
         self.clock_jump_s = 0.0
         self.minutes = Minutes(name)
         self._name = name
-        self._tell = tell
+        self._on_notice = on_notice
         self._lock = threading.Lock()
         self._busy = BusyFraction()
         self._told = False
@@ -164,7 +164,7 @@ class HealthTracker:
                 self._told = True
                 self.clock_jump_s = health.clock_jump_s
         if jumped:
-            self._tell(
+            self._on_notice(
                 f"the clock of {self._name} jumped by {health.clock_jump_s:+.0f} s; no result depends on "
                 "it, but the times the device notes may be off"
             )

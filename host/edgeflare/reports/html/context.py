@@ -352,7 +352,7 @@ def campaign_toml(config: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             tables.append(_toml_table(name, value))
         elif value is not None:
-            plain.append(f"{name} = {toml.written(value)}")
+            plain.append(f"{name} = {toml.dumps(value)}")
     return "\n".join(["\n".join(plain), *filter(None, tables)]).strip() + "\n"
 
 
@@ -360,6 +360,6 @@ def _toml_table(name: str, values: Mapping[str, Any]) -> str:
     lines = [
         f"{key} = {text}"
         for key, value in values.items()
-        if value is not None and (text := toml.written(value)) not in ("{}", "[]")
+        if value is not None and (text := toml.dumps(value)) not in ("{}", "[]")
     ]
     return "\n".join(["", f"[{name}]", *lines]) if lines else ""

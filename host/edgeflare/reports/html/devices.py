@@ -69,28 +69,28 @@ def _slowed_by(one: DeviceStatus) -> str:
 
 def device_charts(store: Store) -> list[Charts]:
     """Return temperature and inference time of the first 24 devices that were watched, by name."""
-    minutes: dict[str, dict[datetime, _Minute]] = {}
+    minutes: dict[str, dict[datetime, _ChartMinute]] = {}
     for one in store.telemetry():
         if one.device in minutes or len(minutes) < _MOST_CHARTED:
             of_device = minutes.setdefault(one.device, {})
-            of_device[one.minute] = of_device.get(one.minute, _Minute()).with_part(one)
+            of_device[one.minute] = of_device.get(one.minute, _ChartMinute()).with_part(one)
     return [_charts(name, dict(sorted(minutes[name].items()))) for name in sorted(minutes)]
 
 
-class _Minute(NamedTuple):
+class _ChartMinute(NamedTuple):
     temperature: float | None = None
     latency: float | None = None
     clock: float | None = None
 
-    def with_part(self, part: DeviceMinute) -> "_Minute":
-        return _Minute(
+    def with_part(self, part: DeviceMinute) -> "_ChartMinute":
+        return _ChartMinute(
             _known(max, self.temperature, part.temperature_max_c),
             _known(max, self.latency, _milliseconds(part.latency_median_s)),
             _known(min, self.clock, part.frequency_least_mhz),
         )
 
 
-def _charts(device: str, minutes: Mapping[datetime, _Minute]) -> Charts:
+def _charts(device: str, minutes: Mapping[datetime, _ChartMinute]) -> Charts:
     times = list(minutes)
     every = list(minutes.values())
     drawings = [

@@ -31,7 +31,7 @@ from edgeflare.reports.html.gallery import (
 from edgeflare.reports.html.media import MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 
 _MOST_MB = 50.0
 _MB = 1_000_000
@@ -86,7 +86,7 @@ def write_html_report(
             f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more"
         )
     path = Path(path)
-    with opened(campaign) as store, report_written_to(path):
+    with open_store(campaign) as store, report_written_to(path):
         return _written(store, path, class_names, embed_mb)
 
 

@@ -12,7 +12,7 @@ from edgeflare.errors import StoreError
 from edgeflare.reports.campaign import Name
 from edgeflare.reports.html.gallery import COLUMNS, Card, card
 from edgeflare.reports.replay import replayed_words
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 from edgeflare.types import Sample
 
 STATE_WORDS: dict[ReplayState, str] = {
@@ -97,7 +97,7 @@ def _found_in(store: Store, stack: ExitStack) -> Store | None:
         if source["kind"] == "corpus":
             return None
         try:
-            store = stack.enter_context(opened(Path(source["folder"])))
+            store = stack.enter_context(open_store(Path(source["folder"])))
         except StoreError:
             return None
         if store.id != source.get("campaign"):

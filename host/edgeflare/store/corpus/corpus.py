@@ -31,16 +31,16 @@ from edgeflare.store.corpus.records import (
     CorpusCampaign,
     CorpusEntry,
     CorpusRemoved,
+    DeviceAnswer,
     Form,
-    Observation,
     TriggerRecord,
+    answer_from_row,
     campaign_from_row,
     entry_from_row,
-    observation_from_row,
 )
 from edgeflare.store.corpus.write import (
     BY_SAMPLE,
-    add_observation,
+    add_answer,
     add_one,
     entries_of_model,
     samples_of,
@@ -185,9 +185,9 @@ class Corpus(StoredFolder):
                     found[row.sample] = entry_from_row(row)
         return found
 
-    def observations(self) -> Iterator[Observation]:
+    def answers(self) -> Iterator[DeviceAnswer]:
         """Yield what each target answered to each entry when it was last asked."""
-        return self._database.pages(_observations_query(), _LOOKS.c.position, observation_from_row)
+        return self._database.pages(_answers_query(), _LOOKS.c.position, answer_from_row)
 
     def sightings(self) -> dict[str, int]:
         """Return how often each entry was found, by its sample's digest; at least 1."""
@@ -221,18 +221,18 @@ class Corpus(StoredFolder):
         None: the last answer of all, of whichever target; `looks` also has the last answer of each
         device, so that devices are compared with their own.
         """
-        looks: dict[str, list[Observation]] = defaultdict(list)
-        for look in self.observations():
-            if target is None or look.target == target:
-                looks[look.sample].append(look)
+        answers: dict[str, list[DeviceAnswer]] = defaultdict(list)
+        for answer in self.answers():
+            if target is None or answer.target == target:
+                answers[answer.sample].append(answer)
         for deviating in (True, False):
             for entry in self.entries():
-                if _deviated(looks[entry.sample]) is deviating:
-                    yield _input(entry, looks[entry.sample], target)
+                if _deviated(answers[entry.sample]) is deviating:
+                    yield _input(entry, answers[entry.sample], target)
 
     def add(
         self,
-        sightings: Iterable[TriggerRecord],
+        triggers: Iterable[TriggerRecord],
         form: Form,
         read: Callable[[str], Sample],
         *,
@@ -243,8 +243,8 @@ class Corpus(StoredFolder):
         One that is there to the bit is there once: it counts as seen again. Of one seed input and
         one pair of classes at most `per_pair` stay: the first, the nearest to the seed (least
         L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
-        observation of its target, see `add_observations`. `read` gives the sample of a digest,
-        `form` is that of all of them. `campaign` says where they come from: what is known of an
+        answer of its target, see `add_answers`. `read` gives the sample of a digest, `form` is that
+        of all of them. `campaign` says where they come from: what is known of an
         earlier time is replaced, and what became of them is filled in.
 
         The same again changes nothing. What was added is on disk when this returns; a process
@@ -257,14 +257,14 @@ class Corpus(StoredFolder):
         with self._changing():
             with self._database.writing() as connection:
                 self._set_form(connection, form)
-            for some in batches(sightings):
+            for some in batches(triggers):
                 dropped: list[Row[Any]] = []
                 fresh: set[int] = set()
                 with self._database.writing() as connection:
                     at_most = connection.execute(select(tables.about.c.per_pair)).scalar_one()
                     with decoding(self.folder):
-                        for sighting in some:
-                            known += add_one(connection, sighting, at_most, fresh, dropped)
+                        for trigger in some:
+                            known += add_one(connection, trigger, at_most, fresh, dropped)
                     self._keep_samples(connection, fresh, read)
                 mine |= fresh
                 seen += len(some)
@@ -277,7 +277,7 @@ class Corpus(StoredFolder):
                     set_campaign(connection, campaign._replace(triggers=seen, near=added.near))
         return added
 
-    def add_observations(self, observations: Iterable[Observation]) -> int:
+    def add_answers(self, answers: Iterable[DeviceAnswer]) -> int:
         """Record what targets answered to entries; return how many were of an entry.
 
         An answer is ignored where one of the same target at that time, or later, is recorded
@@ -285,12 +285,12 @@ class Corpus(StoredFolder):
         """
         added = 0
         with self._changing():
-            for some in batches(observations):
+            for some in batches(answers):
                 with self._database.writing() as connection, decoding(self.folder):
-                    for look in some:
-                        row = connection.execute(BY_SAMPLE, {"of_sample": look.sample}).first()
+                    for answer in some:
+                        row = connection.execute(BY_SAMPLE, {"of_sample": answer.sample}).first()
                         if row is not None:
-                            add_observation(connection, row, look)
+                            add_answer(connection, row, answer)
                             added += 1
         return added
 
@@ -397,12 +397,12 @@ class Corpus(StoredFolder):
 
     def _fixed(self, now: datetime, days: float) -> set[int]:
         """Return the entries that are fixed for so many days."""
-        last: dict[tuple[str, str], Observation] = {}
-        for look in self.observations():
-            known = last.get((look.sample, look.device))
-            if known is None or known.looked_at <= look.looked_at:
-                last[look.sample, look.device] = look
-        deviating = {look.sample for look in last.values() if look.deviated}
+        last: dict[tuple[str, str], DeviceAnswer] = {}
+        for answer in self.answers():
+            known = last.get((answer.sample, answer.device))
+            if known is None or known.looked_at <= answer.looked_at:
+                last[answer.sample, answer.device] = answer
+        deviating = {answer.sample for answer in last.values() if answer.deviated}
         latest = now - timedelta(days=days)
         return {
             entry.position
@@ -429,16 +429,16 @@ class Corpus(StoredFolder):
         return sorted(unused), sum(unused.values())
 
 
-def _input(entry: CorpusEntry, looks: Sequence[Observation], target: str | None) -> ReplayInput:
-    last = max(looks, key=lambda look: look.looked_at, default=None)
+def _input(entry: CorpusEntry, answers: Sequence[DeviceAnswer], target: str | None) -> ReplayInput:
+    last = max(answers, key=lambda answer: answer.looked_at, default=None)
     of_devices: dict[str, ReplayResult] = {}
-    for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
-        of_devices.pop(look.device, None)  # the latest answer comes last
-        of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
+    for answer in sorted(answers, key=lambda answer: answer.looked_at) if target is None else ():
+        of_devices.pop(answer.device, None)  # the latest answer comes last
+        of_devices[answer.device] = ReplayResult(answer.deviated, answer.deployed_label)
     return ReplayInput(
         id=entry.id,
         kind="trigger",
-        deviated=_deviated(looks),
+        deviated=_deviated(answers),
         seed_id=entry.seed_id,
         label=entry.seed_label,
         original_label=entry.original_label if last is None else last.original_label,
@@ -449,11 +449,11 @@ def _input(entry: CorpusEntry, looks: Sequence[Observation], target: str | None)
     )
 
 
-def _deviated(looks: Sequence[Observation]) -> bool:
-    return max(looks, key=lambda look: look.looked_at).deviated if looks else True
+def _deviated(answers: Sequence[DeviceAnswer]) -> bool:
+    return max(answers, key=lambda answer: answer.looked_at).deviated if answers else True
 
 
-def _observations_query() -> Select[tuple[object, ...]]:
+def _answers_query() -> Select[tuple[object, ...]]:
     return select(_LOOKS, _ENTRIES.c.sample).join_from(
         _LOOKS, _ENTRIES, _LOOKS.c.entry == _ENTRIES.c.position
     )

@@ -86,7 +86,7 @@ class CorpusEntry(TriggerRecord):
 
 
 @dataclass(frozen=True)
-class Observation:
+class DeviceAnswer:
     """What a deployed model on a device answered to an entry when it was last asked.
 
     `sample` is the entry's digest; `replay` the id of that campaign or replay. `since`: when
@@ -152,12 +152,12 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat()
 
 
-def trigger_to_row(sighting: TriggerRecord) -> dict[str, Any]:
-    """Return the columns of the table entries for a sighting that becomes one."""
-    found_at = stamp(sighting.found_at)
+def trigger_to_row(trigger: TriggerRecord) -> dict[str, Any]:
+    """Return the columns of the table entries for a triggering input that becomes an entry."""
+    found_at = stamp(trigger.found_at)
     names = TriggerRecord.__dataclass_fields__  # a CorpusEntry has more
-    return {name: getattr(sighting, name) for name in names} | {
-        "status": sighting.status.value,
+    return {name: getattr(trigger, name) for name in names} | {
+        "status": trigger.status.value,
         "found_at": found_at,
         "deviated_at": found_at,
         "agreeing_since": None,
@@ -174,32 +174,32 @@ def entry_from_row(row: Row[Any]) -> CorpusEntry:
     return record(CorpusEntry, row, **times)
 
 
-def observation_of(sighting: TriggerRecord) -> Observation:
-    """Return the answer of the target that a sighting states."""
-    return Observation(
-        sighting.sample,
-        sighting.model,
-        sighting.device,
-        sighting.deployed_sha256,
+def answer_of(trigger: TriggerRecord) -> DeviceAnswer:
+    """Return the target's answer that a triggering input states."""
+    return DeviceAnswer(
+        trigger.sample,
+        trigger.model,
+        trigger.device,
+        trigger.deployed_sha256,
         deviated=True,
-        original_label=sighting.original_label,
-        deployed_label=sighting.deployed_label,
-        looked_at=sighting.found_at,
-        replay=sighting.campaign,
+        original_label=trigger.original_label,
+        deployed_label=trigger.deployed_label,
+        looked_at=trigger.found_at,
+        replay=trigger.campaign,
     )
 
 
-def observation_to_row(look: Observation, since: str) -> dict[str, Any]:
+def answer_to_row(answer: DeviceAnswer, since: str) -> dict[str, Any]:
     """Return the columns of the table looks, but for the entry's."""
-    row = vars(look) | {"looked_at": stamp(look.looked_at), "since": since}
+    row = vars(answer) | {"looked_at": stamp(answer.looked_at), "since": since}
     del row["sample"]
     return row
 
 
-def observation_from_row(row: Row[Any]) -> Observation:
+def answer_from_row(row: Row[Any]) -> DeviceAnswer:
     """Return the record of a row of the table looks and its entry's sample."""
     times = {"looked_at": moment(row.looked_at), "since": moment(row.since)}
-    return record(Observation, row, **times)
+    return record(DeviceAnswer, row, **times)
 
 
 def campaign_from_row(row: Row[Any]) -> CorpusCampaign:

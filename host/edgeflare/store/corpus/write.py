@@ -9,12 +9,12 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select,
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import (
     CorpusCampaign,
-    Observation,
+    DeviceAnswer,
     TriggerRecord,
+    answer_of,
+    answer_to_row,
     entries_to_keep,
     entry_from_row,
-    observation_of,
-    observation_to_row,
     stamp,
     trigger_to_row,
 )
@@ -52,84 +52,84 @@ def samples_of(row: Row[Any]) -> Sequence[str]:
 
 def add_one(
     connection: Connection,
-    sighting: TriggerRecord,
+    trigger: TriggerRecord,
     at_most: int,
     fresh: set[int],
     dropped: list[Row[Any]],
 ) -> bool:
-    """Add a sighting, unless it is a near duplicate; return whether it was there already."""
-    there = connection.execute(BY_SAMPLE, {"of_sample": sighting.sample}).first()
+    """Add a triggering input unless it is a near duplicate; return whether it was there already."""
+    there = connection.execute(BY_SAMPLE, {"of_sample": trigger.sample}).first()
     if there is not None:
-        _add_sighting(connection, there.position, sighting)
-        add_observation(connection, there, observation_of(sighting))
+        _add_sighting(connection, there.position, trigger)
+        add_answer(connection, there, answer_of(trigger))
         return True
     of_group = {
-        "of_seed": sighting.seed_sample,
-        "of_original": sighting.original_label,
-        "of_deployed": sighting.deployed_label,
+        "of_seed": trigger.seed_sample,
+        "of_original": trigger.original_label,
+        "of_deployed": trigger.deployed_label,
     }
     rows = list(connection.execute(_GROUP, of_group))
-    staying = entries_to_keep([*map(entry_from_row, rows), sighting], at_most)
+    staying = entries_to_keep([*map(entry_from_row, rows), trigger], at_most)
     if len(rows) not in staying:
         return False
     for index, row in enumerate(rows):
         if index not in staying:
             connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position == row.position))
             dropped.append(row)
-    done = connection.execute(insert(_ENTRIES), trigger_to_row(sighting))
+    done = connection.execute(insert(_ENTRIES), trigger_to_row(trigger))
     position = int((done.inserted_primary_key or (0,))[0])
     fresh.add(position)
-    _add_sighting(connection, position, sighting)
-    look = observation_of(sighting)
+    _add_sighting(connection, position, trigger)
+    answer = answer_of(trigger)
     connection.execute(
-        insert(_LOOKS), {"entry": position, **observation_to_row(look, stamp(look.looked_at))}
+        insert(_LOOKS), {"entry": position, **answer_to_row(answer, stamp(answer.looked_at))}
     )
     return False
 
 
-def _add_sighting(connection: Connection, position: int, sighting: TriggerRecord) -> None:
-    """Count a sighting of an entry, once for each campaign and target."""
+def _add_sighting(connection: Connection, position: int, trigger: TriggerRecord) -> None:
+    """Count an entry as seen, once for each campaign and target."""
     row = {
         "entry": position,
-        "campaign": sighting.campaign,
-        "model": sighting.model,
-        "device": sighting.device,
+        "campaign": trigger.campaign,
+        "model": trigger.model,
+        "device": trigger.device,
     }
     if connection.execute(_SIGHTING, row).first() is None:
-        connection.execute(insert(_SIGHTINGS), {**row, "seen_at": stamp(sighting.found_at)})
+        connection.execute(insert(_SIGHTINGS), {**row, "seen_at": stamp(trigger.found_at)})
 
 
-def add_observation(connection: Connection, entry: Row[Any], look: Observation) -> None:
+def add_answer(connection: Connection, entry: Row[Any], answer: DeviceAnswer) -> None:
     """Record what a target answered to an entry, unless a later answer is there already."""
-    of_target = {"entry": entry.position, "model": look.model, "device": look.device}
+    of_target = {"entry": entry.position, "model": answer.model, "device": answer.device}
     before = connection.execute(_LOOK, of_target).first()
-    since = stamp(look.looked_at)
+    since = stamp(answer.looked_at)
     if before is None:
-        row = {"entry": entry.position, **observation_to_row(look, since)}
+        row = {"entry": entry.position, **answer_to_row(answer, since)}
         connection.execute(insert(_LOOKS), row)
-    elif datetime.fromisoformat(before.looked_at) >= look.looked_at:
+    elif datetime.fromisoformat(before.looked_at) >= answer.looked_at:
         return
     else:
-        row = observation_to_row(look, before.since if before.deviated == look.deviated else since)
+        row = answer_to_row(answer, before.since if before.deviated == answer.deviated else since)
         this = _LOOKS.c.position == before.position
         connection.execute(update(_LOOKS).where(this).values(**row))
-    change = _change_of_entry(entry, look)
+    change = _change_of_entry(entry, answer)
     if change:
         this = _ENTRIES.c.position == entry.position
         connection.execute(update(_ENTRIES).where(this).values(**change))
 
 
-def _change_of_entry(entry: Row[Any], look: Observation) -> dict[str, Any]:
+def _change_of_entry(entry: Row[Any], answer: DeviceAnswer) -> dict[str, Any]:
     """Return the changes of an entry's `deviated_at` and `agreeing_since`."""
     deviated_at = datetime.fromisoformat(entry.deviated_at)
-    if not look.deviated:
-        first = entry.agreeing_since is None and look.looked_at > deviated_at
-        return {"agreeing_since": stamp(look.looked_at)} if first else {}
-    if look.looked_at <= deviated_at:
+    if not answer.deviated:
+        first = entry.agreeing_since is None and answer.looked_at > deviated_at
+        return {"agreeing_since": stamp(answer.looked_at)} if first else {}
+    if answer.looked_at <= deviated_at:
         return {}
     since = entry.agreeing_since
-    over = since is not None and datetime.fromisoformat(since) <= look.looked_at
-    return {"deviated_at": stamp(look.looked_at)} | ({"agreeing_since": None} if over else {})
+    over = since is not None and datetime.fromisoformat(since) <= answer.looked_at
+    return {"deviated_at": stamp(answer.looked_at)} | ({"agreeing_since": None} if over else {})
 
 
 def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import add, digest, replay_store, replicated_campaign, sighting
+from campaign_stores import add, digest, replay_store, replicated_campaign, trigger_record
 
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError
@@ -150,7 +150,7 @@ def test_what_was_said_last_comes_last(tmp_path: Path) -> None:
 
 def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
     with Corpus.open(tmp_path / "corpus", create=True) as corpus:
-        add(corpus, sighting(1), sighting(2))
+        add(corpus, trigger_record(1), trigger_record(2))
     (path,) = (tmp_path / "corpus" / "samples").rglob(f"{digest(1)}*")
     path.unlink()
     with replay_source(tmp_path / "corpus") as source:
@@ -163,7 +163,7 @@ def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) ->
 
 def test_an_entry_removed_from_a_corpus_meanwhile_is_left_out(tmp_path: Path) -> None:
     with Corpus.open(tmp_path / "corpus", create=True) as corpus:
-        add(corpus, *(sighting(n, pair=(4, n % 10), seed=n) for n in range(5)))
+        add(corpus, *(trigger_record(n, pair=(4, n % 10), seed=n) for n in range(5)))
         with replay_source(corpus.folder) as source:
             reading = source.selected({one.id for one in source.inputs()})
             assert next(reading)[0].id == "000001/s/0.png"

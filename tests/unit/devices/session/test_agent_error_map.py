@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeflare.devices.session.agent_errors import MAPPED, died, reported
+from edgeflare.devices.session.agent_errors import MAPPED, died_error, reported_error
 from edgeflare.errors import (
     DeviceBusyError,
     DeviceError,
@@ -38,7 +38,7 @@ def test_map_holds_every_code_of_the_agent_and_no_other() -> None:
     ],
 )
 def test_reported_error_has_device_and_message(code: str, kind: type[EdgeFlareError]) -> None:
-    error = reported("pi4", code, "it broke")
+    error = reported_error("pi4", code, "it broke")
     assert type(error) is kind
     assert str(error) == "pi4: it broke"
 
@@ -59,4 +59,4 @@ def test_reported_error_has_device_and_message(code: str, kind: type[EdgeFlareEr
     ],
 )
 def test_every_way_to_end_has_its_words(status: int | None, words: str) -> None:
-    assert words in str(died("pi4", status, []))
+    assert words in str(died_error("pi4", status, []))

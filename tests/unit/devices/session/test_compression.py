@@ -55,7 +55,7 @@ def test_packing_that_takes_long_does_not_gain() -> None:
     assert not gains(1_000_000, 1, 0.0, math.inf)
 
 
-class Link:
+class SimulatedLink:
     """A link with a latency and a bandwidth; the first frames of each size are slower, as under TCP."""
 
     def __init__(self, latency: float, bandwidth: float, slow_start: float = 1.0) -> None:
@@ -72,12 +72,12 @@ class Link:
 @pytest.mark.parametrize("latency", [0.0001, 0.02, 0.3])
 @pytest.mark.parametrize("slow_start", [1.0, 3.0])
 def test_bandwidth_is_the_links(latency: float, bandwidth: float, slow_start: float) -> None:
-    link = Link(latency, bandwidth, slow_start)
+    link = SimulatedLink(latency, bandwidth, slow_start)
     assert measure_bandwidth(link.ping, latency) == pytest.approx(bandwidth)
 
 
 def test_slow_link_is_not_measured_with_much() -> None:
-    link = Link(0.01, 1e4)
+    link = SimulatedLink(0.01, 1e4)
     measure_bandwidth(link.ping, 0.01)
     assert max(link.sizes) == 16 << 10
     assert len(link.sizes) == 3

@@ -1,4 +1,4 @@
-"""What a steady session says and does around losses, step by step."""
+"""What a reconnecting session says and does around losses, step by step."""
 
 import pytest
 from fake_sessions import FINGERPRINT, SPEC, Bench, FakeSession, sample
@@ -38,24 +38,24 @@ def bench() -> Bench:
 def test_loss_and_return_are_reported_with_cause_next_try_and_what_is_asked_again(
     bench: Bench,
 ) -> None:
-    futures = [bench.steady.submit([sample(n)]) for n in range(3)]
+    futures = [bench.reconnecting.submit([sample(n)]) for n in range(3)]
     bench.first.answer()
     bench.first.fail(DIED)
-    bench.steady.submit([sample(3)])
+    bench.reconnecting.submit([sample(3)])
     bench.steps.step()
     wait = bench.steps.waits[-1]
     cause = "the agent on pi4 was ended by SIGSEGV; its last lines on stderr: boom"
     assert bench.told == [f"pi4 is lost: {cause}; next try in {wait:.1f} s"]
-    assert bench.steady.status().detail.endswith(f"next try in {wait:.1f} s")
+    assert bench.reconnecting.status().detail.endswith(f"next try in {wait:.1f} s")
     bench.now = 42.0
-    assert bench.steady.away_s == 42.0
+    assert bench.reconnecting.away_s == 42.0
     second = FakeSession()
     bench.come_back(second)
     assert bench.told[1:] == ["pi4 is back after 42 s, 2 requests sent again"]
     assert second.submitted == [1, 2, 3]
     assert futures[0].done()
     assert not futures[1].done()
-    status = bench.steady.status()
+    status = bench.reconnecting.status()
     assert (status.state, status.detail, status.reconnects) == (DeviceState.UP, "", 1)
 
 
@@ -79,18 +79,18 @@ def test_trouble_that_goes_on_is_not_reported_each_time_and_waits_longer_and_lon
         bench.now = float(second)
         session = FakeSession()
         bench.come_back(session)
-        assert bench.steady.away_s == 0.0
+        assert bench.reconnecting.away_s == 0.0
         session.fail(CUT)
-        assert bench.steady.away_s == float(second)
+        assert bench.reconnecting.away_s == float(second)
     assert len(bench.told) == 2
     assert max(bench.steps.waits) > 30.0
     session = FakeSession()
     bench.come_back(session)
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.submit([sample(1)])
     session.answer()
     session.fail(CUT)
     bench.steps.step()
-    assert bench.steady.away_s == 0.0
+    assert bench.reconnecting.away_s == 0.0
     assert bench.steps.waits[-1] <= 1.0
     assert len(bench.told) == 3
 
@@ -100,7 +100,7 @@ def test_a_device_that_lives_but_does_not_answer_is_started_anew_at_once_and_thr
 ) -> None:
     """A pause would help a link or a device that is off; this one is neither."""
     late = InferenceTimeoutError("pi4 did not answer within 8 s")
-    inputs = [bench.steady.submit([sample(n)]) for n in range(4)]
+    inputs = [bench.reconnecting.submit([sample(n)]) for n in range(4)]
     session = bench.first
     for _ in range(12):
         waits = len(bench.steps.waits)
@@ -131,19 +131,19 @@ def test_a_device_that_lives_but_does_not_answer_is_started_anew_at_once_and_thr
 def test_what_another_try_would_meet_again_retires(
     bench: Bench, error: EdgeFlareError, configuring: bool
 ) -> None:
-    bench.steady.configure(SPEC, None)
-    pending = bench.steady.submit([sample(1)])
+    bench.reconnecting.configure(SPEC, None)
+    pending = bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)
     bench.come_back(FakeSession(configuring=error) if configuring else error)
-    for future in (pending, bench.steady.submit([sample(2)])):
+    for future in (pending, bench.reconnecting.submit([sample(2)])):
         with pytest.raises(type(error), match=str(error)):
             future.result(0)
-    assert bench.steady.state is DeviceState.RETIRED
-    assert bench.steady.detail == str(error)
+    assert bench.reconnecting.state is DeviceState.RETIRED
+    assert bench.reconnecting.detail == str(error)
     assert bench.told[-1] == f"pi4 takes no more part: {error}"
     assert bench.steps.tasks == []
     with pytest.raises(type(error)):
-        bench.steady.configure(SPEC, None)
+        bench.reconnecting.configure(SPEC, None)
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_what_another_try_would_meet_again_retires(
 )
 @pytest.mark.parametrize("configuring", [False, True])
 def test_all_else_is_tried_again(bench: Bench, error: Exception, configuring: bool) -> None:
-    bench.steady.configure(SPEC, None)
-    pending = bench.steady.submit([sample(1)])
+    bench.reconnecting.configure(SPEC, None)
+    pending = bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)
     refused = FakeSession(configuring=error)
     last = FakeSession()
     bench.come_back(refused if configuring else error)
-    assert bench.steady.state is DeviceState.AWAY
+    assert bench.reconnecting.state is DeviceState.AWAY
     assert refused.closed is configuring
     bench.come_back(last)
     last.answer()
@@ -178,7 +178,7 @@ def test_all_else_is_tried_again(bench: Bench, error: Exception, configuring: bo
 
 
 def test_device_that_came_back_as_another_is_retired_and_let_go(bench: Bench) -> None:
-    pending = bench.steady.submit([sample(1)])
+    pending = bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)
     runtime = {"name": "onnx", "threads": 4}
     other = FakeSession({**FINGERPRINT, "kernel": "6.6", "runtime": runtime})
@@ -192,16 +192,16 @@ def test_device_that_came_back_as_another_is_retired_and_let_go(bench: Bench) ->
 
 
 def test_usage_error_of_a_link_that_breaks_while_configuring_is_tried_again(bench: Bench) -> None:
-    bench.steady.configure(SPEC, None)
+    bench.reconnecting.configure(SPEC, None)
     bench.first.fail(CUT)
     broken = FakeSession(configuring=UsageError("garbled"))
     broken.failure = DIED
     bench.come_back(broken)
-    assert bench.steady.state is DeviceState.AWAY
+    assert bench.reconnecting.state is DeviceState.AWAY
 
 
 def test_input_at_which_the_agent_dies_three_times_is_given_up_alone(bench: Bench) -> None:
-    poison, *others = [bench.steady.submit([sample(n)]) for n in range(4)]
+    poison, *others = [bench.reconnecting.submit([sample(n)]) for n in range(4)]
     bench.first.fail(DIED)
     second, third, fourth = FakeSession(), FakeSession(), FakeSession()
     bench.come_back(second)
@@ -223,13 +223,13 @@ def test_input_at_which_the_agent_dies_three_times_is_given_up_alone(bench: Benc
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_suspect_that_is_answered_lets_the_others_follow(bench: Bench, refused: bool) -> None:
-    suspect, other = [bench.steady.submit([sample(n)]) for n in range(2)]
+    suspect, other = [bench.reconnecting.submit([sample(n)]) for n in range(2)]
     third = FakeSession()
     bench.first.fail(DIED)
     bench.come_back(second := FakeSession())
     second.fail(DIED)
     bench.come_back(third)
-    late = bench.steady.submit([sample(2)])
+    late = bench.reconnecting.submit([sample(2)])
     assert third.submitted == [0]
     if refused:
         third.refuse(DeviceError("bad input"))
@@ -242,7 +242,7 @@ def test_suspect_that_is_answered_lets_the_others_follow(bench: Bench, refused: 
 
 
 def test_cuts_and_deaths_elsewhere_do_not_add_up(bench: Bench) -> None:
-    first, second = [bench.steady.submit([sample(n)]) for n in range(2)]
+    first, second = [bench.reconnecting.submit([sample(n)]) for n in range(2)]
     session = bench.first
     for error in [DIED, DIED, CUT] * 3:
         session.fail(error)
@@ -259,7 +259,7 @@ def test_cuts_and_deaths_elsewhere_do_not_add_up(bench: Bench) -> None:
 
 
 def test_failed_inference_is_its_requests_own(bench: Bench) -> None:
-    futures = [bench.steady.submit([sample(n)]) for n in range(3)]
+    futures = [bench.reconnecting.submit([sample(n)]) for n in range(3)]
     bench.first.refuse(DeviceError("pi4: the runtime says no"))
     bench.first.refuse(UsageError("pi4: wrong shape"))
     bench.first.answer()
@@ -268,7 +268,7 @@ def test_failed_inference_is_its_requests_own(bench: Bench) -> None:
     with pytest.raises(UsageError, match="wrong shape"):
         futures[1].result(0)
     assert futures[2].exception(0) is None
-    assert bench.steady.state is DeviceState.UP
+    assert bench.reconnecting.state is DeviceState.UP
 
 
 def test_samples_that_can_not_be_sent_fail_alone(bench: Bench) -> None:
@@ -277,17 +277,17 @@ def test_samples_that_can_not_be_sent_fail_alone(bench: Bench) -> None:
 
     bench.first.before_submit = refuse
     with pytest.raises(UsageError, match="over the limit"):
-        bench.steady.submit([sample(0)]).result(0)
+        bench.reconnecting.submit([sample(0)]).result(0)
     bench.first.before_submit = lambda _: None
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.submit([sample(1)])
     assert bench.first.submitted == [1]
 
 
 def test_request_that_comes_while_another_is_handed_over_follows_it(bench: Bench) -> None:
     def another(_: object) -> None:
         bench.first.before_submit = lambda _: None
-        bench.steady.submit([sample(2)])
+        bench.reconnecting.submit([sample(2)])
 
     bench.first.before_submit = another
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.submit([sample(1)])
     assert bench.first.submitted == [1, 2]

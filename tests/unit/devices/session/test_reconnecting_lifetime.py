@@ -1,4 +1,4 @@
-"""A steady session configured, withdrawn from, looked at and closed."""
+"""A reconnecting session configured, withdrawn from, looked at and closed."""
 
 import random
 import threading
@@ -26,8 +26,8 @@ def bench() -> Bench:
 
 
 def test_configuration_is_sent_to_new_sessions_before_what_is_kept(bench: Bench) -> None:
-    bench.steady.configure(SPEC, "total")
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.configure(SPEC, "total")
+    bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)
     second = FakeSession()
     configured_at: list[int] = []
@@ -39,17 +39,17 @@ def test_configuration_is_sent_to_new_sessions_before_what_is_kept(bench: Bench)
 
 def test_configuration_while_away_is_noted_for_later(bench: Bench) -> None:
     bench.first.fail(CUT)
-    bench.steady.configure(SPEC, "total")
+    bench.reconnecting.configure(SPEC, "total")
     second = FakeSession()
     bench.come_back(second)
     assert second.configurations == [(SPEC, "total")]
 
 
 def test_wrong_configuration_is_refused_and_forgotten(bench: Bench) -> None:
-    bench.steady.configure(SPEC, "total")
+    bench.reconnecting.configure(SPEC, "total")
     bench.first.configuring = UsageError("no such output")
     with pytest.raises(UsageError, match="no such output"):
-        bench.steady.configure(SPEC, "nothing")
+        bench.reconnecting.configure(SPEC, "nothing")
     bench.first.fail(CUT)
     second = FakeSession()
     bench.come_back(second)
@@ -57,52 +57,54 @@ def test_wrong_configuration_is_refused_and_forgotten(bench: Bench) -> None:
 
 
 def test_configuration_waits_for_no_pending_request(bench: Bench) -> None:
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.submit([sample(1)])
     with pytest.raises(UsageError, match="still answers 1 request"):
-        bench.steady.configure(SPEC, None)
+        bench.reconnecting.configure(SPEC, None)
 
 
 def test_link_that_breaks_while_configuring_is_a_loss_like_any_other(bench: Bench) -> None:
     bench.first.configuring = CUT
-    bench.steady.configure(SPEC, None)
-    assert bench.steady.state is DeviceState.AWAY
+    bench.reconnecting.configure(SPEC, None)
+    assert bench.reconnecting.state is DeviceState.AWAY
     second = FakeSession()
     bench.come_back(second)
     assert second.configurations == [(SPEC, None)]
 
 
 def test_withdrawn_requests_fail_with_why_and_the_device_is_tried_on(bench: Bench) -> None:
-    pending = bench.steady.submit([sample(1)])
+    pending = bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)
-    bench.steady.withdraw()
+    bench.reconnecting.withdraw()
     with pytest.raises(DeviceAwayError, match="no route to pi4"):
         pending.result(0)
     second = FakeSession()
     bench.come_back(second)
     assert second.submitted == []
-    assert bench.steady.state is DeviceState.UP
+    assert bench.reconnecting.state is DeviceState.UP
 
 
 def test_session_that_had_failed_before_it_was_taken_over() -> None:
     session = FakeSession()
     session.fail(CUT)
-    steady = ReconnectingSession(session, FakeSession, rng=random.Random(1), background=Steps())
-    assert steady.state is DeviceState.AWAY
+    reconnecting = ReconnectingSession(
+        session, FakeSession, rng=random.Random(1), background=Steps()
+    )
+    assert reconnecting.state is DeviceState.AWAY
 
 
 def test_clock_that_jumped_is_reported_once(bench: Bench) -> None:
-    bench.steady.submit([sample(1)])
+    bench.reconnecting.submit([sample(1)])
     bench.first.health = Health(clock_jump_s=-3600.0)
     bench.now = 2.0
     bench.first.answer()
     assert len(bench.told) == 1
     assert "the clock of pi4 jumped by -3600 s" in bench.told[0]
-    bench.steady.status()
+    bench.reconnecting.status()
     bench.first.fail(CUT)
     bench.come_back(FakeSession())
-    bench.steady.status()
+    bench.reconnecting.status()
     assert sum("clock" in text for text in bench.told) == 1
-    assert bench.steady.clock_jump_s == -3600.0
+    assert bench.reconnecting.clock_jump_s == -3600.0
 
 
 def test_status_reports_rates_and_health(bench: Bench) -> None:
@@ -110,17 +112,17 @@ def test_status_reports_rates_and_health(bench: Bench) -> None:
         busy_s=2.0, uptime_s=10.0, temperature_c=61.0, throttled=True, round_trip_s=0.003
     )
     for n in range(4):
-        bench.steady.submit([sample(n), sample(n)])
+        bench.reconnecting.submit([sample(n), sample(n)])
     bench.now = 2.0
     bench.first.answer()
     bench.first.answer()
-    status = bench.steady.status()
+    status = bench.reconnecting.status()
     assert (status.queries, status.queries_per_s, status.in_flight, status.depth) == (4, 2.0, 2, 4)
     assert (status.latency_median_s, status.latency_p99_s, status.busy) == (2.0, 2.0, 0.2)
     assert (status.temperature_c, status.throttled) == (61.0, True)
-    assert bench.steady.round_trip_s == 0.003
+    assert bench.reconnecting.round_trip_s == 0.003
     bench.first.fail(CUT)
-    status = bench.steady.status()
+    status = bench.reconnecting.status()
     assert (status.state, status.in_flight, status.busy, status.temperature_c) == (
         DeviceState.AWAY,
         0,
@@ -138,13 +140,13 @@ def test_close_ends_the_wait_between_tries_at_once() -> None:
         raise CUT
 
     first = FakeSession()
-    steady = ReconnectingSession(
+    reconnecting = ReconnectingSession(
         first, reopen, rng=random.Random(3), backoff=Backoff(3600.0, 3600.0)
     )
     before = set(threading.enumerate())
-    pending = steady.submit([sample(1)])
+    pending = reconnecting.submit([sample(1)])
     first.fail(CUT)
-    steady.close()
+    reconnecting.close()
     with pytest.raises(DeviceError, match="closed"):
         pending.result(0)
     for thread in set(threading.enumerate()) - before:
@@ -167,13 +169,15 @@ def test_session_that_is_opened_after_close_is_closed() -> None:
         return Late()
 
     first = FakeSession()
-    steady = ReconnectingSession(first, reopen, rng=random.Random(3), backoff=Backoff(0.001, 0.001))
+    reconnecting = ReconnectingSession(
+        first, reopen, rng=random.Random(3), backoff=Backoff(0.001, 0.001)
+    )
     first.fail(CUT)
     assert opening.wait(60)
-    steady.close()
+    reconnecting.close()
     go_on.set()
     assert closed.wait(60)
-    assert steady.state is DeviceState.RETIRED
+    assert reconnecting.state is DeviceState.RETIRED
 
 
 def test_lost_session_that_is_slow_to_close_holds_nobody_up() -> None:
@@ -187,27 +191,27 @@ def test_lost_session_that_is_slow_to_close_holds_nobody_up() -> None:
     first, second = Slow(), FakeSession()
     asked_again = threading.Event()
     second.before_submit = lambda _: asked_again.set()
-    steady = ReconnectingSession(
+    reconnecting = ReconnectingSession(
         first, lambda: second, rng=random.Random(3), backoff=Backoff(0.001, 0.001)
     )
-    steady.submit([sample(1)])
+    reconnecting.submit([sample(1)])
     first.fail(CUT)
     assert asked_again.wait(60)
     assert not first.closed
     go_on.set()
-    steady.close()
+    reconnecting.close()
 
 
 def test_callback_may_close_withdraw_and_look(bench: Bench) -> None:
     seen: list[DeviceState] = []
-    pending = bench.steady.submit([sample(1)])
-    other = bench.steady.submit([sample(2)])
+    pending = bench.reconnecting.submit([sample(1)])
+    other = bench.reconnecting.submit([sample(2)])
 
     def look(_: object) -> None:
-        bench.steady.withdraw()
-        bench.steady.status()
-        bench.steady.close()
-        seen.append(bench.steady.state)
+        bench.reconnecting.withdraw()
+        bench.reconnecting.status()
+        bench.reconnecting.close()
+        seen.append(bench.reconnecting.state)
 
     pending.add_done_callback(look)
     bench.first.answer()

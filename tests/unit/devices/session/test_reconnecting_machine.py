@@ -1,4 +1,4 @@
-"""A steady session against a plain model: each request settled once and rightly, order kept, none lost."""
+"""A reconnecting session against a plain model: requests settled once, rightly and in order."""
 
 import random
 from collections.abc import Callable
@@ -51,15 +51,15 @@ class SteadyMachine(RuleBasedStateMachine):
         self.next_session: Callable[[], FakeSession] = self.new_session
         self.told: list[str] = []
         self.session = self.new_session()
-        self.steady = ReconnectingSession(
+        self.reconnecting = ReconnectingSession(
             self.session,
             self.reopen,
             rng=random.Random(1),
-            tell=self.told.append,
+            on_notice=self.told.append,
             clock=lambda: float(len(self.steps.waits)),
             background=self.steps,
         )
-        self.steady.configure(SPEC, None)
+        self.reconnecting.configure(SPEC, None)
         self.model_state = DeviceState.UP
         self.owed: list[int] = []
         self.expected: dict[int, type[BaseException] | None] = {}
@@ -98,7 +98,7 @@ class SteadyMachine(RuleBasedStateMachine):
             self.owed.append(value)
         else:
             self.expected[value] = self.retired
-        future = self.futures[value] = self.steady.submit([sample(value)])
+        future = self.futures[value] = self.reconnecting.submit([sample(value)])
 
         def settled(_: "Future[Reply]") -> None:
             self.settled[value] = self.settled.get(value, 0) + 1
@@ -220,7 +220,7 @@ class SteadyMachine(RuleBasedStateMachine):
     @rule()
     def withdraw(self) -> None:
         self.expect_all(DeviceAwayError)
-        self.steady.withdraw()
+        self.reconnecting.withdraw()
 
     @is_away
     @rule(closing=st.booleans())
@@ -245,13 +245,13 @@ class SteadyMachine(RuleBasedStateMachine):
     def shut(self) -> None:
         if self.model_state is not DeviceState.RETIRED:
             self.retire(DeviceError)
-        self.steady.close()
+        self.reconnecting.close()
 
     @invariant()
     def state_is_the_models(self) -> None:
-        assert self.steady.state is self.model_state
-        assert (self.steady.away_s == 0.0) or self.model_state is not DeviceState.UP
-        assert bool(self.steady.detail) == (self.model_state is not DeviceState.UP)
+        assert self.reconnecting.state is self.model_state
+        assert (self.reconnecting.away_s == 0.0) or self.model_state is not DeviceState.UP
+        assert bool(self.reconnecting.detail) == (self.model_state is not DeviceState.UP)
 
     @invariant()
     def each_is_settled_once_and_rightly(self) -> None:

@@ -1,4 +1,4 @@
-"""A steady session under many threads and many failures: each request answered once and rightly."""
+"""A reconnecting session under threads and failures: each request answered once and rightly."""
 
 import random
 import threading
@@ -58,7 +58,7 @@ def test_every_request_is_answered_once_through_random_failures(seed: int) -> No
         return sessions[-1]
 
     first = Worked(rng)
-    steady = ReconnectingSession(
+    reconnecting = ReconnectingSession(
         first, reopen, rng=random.Random(seed), backoff=Backoff(0.001, 0.002)
     )
     settled: dict[int, int] = {}
@@ -66,7 +66,7 @@ def test_every_request_is_answered_once_through_random_failures(seed: int) -> No
     lock = threading.Lock()
 
     def ask(value: int) -> None:
-        future = steady.submit([sample(value)])
+        future = reconnecting.submit([sample(value)])
         with lock:
             answers[value] = future
         future.add_done_callback(lambda _: count(value))
@@ -89,11 +89,11 @@ def test_every_request_is_answered_once_through_random_failures(seed: int) -> No
     until = time.monotonic() + 60
     while len(settled) < 2 * REQUESTS * ASKERS and time.monotonic() < until:
         time.sleep(0.002)
-    steady.close()
+    reconnecting.close()
     assert settled == dict.fromkeys(range(2 * REQUESTS * ASKERS), 1)
     assert all(int(future.result(0).outputs[0][0]) == -value for value, future in answers.items())
     assert len(sessions) > 10
-    assert steady.status().queries == 2 * REQUESTS * ASKERS
+    assert reconnecting.status().queries == 2 * REQUESTS * ASKERS
     for session in sessions:  # those of one asker were sent in the order they were asked
         for n in range(ASKERS):
             sent = [
@@ -112,7 +112,7 @@ def test_close_and_withdraw_at_any_moment_leave_nothing_pending(seed: int) -> No
         return sessions[-1]
 
     sessions.append(Worked(rng))
-    steady = ReconnectingSession(
+    reconnecting = ReconnectingSession(
         sessions[0], reopen, rng=random.Random(seed), backoff=Backoff(0.0005, 0.0005)
     )
     futures: list[Future[Reply]] = []
@@ -120,21 +120,21 @@ def test_close_and_withdraw_at_any_moment_leave_nothing_pending(seed: int) -> No
 
     def asker() -> None:
         while not stop.is_set():
-            futures.append(steady.submit([sample(len(futures))]))
+            futures.append(reconnecting.submit([sample(len(futures))]))
 
     threads = [threading.Thread(target=asker) for _ in range(2)]
     for thread in threads:
         thread.start()
     for _ in range(5):
         time.sleep(rng.random() / 200)
-        steady.withdraw()
-    steady.close()
-    futures.append(steady.submit([sample(0)]))
+        reconnecting.withdraw()
+    reconnecting.close()
+    futures.append(reconnecting.submit([sample(0)]))
     stop.set()
     for thread in threads:
         thread.join(60)
     assert all(future.done() for future in futures)
-    assert steady.state is DeviceState.RETIRED
+    assert reconnecting.state is DeviceState.RETIRED
     until = time.monotonic() + 60
     while not all(session.closed for session in sessions) and time.monotonic() < until:
         time.sleep(0.002)

@@ -14,14 +14,14 @@ DECODER = {"kind": "ctc", "vocabulary": ["_", "a"]}
 def test_a_device_that_comes_back_decodes_as_before() -> None:
     first, second = FakeSession(), FakeSession()
     steps = Steps()
-    steady = ReconnectingSession(
+    reconnecting = ReconnectingSession(
         first, lambda: second, rng=random.Random(1), backoff=Backoff(), background=steps
     )
-    steady.configure(SPEC, "logits", DECODER)
+    reconnecting.configure(SPEC, "logits", DECODER)
     first.fail(AgentDiedError("the agent on pi4 died"))
     for task in list(steps.tasks):
         for _ in task:
             pass
-    steady.close()
+    reconnecting.close()
     assert first.decoders == second.decoders == [DECODER]
     assert second.configurations == [(SPEC, "logits")]

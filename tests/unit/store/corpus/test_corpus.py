@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from campaign_stores import DAY, FORM, START, add, digest, look, picture, sighting
+from campaign_stores import DAY, FORM, START, add, device_answer, digest, picture, trigger_record
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
@@ -55,7 +55,7 @@ def files(corpus):
 
 
 def test_an_entry_comes_back_as_it_was_found(corpus):
-    found = sighting(7, deployed_margin=None, seed_label=None)
+    found = trigger_record(7, deployed_margin=None, seed_label=None)
     assert add(corpus, found) == Added(new=1, replaced=0, known=0, near=0)
     entry = next(corpus.entries())
     assert {name: getattr(entry, name) for name in vars(found)} == vars(found)
@@ -65,7 +65,7 @@ def test_an_entry_comes_back_as_it_was_found(corpus):
 
 
 def test_the_same_bytes_are_there_once_and_every_sighting_is_counted_once(corpus):
-    first, again = sighting(1), sighting(1, campaign="e" * 32, found_at=START + 9 * DAY)
+    first, again = trigger_record(1), trigger_record(1, campaign="e" * 32, found_at=START + 9 * DAY)
     add(corpus, first)
     assert add(corpus, again) == Added(new=0, replaced=0, known=1, near=0)
     assert add(corpus, first, again) == Added(new=0, replaced=0, known=2, near=0)
@@ -74,25 +74,34 @@ def test_the_same_bytes_are_there_once_and_every_sighting_is_counted_once(corpus
 
 
 def test_of_one_seed_and_pair_the_first_the_nearest_and_the_severest_stay(corpus):
-    add(corpus, sighting(1), sighting(2, l2=0.5), sighting(3, original_margin=0.4))
+    add(
+        corpus, trigger_record(1), trigger_record(2, l2=0.5), trigger_record(3, original_margin=0.4)
+    )
     assert values(corpus) == [1, 2, 3]
-    assert add(corpus, sighting(4)) == Added(new=0, replaced=0, known=0, near=1)
-    assert add(corpus, sighting(5, l2=0.25)) == Added(new=1, replaced=1, known=0, near=0)
+    assert add(corpus, trigger_record(4)) == Added(new=0, replaced=0, known=0, near=1)
+    assert add(corpus, trigger_record(5, l2=0.25)) == Added(new=1, replaced=1, known=0, near=0)
     assert values(corpus) == [1, 3, 5]
-    assert add(corpus, sighting(6, original_margin=0.45)) == Added(1, 1, 0, 0)
+    assert add(corpus, trigger_record(6, original_margin=0.45)) == Added(1, 1, 0, 0)
     assert values(corpus) == [1, 5, 6]
     assert files(corpus) == {digest(value) for value in (1, 5, 6, 1000)}
 
 
 def test_another_seed_or_another_pair_has_a_place_of_its_own(corpus):
     for number, (seed, pair) in enumerate([(0, (4, 9)), (1, (4, 9)), (0, (9, 4)), (0, (4, 7))]):
-        added = add(corpus, *(sighting(10 * number + n, seed=seed, pair=pair) for n in range(5)))
+        added = add(
+            corpus, *(trigger_record(10 * number + n, seed=seed, pair=pair) for n in range(5))
+        )
         assert added == Added(new=3, replaced=0, known=0, near=2)
 
 
 def test_one_that_came_and_had_to_go_in_the_same_addition_is_a_near_duplicate(corpus):
     corpus.set_per_pair(2)
-    found = [sighting(1), sighting(2, l2=0.9), sighting(3, l2=0.8), sighting(4, l2=0.7)]
+    found = [
+        trigger_record(1),
+        trigger_record(2, l2=0.9),
+        trigger_record(3, l2=0.8),
+        trigger_record(4, l2=0.7),
+    ]
     assert add(corpus, *found) == Added(new=2, replaced=0, known=0, near=2)
     assert values(corpus) == [1, 4]
     assert add(corpus, *found) == Added(new=0, replaced=0, known=2, near=2)
@@ -100,12 +109,12 @@ def test_one_that_came_and_had_to_go_in_the_same_addition_is_a_near_duplicate(co
 
 def test_a_corpus_keeps_how_many_a_pair_may_have(tmp_path):
     with Corpus.open(tmp_path / "c", create=True, per_pair=1) as corpus:
-        add(corpus, sighting(1), sighting(2, l2=0.1))
+        add(corpus, trigger_record(1), trigger_record(2, l2=0.1))
         assert values(corpus) == [1]
     with Corpus.open(tmp_path / "c", create=True) as corpus:
         assert corpus.per_pair == 1
     with Corpus.open(tmp_path / "c", per_pair=2) as corpus:
-        add(corpus, sighting(2, l2=0.1))
+        add(corpus, trigger_record(2, l2=0.1))
         assert values(corpus) == [1, 2]
         with pytest.raises(UsageError, match="1 or more"):
             corpus.set_per_pair(0)
@@ -113,38 +122,38 @@ def test_a_corpus_keeps_how_many_a_pair_may_have(tmp_path):
 
 @pytest.mark.parametrize("form", [Form((2, 2, 3), 10), Form((2, 2, 1), 100)])
 def test_another_shape_or_number_of_classes_is_refused(corpus, form):
-    add(corpus, sighting(1))
+    add(corpus, trigger_record(1))
     with pytest.raises(
         UsageError, match=r"has inputs of 2 x 2 x 1 and 10 classes, these are of 2 x"
     ):
-        corpus.add([sighting(2)], form, lambda _: picture(2))
+        corpus.add([trigger_record(2)], form, lambda _: picture(2))
     assert values(corpus) == [1]
 
 
 def test_what_was_fixed_and_comes_back_is_seen_from_the_last_look(corpus):
-    add(corpus, sighting(1), sighting(2, seed=1))
+    add(corpus, trigger_record(1), trigger_record(2, seed=1))
     assert inputs(corpus) == {1: True, 2: True}
-    assert corpus.add_observations([look(1, deviated=False, at=START + DAY)]) == 1
+    assert corpus.add_answers([device_answer(1, deviated=False, at=START + DAY)]) == 1
     assert inputs(corpus) == {2: True, 1: False}
     assert list(inputs(corpus)) == [2, 1]
-    corpus.add_observations([look(1, deviated=True, at=START + 2 * DAY)])
+    corpus.add_answers([device_answer(1, deviated=True, at=START + 2 * DAY)])
     assert inputs(corpus) == {1: True, 2: True}
-    corpus.add_observations([look(1, deviated=False, at=START + DAY)])
+    corpus.add_answers([device_answer(1, deviated=False, at=START + DAY)])
     assert inputs(corpus) == {1: True, 2: True}
 
 
 def test_a_trigger_found_again_after_it_was_fixed_deviates(corpus):
-    add(corpus, sighting(1))
-    corpus.add_observations([look(1, deviated=False, at=START + DAY)])
-    add(corpus, sighting(1))
+    add(corpus, trigger_record(1))
+    corpus.add_answers([device_answer(1, deviated=False, at=START + DAY)])
+    add(corpus, trigger_record(1))
     assert inputs(corpus) == {1: False}
-    add(corpus, sighting(1, found_at=START + 2 * DAY, campaign="e" * 32))
+    add(corpus, trigger_record(1, found_at=START + 2 * DAY, campaign="e" * 32))
     assert inputs(corpus) == {1: True}
 
 
 def test_a_target_is_held_to_its_own_looks_and_a_fresh_one_to_what_was_found(corpus):
-    add(corpus, sighting(1))
-    corpus.add_observations([look(1, deviated=False, at=START + DAY, device="jetson")])
+    add(corpus, trigger_record(1))
+    corpus.add_answers([device_answer(1, deviated=False, at=START + DAY, device="jetson")])
     assert inputs(corpus, "int8/pi") == {1: True}
     assert inputs(corpus, "int8/jetson") == {1: False}
     assert inputs(corpus, "fp16/pi") == {1: True}
@@ -159,19 +168,23 @@ def test_a_target_is_held_to_its_own_looks_and_a_fresh_one_to_what_was_found(cor
 
 
 def test_inputs_are_named_alike_in_every_replay(corpus):
-    add(corpus, sighting(1), sighting(2, seed=1))
+    add(corpus, trigger_record(1), trigger_record(2, seed=1))
     names = {one.id: int(corpus.get_sample(one.sample).ravel()[0]) for one in corpus.inputs()}
     assert names == {"000001/s/0.png": 1, "000002/s/1.png": 2}
     corpus.remove(pair=(4, 9))
-    add(corpus, sighting(1))
+    add(corpus, trigger_record(1))
     assert [one.id for one in corpus.inputs()] == ["000003/s/0.png"]
 
 
 def test_the_device_that_said_so_last_comes_last(corpus):
-    add(corpus, sighting(1))
+    add(corpus, trigger_record(1))
     for days, device, model in ((1, "jetson", "int8"), (2, "pi", "fp16")):
-        corpus.add_observations(
-            [look(1, deviated=days == 2, device=device, model=model, at=START + days * DAY)]
+        corpus.add_answers(
+            [
+                device_answer(
+                    1, deviated=days == 2, device=device, model=model, at=START + days * DAY
+                )
+            ]
         )
     (one,) = corpus.inputs()
     assert [(name, seen.deviated) for name, seen in one.looks.items()] == [
@@ -181,13 +194,13 @@ def test_the_device_that_said_so_last_comes_last(corpus):
 
 
 def test_looks_at_what_is_no_entry_are_passed_over(corpus):
-    add(corpus, sighting(1))
-    assert corpus.add_observations([look(2, deviated=True, at=START)]) == 0
-    assert len(list(corpus.observations())) == 1
+    add(corpus, trigger_record(1))
+    assert corpus.add_answers([device_answer(2, deviated=True, at=START)]) == 0
+    assert len(list(corpus.answers())) == 1
 
 
 def test_a_model_goes_but_what_another_showed_too_stays(corpus):
-    shown = [sighting(1), sighting(2, seed=1)]
+    shown = [trigger_record(1), trigger_record(2, seed=1)]
     add(corpus, *shown, replace(shown[0], model="fp16"))
     dry = corpus.remove(model="int8", dry_run=True)
     assert (dry.entries, dry.samples, dry.kept) == (1, 2, 1)
@@ -195,12 +208,12 @@ def test_a_model_goes_but_what_another_showed_too_stays(corpus):
     assert corpus.remove(model="int8") == dry
     assert values(corpus) == [1]
     assert corpus.models() == {"fp16": 1}
-    assert {one.target for one in corpus.observations()} == {"fp16/pi"}
+    assert {one.target for one in corpus.answers()} == {"fp16/pi"}
     assert files(corpus) == {digest(1), digest(1000)}
 
 
 def test_a_pair_goes_and_with_it_the_files_nobody_refers_to(corpus):
-    add(corpus, sighting(1), sighting(2, pair=(9, 4)))
+    add(corpus, trigger_record(1), trigger_record(2, pair=(9, 4)))
     stray = corpus.folder / "samples" / digest(50)[:2] / f"{digest(50)}.npy"
     stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(b"put, and then its process was killed")
@@ -213,15 +226,15 @@ def test_a_pair_goes_and_with_it_the_files_nobody_refers_to(corpus):
 
 
 def test_fixed_for_days_looks_at_all_devices_and_at_every_model(corpus):
-    add(corpus, *(sighting(n, seed=n) for n in range(1, 6)))
+    add(corpus, *(trigger_record(n, seed=n) for n in range(1, 6)))
     at = START + DAY
-    corpus.add_observations(look(n, deviated=False, at=at) for n in (1, 2, 3, 4))
+    corpus.add_answers(device_answer(n, deviated=False, at=at) for n in (1, 2, 3, 4))
     # 2 deviates on another device; 3 came back and was fixed later; 4 is fixed in another model, too
-    corpus.add_observations([look(2, deviated=True, at=at + DAY, device="jetson")])
-    corpus.add_observations(
-        [look(3, deviated=on, at=at + n * DAY) for n, on in ((4, True), (6, False))]
+    corpus.add_answers([device_answer(2, deviated=True, at=at + DAY, device="jetson")])
+    corpus.add_answers(
+        [device_answer(3, deviated=on, at=at + n * DAY) for n, on in ((4, True), (6, False))]
     )
-    corpus.add_observations([look(4, deviated=False, at=at + 9 * DAY, model="fp16")])
+    corpus.add_answers([device_answer(4, deviated=False, at=at + 9 * DAY, model="fp16")])
     now = at + 10 * DAY
     for days, going in ((11, []), (10, [1, 4]), (4, [1, 3, 4])):
         would = corpus.remove(fixed_for=days, now=now, dry_run=True)
@@ -231,10 +244,10 @@ def test_fixed_for_days_looks_at_all_devices_and_at_every_model(corpus):
 
 
 def test_what_an_older_model_deviated_on_is_fixed_once_a_newer_one_agrees(corpus):
-    add(corpus, sighting(1, model="build-1"))
+    add(corpus, trigger_record(1, model="build-1"))
     for number in range(2, 6):
         at = START + number * DAY
-        corpus.add_observations([look(1, deviated=False, at=at, model=f"build-{number}")])
+        corpus.add_answers([device_answer(1, deviated=False, at=at, model=f"build-{number}")])
     assert corpus.remove(fixed_for=3, now=START + 5 * DAY).entries == 1
 
 
@@ -247,7 +260,7 @@ def test_exactly_one_thing_is_removed_at_a_time(corpus):
 
 
 def test_a_damaged_sample_is_reported(corpus):
-    add(corpus, sighting(1))
+    add(corpus, trigger_record(1))
     next(corpus.folder.glob(f"samples/*/{digest(1)}.npy")).write_bytes(b"x")
     with pytest.raises(StoreError, match="is damaged"):
         corpus.get_sample(digest(1))
@@ -289,7 +302,7 @@ def test_a_corpus_whose_making_was_killed_is_made(tmp_path):
     (tmp_path / "corpus.lock").touch()
     (tmp_path / "corpus.sqlite.new").write_bytes(b"half")
     with Corpus.open(tmp_path, create=True) as corpus:
-        add(corpus, sighting(1))
+        add(corpus, trigger_record(1))
     assert not list(tmp_path.glob("*.new*"))
 
 
@@ -311,7 +324,7 @@ def holding(folder):
 def test_the_second_process_waits_for_the_first(corpus):
     with holding(corpus.folder) as holder:
         done = []
-        waiting = threading.Thread(target=lambda: done.append(add(corpus, sighting(1))))
+        waiting = threading.Thread(target=lambda: done.append(add(corpus, trigger_record(1))))
         waiting.start()
         assert len(corpus) == 0
         assert inputs(corpus) == {}
@@ -324,14 +337,14 @@ def test_the_second_process_waits_for_the_first(corpus):
 def test_the_second_process_is_told_where_the_first_goes_on(corpus, monkeypatch):
     monkeypatch.setattr(base, "_PATIENCE", 0.05)
     with holding(corpus.folder), pytest.raises(StoreError, match="in use by another edgeflare"):
-        add(corpus, sighting(1))
+        add(corpus, trigger_record(1))
 
 
 def test_several_make_it_and_add_to_it_at_once(tmp_path):
     def add_some(first):
         with Corpus.open(tmp_path / "c", create=True) as mine:
             for value in range(first, first + 8):
-                add(mine, sighting(value, seed=value % 4), values=[value, 1000 + value % 4])
+                add(mine, trigger_record(value, seed=value % 4), values=[value, 1000 + value % 4])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add_some, range(0, 40, 10)))
@@ -346,7 +359,7 @@ def test_a_file_system_without_locks_is_reported(corpus, monkeypatch):
 
     monkeypatch.setattr(base.FileLock, "acquire", refuse)
     with pytest.raises(StoreError, match="No locks available"):
-        add(corpus, sighting(1))
+        add(corpus, trigger_record(1))
 
 
 def test_a_corpus_is_distinguished_from_a_campaign(corpus):

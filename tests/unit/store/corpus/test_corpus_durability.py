@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from campaign_stores import FORM, add, digest, picture, sighting
+from campaign_stores import FORM, add, digest, picture, trigger_record
 from command import ROOT
 
 from edgeflare.errors import DiskFullError, StoreError
@@ -19,17 +19,18 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from campaign_stores import START, add, look, sighting
+from campaign_stores import START, add, device_answer, trigger_record
 
 from edgeflare.store.corpus.corpus import Corpus
 
 with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
     for number in range(1000):
         values = range(10 * number, 10 * number + 10)
-        some = [sighting(value, seed=number, l2=1 / (1 + value)) for value in values]
+        some = [trigger_record(value, seed=number, l2=1 / (1 + value)) for value in values]
         add(corpus, *some, values=[*values, 1000 + number])
         print("added", number, flush=True)
-        corpus.add_observations([look(values[-1], deviated=False, at=START + timedelta(days=300))])
+        later = START + timedelta(days=300)
+        corpus.add_answers([device_answer(values[-1], deviated=False, at=later)])
         print("noted", number, flush=True)
         if number % 5 == 4:
             corpus.remove(fixed_for=0)
@@ -57,7 +58,7 @@ def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_p
     last = dict(told)
     with Corpus.open(tmp_path / "c") as corpus:
         entries = {entry.sample: entry for entry in corpus.entries()}
-        agreeing = {look.sample for look in corpus.observations() if not look.deviated}
+        agreeing = {answer.sample for answer in corpus.answers() if not answer.deviated}
         gone = 0
         for number in range(last["added"] + 1):
             # of ten that come ever nearer, the first, the nearest and one more stay
@@ -76,13 +77,13 @@ def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_p
             if number <= last.get("noted", -1):
                 assert digest(nearest) in agreeing
         assert gone in (last.get("removed", -1) + 1, last.get("removed", -1) + 6)
-        looks = list(corpus.observations())
-        assert {look.sample for look in looks} == set(entries)
+        answers = list(corpus.answers())
+        assert {answer.sample for answer in answers} == set(entries)
         assert set(corpus.sightings()) == set(entries)
         for entry in entries.values():
             corpus.get_sample(entry.sample)
             corpus.get_sample(entry.seed_sample)
-        fresh = sighting(9_999, pair=(1, 2))
+        fresh = trigger_record(9_999, pair=(1, 2))
         assert add(corpus, fresh, values=[9_999, 1000]).new == 1
         corpus.remove(pair=(1, 2))
         used = {one for entry in entries.values() for one in (entry.sample, entry.seed_sample)}
@@ -94,7 +95,7 @@ def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
 
     def add_for_ever(corpus):
         for number in range(10_000):
-            some = sighting(number, seed=number, seed_id="x" * 600)
+            some = trigger_record(number, seed=number, seed_id="x" * 600)
             assert add(corpus, some, values=[number, 1000 + number]).new == 1
             added.append(digest(number))
 
@@ -108,7 +109,7 @@ def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
     with Corpus.open(small_disk / "c") as corpus:
         assert {entry.sample for entry in corpus.entries()} == set(added)
         assert sum(1 for _ in corpus.inputs()) == len(added)
-        assert add(corpus, sighting(20_000), values=[20_000, 1000]).new == 1
+        assert add(corpus, trigger_record(20_000), values=[20_000, 1000]).new == 1
 
 
 def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_disk):
@@ -153,7 +154,7 @@ def test_where_the_disk_ends_while_a_corpus_or_campaign_is_made_it_can_be_made_l
 
 def test_a_corpus_on_a_read_only_disk_is_replayed_but_not_changed(small_disk):
     with Corpus.open(small_disk / "c", create=True) as corpus:
-        add(corpus, sighting(1))
+        add(corpus, trigger_record(1))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with Corpus.open(small_disk / "c") as corpus:
         assert [(corpus.get_sample(one.sample) == picture(1)).all() for one in corpus.inputs()] == [
@@ -161,4 +162,4 @@ def test_a_corpus_on_a_read_only_disk_is_replayed_but_not_changed(small_disk):
         ]
         assert corpus.form == FORM
         with pytest.raises(StoreError, match=r"Read-only|writable"):
-            add(corpus, sighting(2))
+            add(corpus, trigger_record(2))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from campaign_stores import FORM, START, add, digest, look, sighting
+from campaign_stores import FORM, START, add, device_answer, digest, trigger_record
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -18,7 +18,7 @@ from edgeflare.store.corpus.records import Added, TriggerRecord
 
 MODELS = ("int8", "fp16")
 SIGHTINGS = st.builds(
-    lambda value, seed, pair, l2, margin, model: sighting(
+    lambda value, seed, pair, l2, margin, model: trigger_record(
         value,
         seed=seed,
         pair=pair,
@@ -43,11 +43,11 @@ class Known:
     found: TriggerRecord
     number: int
     models: set = field(default_factory=set)
-    looks: dict = field(default_factory=dict)
+    answers: dict = field(default_factory=dict)
 
-    def look(self, model, when, deviated):
-        if model not in self.looks or self.looks[model][0] < when:
-            self.looks[model] = (when, deviated)
+    def note_answer(self, model, when, deviated):
+        if model not in self.answers or self.answers[model][0] < when:
+            self.answers[model] = (when, deviated)
 
 
 class CorpusMachine(RuleBasedStateMachine):
@@ -100,7 +100,7 @@ class CorpusMachine(RuleBasedStateMachine):
             known = True
         entry = self.entries[one.sample]
         entry.models.add(one.model)
-        entry.look(one.model, one.found_at, True)
+        entry.note_answer(one.model, one.found_at, True)
         return known
 
     @rule(found=st.lists(SIGHTINGS, max_size=6))
@@ -118,10 +118,12 @@ class CorpusMachine(RuleBasedStateMachine):
         self.minutes += 100
         when = START + timedelta(minutes=self.minutes)
         known = self.entries.get(digest(value))
-        seen = self.corpus.add_observations([look(value, deviated=deviated, at=when, model=model)])
+        seen = self.corpus.add_answers(
+            [device_answer(value, deviated=deviated, at=when, model=model)]
+        )
         assert seen == (known is not None)
         if known is not None:
-            known.look(model, when, deviated)
+            known.note_answer(model, when, deviated)
 
     @rule(at_most=st.integers(1, 5))
     def set_per_pair(self, at_most):
@@ -146,7 +148,7 @@ class CorpusMachine(RuleBasedStateMachine):
         self.entries = {name: one for name, one in self.entries.items() if name not in going}
         for known in self.entries.values():
             known.models.discard(model)
-            known.looks.pop(model, None)
+            known.answers.pop(model, None)
 
     @rule()
     def reopen(self):
@@ -186,8 +188,10 @@ class CorpusMachine(RuleBasedStateMachine):
         assert self.corpus.form in (FORM, None)
 
     def deviated(self, known, target):
-        looks = [look for model, look in known.looks.items() if target in (None, f"{model}/pi")]
-        return max(looks, key=lambda look: look[0])[1] if looks else True
+        answers = [
+            answer for model, answer in known.answers.items() if target in (None, f"{model}/pi")
+        ]
+        return max(answers, key=lambda answer: answer[0])[1] if answers else True
 
 
 def severity(found):

@@ -84,9 +84,9 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
     for number, (pair, view) in enumerate(views(6)):
         found = tied(pair, view, "least-l2", number)
         for winner in found.classes:
-            lean = TieBreak(winner, found.others(winner), floor, near)
+            tie_break = TieBreak(winner, found.others(winner), floor, near)
             rng = np.random.default_rng(number)
-            point = asked_of(pair, break_tie(view, found.point, lean, rng))
+            point = asked_of(pair, break_tie(view, found.point, tie_break, rng))
             assert point is not None
             scores = pair.original(point.sample)
             order = np.argsort(scores)
@@ -95,8 +95,8 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
             assert np.ptp(np.log(scores[list(found.classes)])) < 0.1
 
 
-def changed_levels(found: Tie, lean: TieBreak, pair: Pair, view: OriginalProbe) -> int:
-    point = asked_of(pair, break_tie(view, found.point, lean, np.random.default_rng(0)))
+def changed_levels(found: Tie, tie_break: TieBreak, pair: Pair, view: OriginalProbe) -> int:
+    point = asked_of(pair, break_tie(view, found.point, tie_break, np.random.default_rng(0)))
     assert point is not None
     return int(np.abs(point.sample.astype(int) - found.point.sample.astype(int)).sum())
 
@@ -107,10 +107,10 @@ def test_near_changes_fewer_levels() -> None:
     for number, (pair, view) in enumerate(views(6, (32, 32, 1))):
         found = tied(pair, view, "least-l2", number)
         for winner in found.classes:
-            lean = TieBreak(winner, found.others(winner), 1e-3)
+            tie_break = TieBreak(winner, found.others(winner), 1e-3)
             pairs.append(
                 [
-                    changed_levels(found, lean._replace(near=near), pair, view)
+                    changed_levels(found, tie_break._replace(near=near), pair, view)
                     for near in (False, True)
                 ]
             )
@@ -123,8 +123,8 @@ def test_a_class_that_is_in_the_way_is_taken_farther_back_than_the_other() -> No
     for number, (pair, view) in enumerate(views(6)):
         found = tied(pair, view, "least-l2", number)
         winner, second, back = found.classes
-        lean = TieBreak(winner, (second, back), 1e-3, handicapped=back)
-        point = asked_of(pair, break_tie(view, found.point, lean, np.random.default_rng(0)))
+        tie_break = TieBreak(winner, (second, back), 1e-3, handicapped=back)
+        point = asked_of(pair, break_tie(view, found.point, tie_break, np.random.default_rng(0)))
         assert point is not None
         logs = np.log(pair.original(point.sample))
         assert 0 < logs[winner] - logs[second] < 0.1

@@ -20,12 +20,12 @@ from edgeflare.errors import DeviceError, ModelError
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
 
-LEASE = Lease("a campaign", "one use of bench", "campaign steady on this machine")
+LEASE = Lease("a campaign", "one use of bench", "campaign reconnecting on this machine")
 DEADLINE_S = 120
 
 
 class Bench:
-    """A steady session with a real agent; `told` is what the user was told."""
+    """A reconnecting session with a real agent; `told` is what the user was told."""
 
     def __init__(self, device: Device, model: Path, spec: InputSpec) -> None:
         self.told: list[str] = []
@@ -33,14 +33,14 @@ class Bench:
         self._cache = Path(str(device.cache))
         self._lock = threading.Lock()
         reopen = partial(open_device, device, model, lease=LEASE)
-        self.steady = ReconnectingSession(
+        self.reconnecting = ReconnectingSession(
             reopen(),
             reopen,
             rng=random.Random(1),
-            tell=self.told.append,
+            on_notice=self.told.append,
             backoff=Backoff(0.01, 0.1),
         )
-        self.steady.configure(spec, "total")
+        self.reconnecting.configure(spec, "total")
 
     @property
     def agent(self) -> int:
@@ -49,7 +49,7 @@ class Bench:
         return int(json.loads(path.read_text())["pid"])
 
     def ask(self, value: int) -> "Future[Reply]":
-        future = self.steady.submit([image(value)])
+        future = self.reconnecting.submit([image(value)])
 
         def settled(_: "Future[Reply]") -> None:
             with self._lock:
@@ -78,7 +78,7 @@ def until(happened: Callable[[], bool]) -> None:
 def bench(device: Device, onnx_model: Path, pair_input: InputSpec) -> Iterator[Bench]:
     bench = Bench(device, onnx_model, pair_input)
     yield bench
-    bench.steady.close()
+    bench.reconnecting.close()
 
 
 def test_killed_agent_owes_fifty_answers_and_all_come_once(bench: Bench) -> None:
@@ -91,7 +91,7 @@ def test_killed_agent_owes_fifty_answers_and_all_come_once(bench: Bench) -> None
     lost, back = bench.told
     assert lost.startswith("bench is lost: the agent on bench was ended by SIGKILL")
     assert "50 requests sent again" in back
-    status = bench.steady.status()
+    status = bench.reconnecting.status()
     assert (status.state, status.reconnects, status.queries) == (DeviceState.UP, 1, 50)
 
 
@@ -106,14 +106,14 @@ def test_agent_killed_again_and_again_under_load_loses_nothing(bench: Bench) -> 
     for value, future in futures.items():
         assert total(future) == pytest.approx(value * 16 / 255, rel=1e-6)
     assert bench.settled == dict.fromkeys(range(kills * 80), 1)
-    assert bench.steady.status().reconnects == kills
+    assert bench.reconnecting.status().reconnects == kills
 
 
 def test_old_agent_that_hangs_is_ended_before_another_takes_its_place(bench: Bench) -> None:
     hanging = bench.agent
     os.kill(hanging, signal.SIGSTOP)
     future = bench.ask(7)
-    session = bench.steady._latest
+    session = bench.reconnecting._latest
     session._link._stream.close()  # type: ignore[attr-defined]  # the link is cut; the agent doesn't notice
     assert total(future) == pytest.approx(7 * 16 / 255, rel=1e-6)
     assert bench.agent != hanging
@@ -129,7 +129,7 @@ def test_model_that_is_missing_retires_the_device_and_reports(
     os.kill(bench.agent, signal.SIGKILL)
     with pytest.raises(ModelError, match="no model file"):
         future.result(DEADLINE_S)
-    assert bench.steady.state is DeviceState.RETIRED
+    assert bench.reconnecting.state is DeviceState.RETIRED
     until(lambda: bench.told[-1].startswith("bench takes no more part: there is no model file"))
 
 
@@ -138,7 +138,7 @@ def test_close_ends_the_agent_and_fails_what_is_pending(bench: Bench) -> None:
     os.kill(agent, signal.SIGSTOP)
     future = bench.ask(1)
     os.kill(agent, signal.SIGCONT)
-    bench.steady.close()
+    bench.reconnecting.close()
     if (error := future.exception(0)) is not None:
         assert isinstance(error, DeviceError)
     assert not Path(f"/proc/{agent}").exists()

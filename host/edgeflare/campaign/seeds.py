@@ -1,0 +1,212 @@
+"""Opens seeds as a model takes them, stores them, and writes calibration data of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from edgeflare._internal.text import counted, first_of, first_problem
+from edgeflare.campaign.events import Notice, Reporter, Stage, Step
+from edgeflare.campaign.model_pair import transcribes
+from edgeflare.campaign.preflight import check_labels
+from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    InputOptions,
+    OriginalModel,
+    audio_input,
+    known_of,
+    prepare,
+    resolve_input,
+)
+from edgeflare.models.image_input import input_size, options_in_file
+from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
+from edgeflare.store import Store
+from edgeflare.store.database import batches
+from edgeflare.strategies import check_audio_search, check_operators
+
+_WHOSE = "the original model"
+_FOR_IMAGES = ("size", "resize")
+_FOR_AUDIO = ("cut", "resample")
+_FRONT_END = (
+    ", or if it takes audio state its front end, for example `--input front_end=mlperf-tiny-kws`"
+)
+
+
+def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
+    """Return the source of the seeds; none is read yet.
+
+    Raises SeedError where there are none, UsageError for options and mutation operators that the
+    model's kind of input, and its kind of answer, has no use for, and where a library that the
+    search from audio needs is missing.
+    """
+    seeds = config.seeds
+    audio = expected_audio(config, original)
+    check_operators(config.search.operators, "image" if audio is None else "audio")
+    if audio is None:
+        _refuse(seeds, _FOR_AUDIO, "audio", "images")
+        return _images(config, original)
+    _refuse(seeds, _FOR_IMAGES, "images", "audio")
+    search, words = config.search, transcribes(config.original, original.decoder)
+    check_audio_search(search.strategy, search.options, search.operators, words=words)
+    rate, samples = audio
+    return open_audio_seeds(
+        seeds.path,
+        rate=rate,
+        samples=samples,
+        cut=seeds.cut,
+        resample=seeds.resample,
+        labels=_labels(seeds),
+        limit=seeds.limit,
+    )
+
+
+def expected_audio(
+    config: CampaignConfig, original: OriginalModel
+) -> tuple[int, int | None] | None:
+    """Return a model's (rate in Hz, samples; None: any number), None for a model of images.
+
+    What neither the original's file nor its stated input has is taken from the deployed model's.
+    Raises UsageError.
+    """
+    return audio_input(original.input, config.original.input, _known(config, original), _WHOSE)
+
+
+def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
+    in_file = options_in_file(original.metadata, str(original.path))
+    return known_of(in_file, config.deployed.input, InputOptions())
+
+
+def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
+    seeds, known = config.seeds, _known(config, original)
+    if seeds.size and not (config.original.input.size or known.size):
+        known = known.model_copy(update={"size": seeds.size})
+    size, channels = input_size(original.input, config.original.input, known, _WHOSE)
+    return open_seeds(
+        seeds.path,
+        size=seeds.size or size,
+        channels=channels,
+        resize=seeds.resize,
+        labels=_labels(seeds),
+        limit=seeds.limit,
+    )
+
+
+def _labels(seeds: SeedsConfig) -> dict[str, int] | None:
+    return load_label_mapping(seeds.labels) if seeds.labels else None
+
+
+def _refuse(seeds: SeedsConfig, names: tuple[str, ...], theirs: str, takes: str) -> None:
+    for name in names:
+        if getattr(seeds, name):
+            raise UsageError(
+                f"seeds.{name} is for {theirs}, and {_WHOSE} takes {takes}: leave it out"
+                + _FRONT_END * (takes == "images")
+            )
+
+
+def store_seeds(
+    source: SeedSource,
+    config: SeedsConfig,
+    store: Store,
+    reporter: Reporter,
+    *,
+    classes: int | None,
+    rate: int | None = None,
+) -> None:
+    """Store all seeds that are not stored yet; do nothing where that is complete.
+
+    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
+    ignored. `rate`: that of audio, in Hz.
+    """
+    if store.fact("seeds_complete"):
+        return
+    if rate is not None:
+        store.set_sample_rate(rate)
+    known_counts = [count for count in (source.total, config.limit) if count is not None]
+    reporter(Stage("seeds", config.path.name, min(known_counts, default=None)))
+    known = store.seed_ids()
+    done = labelled = 0
+    for batch in batches(source):
+        if classes is None:
+            labelled += sum(seed.label is not None for seed in batch)
+        else:
+            check_labels(batch, classes)
+        missing = (seed for seed in batch if seed.id not in known)
+        store.add_seeds(
+            seed if classes is not None else replace(seed, label=None) for seed in missing
+        )
+        done += len(batch)
+        reporter(Step(done))
+    if source.skipped:
+        skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
+        count = counted(len(skipped), "file")
+        reporter(Notice(f"{count} skipped: {first_of(skipped)}"))
+    notices = list(source.notices)
+    if labelled:
+        notices.append(
+            f"the labels of {labelled} seeds are ignored: speech recognisers have no classes"
+        )
+    for notice in notices:
+        reporter(Notice(notice))
+    store.complete_seeds(source.skipped, notices)
+
+
+def write_calibration(
+    model: Path,
+    seeds: Path,
+    target: Path,
+    *,
+    stated: Mapping[str, Any] | None = None,
+    resize: str | None = None,
+    limit: int | None = 500,
+) -> int:
+    """Write prepared seeds to `target`, a ``.npy``; return how many.
+
+    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes
+    as `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of
+    images, one image, or an ``.npz`` with `images`; `resize` brings them to the model's size,
+    `limit` takes the first. Of a model of audio they are audio files; of longer ones the beginning
+    is taken, other rates are resampled. `stated` is what a campaign's `[deployed.input]` says, such
+    as {"scale": "1/255"}. Raises ModelError, SeedError, UsageError.
+    """
+    if target.suffix != ".npy":
+        raise UsageError(f"{target}: calibration data is a .npy file")
+    try:
+        options = InputOptions.model_validate(stated or {})
+    except ValidationError as error:
+        raise UsageError(f"the input can't be as stated: {first_problem(error)}") from error
+    loaded = OriginalModel(model, "onnx", {})
+    try:
+        tensor = loaded.input
+        in_file = options_in_file(loaded.metadata, str(model))
+    finally:
+        loaded.close()
+    if tensor.dtype != "float32":
+        raise ModelError(
+            f"{model} takes {tensor.dtype}; only a model of float32 is calibrated for int8"
+        )
+    spec = resolve_input(tensor, options, in_file, "the model")
+    audio = audio_input(tensor, options, in_file, "the model")
+    source: SeedSource
+    if audio is None:
+        size, channels = input_size(tensor, options, in_file, "the model")
+        source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
+    else:
+        rate, samples = audio
+        if samples is None:
+            raise UsageError(
+                f"{model} takes audio of any length: state one for calibration, such as samples={rate}"
+            )
+        source = open_audio_seeds(
+            seeds, rate=rate, samples=samples, cut="first", resample=True, limit=limit
+        )
+    tensors = np.stack([prepare(seed.sample, spec) for seed in source])
+    try:
+        np.save(target, tensors)
+    except OSError as error:
+        raise UsageError(f"can't write {target}: {error.strerror or error}") from error
+    return len(tensors)
