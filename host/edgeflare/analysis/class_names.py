@@ -24,7 +24,7 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     Raises UsageError for a file that can't be read, has other content, or lacks a name for a
     class of the campaign's models; StoreError where the campaign's folder can't be used.
     """
-    names = _numbered(read_names(path, f"The file of class names {path}"), path)
+    names = _numbered(read_names(path, f"the file of class names {path}"), path)
     with opened(campaign) as store:
         needed = max(_class_count(store), max(names) + 1)
     missing = next((number for number in range(needed) if number not in names), None)
