@@ -11,7 +11,7 @@ from edgeflare.store import Store, opened
 from edgeflare.types import Transcript
 
 _LONGEST = 9
-"""Numbers of so many digits are no classes'."""
+"""Numbers of this many digits or more are not class numbers."""
 
 
 def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:

@@ -71,9 +71,9 @@ def better_explanation(
     """Return the best alternative preprocessing where it is clearly better than the stated one.
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
-    Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share
-    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model
-    returns a label and no scores, so only labels are compared.
+    Clearly better: closer on a share of the first 32 seeds whose lower 95 % bound is above 60 %,
+    at no more than half the median distance. `labels_only`: the deployed model returns a label and
+    no scores, so only labels are compared.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:

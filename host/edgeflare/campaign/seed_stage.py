@@ -456,8 +456,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
-    ignored. `rate`: that of audio, in Hz.
+    `classes`: the number of classes that labels are checked against; None: the models are speech
+    recognisers, and labels are ignored. `rate`: that of audio, in Hz.
     """
     if store.fact("seeds_complete"):
         return

@@ -91,7 +91,7 @@ def remove(
         typer.Option(
             min=0,
             metavar="DAYS",
-            help="Those that nothing deviated on for so many days, by the last look of each device.",
+            help="Those that nothing deviated on for this number of days, by the last look of each device.",
         ),
     ] = None,
     dry_run: Annotated[

@@ -170,8 +170,8 @@ def open_seeds(
 
     `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one
     of RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its
-    class index; the outermost folder it knows decides. `limit` takes the first so many usable
-    images.
+    class index; the outermost folder it knows decides. `limit`: the number of usable
+    images that are taken, the first ones.
 
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """

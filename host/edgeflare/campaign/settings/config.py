@@ -161,7 +161,7 @@ class SeedsConfig(Section):
         examples=["labels.json"],
     )
     limit: Annotated[int | None, Flag("--limit")] = Field(
-        default=None, ge=1, description="Only the first so many seeds.", examples=[100]
+        default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
     )
 
 

@@ -70,7 +70,7 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
 
 
 RECENT_S = 3600
-"""Files used within so many seconds may be in use, and stay."""
+"""Files used within this number of seconds may be in use, and stay."""
 TEMPORARY = ".part"
 _SPARE_BYTES = 256 << 10
 _CLEAN_S = 60.0

@@ -235,7 +235,7 @@ class AgentLink:
         return request.future
 
     def ping(self, size: int = 0) -> "Future[float]":
-        """Send a heartbeat now, with so many bytes; the future has the round trip in seconds."""
+        """Send a heartbeat now, with `size` bytes; the future has the round trip in seconds."""
         with self._changed:
             failure = self._failure.failure
             if failure is None:

@@ -116,7 +116,7 @@ _AGAIN = 2
 def measure_bandwidth(ping: Callable[[int], float], round_trip: float) -> float | None:
     """Return the link's bytes per second towards the device; None where it is too fast to tell.
 
-    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an
+    `ping(size)` is a round trip in seconds with `size` bytes on the way there, `round_trip` an
     empty one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the
     last size goes out again, since TCP begins slowly, and the quickest counts.
     """

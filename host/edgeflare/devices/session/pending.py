@@ -11,7 +11,7 @@ from edgeflare.types import Sample
 from edgeflare_agent.decoding import RawOutput
 
 MAX_DEATHS = 3
-"""A request fails after the agent has died on it so many times in a row."""
+"""A request fails after the agent has died on it this number of times in a row."""
 
 
 @dataclass(eq=False)

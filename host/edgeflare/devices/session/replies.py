@@ -72,7 +72,7 @@ class ReplyReader:
             self.most_bytes = self._elements * 8
 
     def read(self, frame: Frame, count: int) -> Reply[RawOutput]:
-        """Return the answer on so many samples. Raises ValueError where it is not as announced."""
+        """Return the answer on `count` samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
         if frame.header.get("decoded", False) is not (self._decoded and count > 0):
             asked = "text" if self._decoded else f"output {self._described()}"

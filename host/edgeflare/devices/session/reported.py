@@ -78,7 +78,7 @@ def seconds(fields: Mapping[str, Any], name: str) -> float | None:
 
 
 def all_seconds(fields: Mapping[str, Any], name: str, count: int) -> list[float]:
-    """Return so many durations."""
+    """Return `count` durations."""
     values = fields.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise _odd(name, values, f"a list of {count} numbers")

@@ -77,7 +77,9 @@ class RequestTable:
         return not self._sent or self._sent_bytes + self._waiting[0].size <= self._window.most_bytes
 
     def send_next(self, together: int = 0) -> list[Request]:
-        """Mark the next requests as in flight and return them: one, or more up to so many bytes together.
+        """Mark the next requests as in flight and return them.
+
+        That is one request, or more of up to `together` bytes in all.
 
         Requests that were cancelled while they waited are dropped, so there may be none.
         """

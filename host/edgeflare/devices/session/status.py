@@ -73,7 +73,7 @@ class Throughput:
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
     def record_reply(self, now: float, queries: int, latency_s: float) -> None:
-        """Record a reply to a request of so many queries."""
+        """Record a reply to a request of a number of queries."""
         self.queries += queries
         self.requests += 1
         self._latencies.append(latency_s)
