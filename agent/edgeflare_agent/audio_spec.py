@@ -22,18 +22,22 @@ LONGEST_CLIP = 2**27
 class MelSpec(NamedTuple):
     """How samples become log-mel bands, and these coefficients; steps 1 to 7 in this order.
 
-    1. Frames of `window` samples, `stride` apart, from the first sample on, as many as fit. `centered`: frame i
-       is centred on sample i * stride, the clip being continued on both sides by its own reflection of fft // 2
-       samples; 1 + samples // stride frames for an even `fft`. `drop_last` leaves the last frame out.
+    1. Frames of `window` samples, `stride` apart, from the first sample on, as many as fit.
+       `centered`: frame i is centred on sample i * stride, the clip being continued on both sides
+       by its own reflection of fft // 2 samples; 1 + samples // stride frames for an even `fft`.
+       `drop_last` leaves the last frame out.
     2. Times a periodic Hann window; zeros up to `fft` samples; discrete Fourier transform.
     3. `spectrum`: the "magnitude" of each of the fft // 2 + 1 bins, or its square, the "power".
-    4. `bands` triangular filters over low_hz..high_hz, their corners evenly spaced on the mel scale "htk"
-       (1127 ln(1 + f / 700)) or "slaney" (linear below 1000 Hz). `mel_slopes`: straight on the "mel" axis
-       (TensorFlow) or on the "hertz" axis (librosa, torchaudio). `mel_norm`: each divided by half its width in Hz.
+    4. `bands` triangular filters over low_hz..high_hz, their corners evenly spaced on the mel scale
+       "htk" (1127 ln(1 + f / 700)) or "slaney" (linear below 1000 Hz). `mel_slopes`: straight on
+       the "mel" axis (TensorFlow) or on the "hertz" axis (librosa, torchaudio). `mel_norm`: each
+       divided by half its width in Hz.
     5. `log` ("ln" or "log10") of max(value + log_offset, log_floor).
-    6. `dynamic_range`: nothing is more than this below the clip's largest value, in units of the logarithm.
-    7. `coefficients`: the first so many of the cosine transform (DCT-II) of each frame's bands; None: the bands
-       themselves. `dct` is "orthonormal", or "tensorflow", whose coefficient 0 is sqrt(2) times that.
+    6. `dynamic_range`: nothing is more than this below the clip's largest value, in units of the
+       logarithm.
+    7. `coefficients`: the number of coefficients kept, from the first on, of the cosine transform
+       (DCT-II) of each frame's bands; None: the bands themselves. `dct` is "orthonormal", or "tensorflow", whose coefficient 0 is
+       sqrt(2) times that.
     """
 
     window: int
@@ -130,13 +134,17 @@ class MelSpec(NamedTuple):
 class AudioSpec(NamedTuple):
     """Everything that is done to a clip, in this order. Clips are mono float32 [samples] in [-1, 1] at `rate` Hz.
 
-    1. `samples`: a shorter clip is padded with zeros at its end, a longer one cut; None: any length.
-    2. `peak`: divided by its largest sample ("maximum") or the largest absolute one ("magnitude"); one below
-       2**-24 is none, and leaves the clip as it is. None: not done.
+    1. `samples`: a shorter clip is padded with zeros at its end, a longer one cut; None: any
+       length.
+    2. `peak`: divided by its largest sample ("maximum") or the largest absolute one ("magnitude");
+       one below 2**-24 is none, and leaves the clip as it is. None: not done.
     3. `front_end`: "waveform" keeps the samples; "log-mel" and "mfcc" do what `mel` says.
-    4. `axes`: "frames-bands" has the values of a frame side by side, "bands-frames" those of a band.
-    5. value = (value * scale[0] / scale[1] - mean) / std; `mean` and `std` have one entry, or one a band.
-    6. rounded to float32; reshaped to `shape`, None being the one axis that the clip's length fills.
+    4. `axes`: "frames-bands" has the values of a frame side by side, "bands-frames" those of a
+       band.
+    5. value = (value * scale[0] / scale[1] - mean) / std; `mean` and `std` have one entry, or one a
+       band.
+    6. rounded to float32; reshaped to `shape`, None being the one axis that the clip's length
+       fills.
     7. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.
     """
 

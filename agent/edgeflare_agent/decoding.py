@@ -332,8 +332,8 @@ class Decoder(NamedTuple):
         count = len(self.vocabulary)
         if token < 0 or (self.text_tokens is None and token >= count):
             raise ModelError(
-                "output tokens names token {}, but the vocabulary has {}, 0 to {}: give the one that "
-                "the model was made with".format(token, count, count - 1)
+                "output tokens names token {}, but the vocabulary has {}, 0 to {}: give the one "
+                "that the model was made with".format(token, count, count - 1)
             )
         return self.text_tokens is None or token < self.text_tokens
 
@@ -400,8 +400,8 @@ def _named(tensors: Sequence[TensorInfo], name: str) -> TensorInfo:
 
 def _not_frames(name: str, shape: Sequence[Optional[int]], count: int) -> str:
     return (
-        "output {} of shape {} is not 1 x frames x {} scores, as a decoder of kind ctc with its {} tokens "
-        "needs: give the vocabulary that the model was made with".format(
+        "output {} of shape {} is not 1 x frames x {} scores, as a decoder of kind ctc with its {} "
+        "tokens needs: give the vocabulary that the model was made with".format(
             name, _times(shape), count, count
         )
     )

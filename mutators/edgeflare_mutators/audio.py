@@ -64,8 +64,8 @@ def _audiomentations() -> Any:
             import audiomentations  # type: ignore[import-untyped]
     except (ImportError, OSError) as error:
         raise MutationError(
-            f"mutating audio needs audiomentations, which can't be imported here ({error}); install it with "
-            "`pip install 'edgeflare[audio]'`"
+            f"mutating audio needs audiomentations, which can't be imported here ({error}); "
+            "install it with `pip install 'edgeflare[audio]'`"
         ) from error
     return audiomentations
 

@@ -110,8 +110,8 @@ class SampleSpec:
             self._check_audio()
         elif len(self.shape) != 3 or min(self.shape) < 1 or self.shape[2] not in (1, 3):
             raise SampleError(
-                "an image has the shape (height, width, channels), at least 1 x 1 pixels, with 1 or "
-                f"3 channels, not {self.shape}; bring it to that shape first"
+                "an image has the shape (height, width, channels), at least 1 x 1 pixels, with 1 "
+                f"or 3 channels, not {self.shape}; bring it to that shape first"
             )
 
     @classmethod
@@ -120,8 +120,8 @@ class SampleSpec:
         kind = kind_of(sample)
         if kind == "audio" and sample.dtype != np.float32:
             raise SampleError(
-                f"audio holds float32 values from -1 to 1, not {sample.dtype}; mutate raw samples, before any "
-                "front end"
+                f"audio holds float32 values from -1 to 1, not {sample.dtype}; mutate raw samples, "
+                "before any front end"
             )
         if kind == "image" and sample.dtype != np.uint8:
             raise SampleError(
@@ -138,8 +138,8 @@ class SampleSpec:
             )
         if self.rate is not None and not SAMPLE_RATE.low <= self.rate <= SAMPLE_RATE.high:
             raise SampleError(
-                f"the sample rate of audio is {SAMPLE_RATE.low} to {SAMPLE_RATE.high} Hz, not {self.rate}; resample "
-                "it first"
+                f"the sample rate of audio is {SAMPLE_RATE.low} to {SAMPLE_RATE.high} Hz, not "
+                f"{self.rate}; resample it first"
             )
 
 

@@ -104,8 +104,8 @@ class Crop(Corruption):
 
     def _words(self, params: Params) -> str:
         return (
-            f"cropped by {percent(params['share'])}, the window {percent(params['x'])} to the right "
-            f"and {percent(params['y'])} down"
+            f"cropped by {percent(params['share'])}, the window {percent(params['x'])} to the "
+            f"right and {percent(params['y'])} down"
         )
 
 
@@ -231,8 +231,8 @@ class Jpeg(Corruption):
 
         if max(sample.shape) > _LONGEST_JPEG_SIDE:
             raise SampleError(
-                f"jpeg: an image of {sample.shape[1]} x {sample.shape[0]} pixels is too large for a "
-                f"JPEG, which has at most {_LONGEST_JPEG_SIDE} a side; leave this operator out"
+                f"jpeg: an image of {sample.shape[1]} x {sample.shape[0]} pixels is too large for "
+                f"a JPEG, which has at most {_LONGEST_JPEG_SIDE} a side; leave this operator out"
             )
         colour = sample.shape[2] == 3
         pixels = np.ascontiguousarray(sample[..., ::-1])

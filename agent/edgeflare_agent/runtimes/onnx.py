@@ -155,10 +155,10 @@ class OnnxRuntime(Runtime):
         absent = [provider for provider in providers if provider not in serving]
         if absent:
             raise RuntimeMissingError(
-                "onnxruntime could not start {} and fell back to {}: the libraries that it needs (CUDA, "
-                "cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or the GPU are "
-                "missing; see what is printed by 'import onnxruntime; onnxruntime.print_debug_info()', "
-                "or take it out of `providers`".format(
+                "onnxruntime could not start {} and fell back to {}: the libraries that it needs "
+                "(CUDA, cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or "
+                "the GPU are missing; see what is printed by 'import onnxruntime; "
+                "onnxruntime.print_debug_info()', or take it out of `providers`".format(
                     ", ".join(absent), ", ".join(serving), self._library.__version__
                 )
             )
@@ -191,20 +191,18 @@ class OnnxRuntime(Runtime):
         asked = ", ".join(provider for provider in providers if provider != _CPU)
         if self._nodes is None:
             raise RuntimeMissingError(
-                "onnxruntime {} doesn't tell whether {} runs {}, or the CPU: install a newer one (1.31 tells "
-                "it), or accept either with the runtime option allow_fallback = true".format(
-                    self._library.__version__, asked, self.path
-                )
+                "onnxruntime {} doesn't tell whether {} runs {}, or the CPU: install a newer one "
+                "(1.31 tells it), or accept either with the runtime option allow_fallback = "
+                "true".format(self._library.__version__, asked, self.path)
             )
         total = sum(self._nodes.values())
         on_cpu = self._nodes.get(_CPU, 0)
         if on_cpu > 0 and (on_cpu == total or _CPU not in providers):
             raise RuntimeMissingError(
-                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: take a model "
-                "or a build of onnxruntime with which it can, take it out of `providers`, or accept the CPU "
-                "with the runtime option allow_fallback = true".format(
-                    asked, on_cpu, total, self.path
-                )
+                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: "
+                "take a model or a build of onnxruntime with which it can, take it out of "
+                "`providers`, or accept the CPU with the runtime option allow_fallback = "
+                "true".format(asked, on_cpu, total, self.path)
             )
 
     def _in_effect(self) -> Dict[str, Any]:

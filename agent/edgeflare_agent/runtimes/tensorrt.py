@@ -161,8 +161,8 @@ class TensorRTRuntime(Runtime):
             self._cuda = open_cuda()
         except CudaError as error:
             raise RuntimeMissingError(
-                "TensorRT is installed, but the GPU can't be used ({}): check NVIDIA's driver and CUDA "
-                "runtime, and that this user may use the GPU".format(error)
+                "TensorRT is installed, but the GPU can't be used ({}): check NVIDIA's driver and "
+                "CUDA runtime, and that this user may use the GPU".format(error)
             ) from error
 
     def _load(self) -> None:
@@ -233,9 +233,9 @@ class TensorRTRuntime(Runtime):
         engine = self._deserialized(plan)
         if engine is None:
             raise ModelError(
-                "TensorRT can't use the engine {}: {}; an engine runs under the TensorRT version and on "
-                "the kind of GPU that it was built with: build it anew with TensorRT {} on this {}, or "
-                "give the .onnx file and it is built here".format(
+                "TensorRT can't use the engine {}: {}; an engine runs under the TensorRT version "
+                "and on the kind of GPU that it was built with: build it anew with TensorRT {} on "
+                "this {}, or give the .onnx file and it is built here".format(
                     self.path,
                     self._log.reason("it gave no reason").rstrip("."),
                     self._library.__version__,

@@ -30,8 +30,8 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     missing = next((number for number in range(needed) if number not in names), None)
     if missing is not None:
         raise UsageError(
-            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; add "
-            "the others"
+            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; "
+            "add the others"
         )
     return tuple(names[number] for number in range(needed))
 
@@ -55,8 +55,8 @@ def _numbered(data: Any, path: Path) -> Mapping[int, str]:
         if names:
             return names
     raise UsageError(
-        f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping such as "
-        '{"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}'
+        f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping "
+        'such as {"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}'
     )
 
 

@@ -178,8 +178,9 @@ def check_pair(
     if allow:
         return [f"{text}; going on, as --allow-disagreement says"]
     raise PreflightError(
-        f"{text}; the preprocessing or the model pair looks wrong: check {_AUDIO if audio else _IMAGE} of "
-        "both inputs (`--original-input`, `--deployed-input`), or go on with --allow-disagreement"
+        f"{text}; the preprocessing or the model pair looks wrong: check "
+        f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`), "
+        "or go on with --allow-disagreement"
     )
 
 
@@ -188,8 +189,8 @@ def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
     for seed in seeds:
         if seed.label is not None and not 0 <= seed.label < classes:
             raise SeedError(
-                f"seed {seed.id} has the label {seed.label}, but the models have {classes} classes, "
-                f"0 to {classes - 1}: correct the labels, or leave them out"
+                f"seed {seed.id} has the label {seed.label}, but the models have {classes} "
+                f"classes, 0 to {classes - 1}: correct the labels, or leave them out"
             )
 
 

@@ -132,7 +132,8 @@ class SearchStage(CampaignStage):
         self._reporter(Step(finished))
         if scheduler.left:
             raise DeviceAwayError(
-                f"{total - finished} of {total} replays are left: {self._fleet.describe_unavailable()}"
+                f"{total - finished} of {total} replays are left: "
+                f"{self._fleet.describe_unavailable()}"
             )
 
     def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
@@ -222,9 +223,9 @@ class SearchStage(CampaignStage):
         if 2 * tally.starved > tally.ended:
             self._reporter(
                 Notice(
-                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their inputs below the "
-                    f"margin floor of {self._oracle.floor:g}, which the device was not asked about; a lower "
-                    "--margin-floor lets them count"
+                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their "
+                    f"inputs below the margin floor of {self._oracle.floor:g}, which the device "
+                    "was not asked about; a lower --margin-floor lets them count"
                 )
             )
 

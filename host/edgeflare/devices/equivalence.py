@@ -12,8 +12,9 @@ from edgeflare_agent.decoding import Decoded, RawOutput
 _SHOWN = 3
 _PATIENCE_S = 600.0
 _ADVICE = (
-    "devices that share the seeds must answer alike: take devices of one kind, software and options, "
-    "let each search for itself with `--fleet replicate`, or accept the difference with `--allow-mixed`"
+    "devices that share the seeds must answer alike: take devices of one kind, software and "
+    "options, let each search for itself with `--fleet replicate`, or accept the difference with "
+    "`--allow-mixed`"
 )
 
 
@@ -56,8 +57,8 @@ def check_unchanged(name: str, before: Mapping[str, Any], now: Mapping[str, Any]
     if found:
         changes = "; ".join(f"{field} was {old!r}, is {new!r}" for field, old, new in found)
         raise DeviceChangedError(
-            f"{name} came back as another device than it was: {changes}; its answers might differ from "
-            "those before: bring it back to that state, or begin a new campaign with it"
+            f"{name} came back as another device than it was: {changes}; its answers might differ "
+            "from those before: bring it back to that state, or begin a new campaign with it"
         )
 
 
@@ -88,8 +89,8 @@ def check_equivalent(
     for device, of_one in zip(devices, pending, strict=True):
         if not late.isdisjoint(of_one):
             raise DeviceAwayError(
-                f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it on and "
-                "reached? Try `edgeflare devices check`"
+                f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it "
+                "on and reached? Try `edgeflare devices check`"
             )
     answers = [[_bits(future.result()) for future in of_one] for of_one in pending]
     for other, its in zip(devices[1:], answers[1:], strict=True):

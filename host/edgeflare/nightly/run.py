@@ -79,7 +79,10 @@ _AWAY = (
 
 _AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
-FIRST = "nothing was compared: there is no green night of it here yet; later nights are held against this one"
+FIRST = (
+    "nothing was compared: there is no green night of it here yet; later nights are held against "
+    "this one"
+)
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
 
 
@@ -346,8 +349,9 @@ def _disk_full_advice(history: History) -> Iterator[None]:
         yield
     except DiskFullError as error:
         raise DiskFullError(
-            f"no space is left on the disk of {history.folder}; what is finished of the night is kept: free "
-            "some space, for example by a lower keep.mb or keep.nights, and run the night again"
+            f"no space is left on the disk of {history.folder}; what is finished of the night is "
+            "kept: free some space, for example by a lower keep.mb or keep.nights, and run the "
+            "night again"
         ) from error
 
 
@@ -495,7 +499,8 @@ def accept_night(
         ]
         if not red:
             raise UsageError(
-                "nothing to accept: the last search of each model on each device is the baseline already"
+                "nothing to accept: the last search of each model on each device is the baseline "
+                "already"
             )
         lines = tuple(_accept(history, one, clock) for one in red)
         write_page(history)

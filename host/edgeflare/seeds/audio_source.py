@@ -69,13 +69,13 @@ class NoticeCounts:
             yield self._of_cut(rules)
         if self.shorter:
             yield (
-                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} that the model takes; "
-                "its preprocessing adds silence at the end."
+                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} "
+                "that the model takes; its preprocessing adds silence at the end."
             )
         if self.clipped:
             yield (
-                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at full scale; "
-                "all were kept."
+                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at "
+                "full scale; all were kept."
             )
         if self.beyond:
             yield f"{_counted(self.beyond, 'clip')} went beyond [-1, 1], and end there now."

@@ -199,8 +199,8 @@ class _Shape(NamedTuple):
         if self.resize is None:
             raise SeedError(
                 f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
-                f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
-                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
+                f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images "
+                f"to that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
             )
         return resize_image(sample, self.size, self.resize)
 
@@ -239,8 +239,8 @@ def _read(path: Path) -> _Read:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise UnreadableError(
-                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to {_LARGEST_FILE / 1e6:,.0f} MB "
-                "are read"
+                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to "
+                f"{_LARGEST_FILE / 1e6:,.0f} MB are read"
             )
         data = path.read_bytes()
     except OSError as error:

@@ -183,7 +183,8 @@ class ReconnectingSession:
                 raise copy(self._retired)
             if self._pending:
                 raise UsageError(
-                    f"{self.name} still answers {len(self._pending)} requests; configure it after them"
+                    f"{self.name} still answers {len(self._pending)} requests; configure it after "
+                    "them"
                 )
             session, before = self._session, self._configuration
             self._configuration = _Configuration(spec, output, decoder)

@@ -91,7 +91,8 @@ class ReplyReader:
                 self._dtypes.add(array.dtype)
             if not fits or array.dtype not in self._dtypes:
                 raise ValueError(
-                    f"output {self._described()} was announced, {shape_text(array.shape)} {array.dtype.name} came"
+                    f"output {self._described()} was announced, {shape_text(array.shape)} "
+                    f"{array.dtype.name} came"
                 )
         return Reply(outputs, seconds)
 

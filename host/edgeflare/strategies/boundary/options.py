@@ -99,8 +99,8 @@ class Bounds:
         if similarity is None:
             height, width = self._seed.shape[:2]
             raise UsageError(
-                f"min_ssim: SSIM is not defined for images of {height} x {width} pixels (3 are needed "
-                "either way); state max_l2 or max_linf instead"
+                f"min_ssim: SSIM is not defined for images of {height} x {width} pixels (3 are "
+                "needed either way); state max_l2 or max_linf instead"
             )
         return similarity >= options.min_ssim
 

@@ -112,8 +112,9 @@ def check_options(options: BoundaryOptions) -> None:
             )
     if options.crossing not in ("auto", "natural"):
         raise UsageError(
-            f"strategy boundary: crossing {options.crossing} needs class scores; of transcripts the change is looked "
-            "for along natural corruptions: leave --crossing out, or state natural"
+            f"strategy boundary: crossing {options.crossing} needs class scores; of transcripts "
+            "the change is looked for along natural corruptions: leave --crossing out, or state "
+            "natural"
         )
 
 
