@@ -1,4 +1,4 @@
-"""How a clip of audio becomes a model's input tensor: a declarative description that travels as JSON."""
+"""How a clip of audio becomes a model's input tensor: a declarative description, sent as JSON."""
 
 import math
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Tuple, Union
@@ -36,8 +36,8 @@ class MelSpec(NamedTuple):
     6. `dynamic_range`: nothing is more than this below the clip's largest value, in units of the
        logarithm.
     7. `coefficients`: the number of coefficients kept, from the first on, of the cosine transform
-       (DCT-II) of each frame's bands; None: the bands themselves. `dct` is "orthonormal", or "tensorflow", whose coefficient 0 is
-       sqrt(2) times that.
+       (DCT-II) of each frame's bands; None: the bands themselves. `dct` is "orthonormal", or
+       "tensorflow", whose coefficient 0 is sqrt(2) times that.
     """
 
     window: int
@@ -65,7 +65,7 @@ class MelSpec(NamedTuple):
         return self.bands if self.coefficients is None else self.coefficients
 
     def frames(self, samples: int) -> int:
-        """Return how many frames a clip of so many samples has; 0 or less where it is too short for one."""
+        """Return the number of frames of a clip; 0 or less where it is too short for one."""
         if self.centered:
             count = 1 + (samples + 2 * (self.fft // 2) - self.fft) // self.stride
             count = 0 if samples <= self.fft // 2 else count
@@ -81,7 +81,7 @@ class MelSpec(NamedTuple):
         return steps + self.window
 
     def validate(self, rate: int) -> None:
-        """Raise RequestError, naming the field, unless the parameters make sense in themselves; `rate` is in Hz."""
+        """Raise RequestError, naming the field, if the parameters are invalid; `rate` is in Hz."""
         numbers = (
             self.low_hz,
             self.high_hz,
@@ -132,7 +132,9 @@ class MelSpec(NamedTuple):
 
 
 class AudioSpec(NamedTuple):
-    """Everything that is done to a clip, in this order. Clips are mono float32 [samples] in [-1, 1] at `rate` Hz.
+    """Everything that is done to a clip, in this order.
+
+    Clips are mono float32 [samples] in [-1, 1] at `rate` Hz.
 
     1. `samples`: a shorter clip is padded with zeros at its end, a longer one cut; None: any
        length.
@@ -236,7 +238,10 @@ class AudioSpec(NamedTuple):
             self.filled(self.values(self.samples))
 
     def filled(self, values: int) -> Tuple[int, ...]:
-        """Return `shape` with its open axis filled by so many values. Raises RequestError where they don't fill it."""
+        """Return `shape` with its open axis sized for a number of values.
+
+        Raises RequestError where they don't fill it.
+        """
         fixed = 1
         for n in self.shape:
             fixed *= n or 1
@@ -253,7 +258,7 @@ Spec = Union[InputSpec, AudioSpec]
 
 
 def spec_from_json(data: Dict[str, Any]) -> Spec:
-    """Return the spec that `to_json` of an image's or a clip's described. Raises RequestError for anything else."""
+    """Return the spec of images or clips that `to_json` described; else raise RequestError."""
     if "kind" not in data:
         return InputSpec.from_json(data)
     if data["kind"] != "audio":

@@ -1,4 +1,4 @@
-"""How a raw sample becomes a model's input tensor: a declarative description that travels as JSON."""
+"""How a raw sample becomes a model's input tensor: a declarative description, sent as JSON."""
 
 import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -143,7 +143,7 @@ class InputSpec(NamedTuple):
 
 
 def values_from_json(data: Dict[str, Any]) -> Dict[str, Any]:
-    """Return what a spec's JSON says of its values, be they pixels or audio: dtype, scale, mean, std, quantization."""
+    """Return dtype, scale, mean, std and quantization of a spec's JSON, of images or audio."""
     quantization = data["quantization"]
     return {
         "dtype": str(data["dtype"]),

@@ -188,7 +188,7 @@ def _picking(index: int) -> Callable[[List[Array]], Array]:
 def _decoding(
     decoder: Decoder, runtime: Runtime, name: Optional[str]
 ) -> Callable[[List[Array]], Decoded]:
-    """Return what makes text of outputs. Raises ModelError where the model's don't fit the decoder."""
+    """Return what decodes outputs; raise ModelError where the model's don't fit the decoder."""
     tensors = runtime.outputs
     decoder.check_outputs(tensors, name)
     return lambda outputs: decoder.decode(

@@ -163,7 +163,7 @@ def float_copy(net: keras.Model) -> bytes:
 
 
 def quantize(net: keras.Model, images: np.ndarray) -> bytes:
-    """Post-training quantisation to int8, calibrated on every tenth of the uint8 images [n, 28, 28]."""
+    """Post-training int8 quantisation, calibrated on every tenth uint8 image [n, 28, 28]."""
 
     def calibration() -> Iterator[list[np.ndarray]]:
         for image in prepared(images[::10]):

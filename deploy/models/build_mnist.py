@@ -8,7 +8,9 @@
 # ]
 # ///
 # ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
-"""Makes the twelve MNIST models in host/edgeflare/assets/mnist: three originals, each compressed in three ways.
+"""Makes the twelve MNIST models in host/edgeflare/assets/mnist.
+
+Three originals, each compressed in three ways.
 
 ``python deploy/models/build_mnist.py`` overwrites the models in some seven
 minutes of one CPU core; NOTICE.txt says where the images come from. They are the pairs of the suite
@@ -95,7 +97,10 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def checked_split() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return `split`; raise SystemExit unless the demo's seeds are its first 100 test images and none is a training image."""
+    """Return `split`; raise SystemExit unless it fits the demo's seeds.
+
+    They are its first 100 test images, and none is a training image.
+    """
     train, train_labels, test, test_labels = split()
     with np.load(DEMO_SEEDS, allow_pickle=False) as seeds:
         if not np.array_equal(seeds["images"], test[:100]):
@@ -236,7 +241,7 @@ def pruned(original: nn.Sequential, data: tuple[np.ndarray, np.ndarray]) -> nn.S
 def distilled(
     original: nn.Sequential, student: nn.Sequential, data: tuple[np.ndarray, np.ndarray]
 ) -> nn.Sequential:
-    """Knowledge distillation: `student` learns the original's softened probabilities and the labels."""
+    """Knowledge distillation: `student` learns the original's soft probabilities and the labels."""
 
     def loss(batch: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
@@ -283,7 +288,7 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
 
 
 def quantized(original: bytes, images: np.ndarray) -> bytes:
-    """Post-training static quantisation to 8 bits, calibrated on every tenth uint8 image [n, 28, 28].
+    """Post-training static 8-bit quantisation, calibrated on every tenth uint8 image [n, 28, 28].
 
     The last dense layer and the softmax stay in float32.
     """

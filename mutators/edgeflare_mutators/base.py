@@ -76,7 +76,7 @@ SEED = Range("seed", 0, 2**53 - 1, "int")
 """The seed of an operator's noise; at most 2**53 - 1, so that every JSON reader keeps it exact."""
 
 SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
-"""The sample rate of audio in Hz, for an operator that needs it: never drawn, but taken from the spec."""
+"""The sample rate of audio in Hz, for an operator that needs it: taken from the spec."""
 
 
 Kind: TypeAlias = Literal["image", "audio"]
@@ -116,7 +116,7 @@ class SampleSpec:
 
     @classmethod
     def of(cls, sample: Sample, rate: int | None = None) -> "SampleSpec":
-        """Return the spec of a sample; `rate` is that of audio. Raises SampleError for what is no valid sample."""
+        """Return a sample's spec; `rate` is that of audio. Raises SampleError if it is invalid."""
         kind = kind_of(sample)
         if kind == "audio" and sample.dtype != np.float32:
             raise SampleError(

@@ -20,7 +20,7 @@ _CPU = "CPUExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"
 _ON_NVIDIA = (_TENSORRT, "CUDAExecutionProvider")
 _ASSIGNMENT = "get_provider_graph_assignment_info"
-"""The session's method that tells which provider runs which node: onnxruntime 1.31 has it, 1.17 has not."""
+"""The session's method that tells each node's provider: in onnxruntime 1.31, not in 1.17."""
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",
@@ -142,7 +142,7 @@ class OnnxRuntime(Runtime):
         return options
 
     def _open(self, settings: Any) -> None:
-        """Start the session; raise RuntimeMissingError where a provider that was asked for doesn't start."""
+        """Start the session; raise RuntimeMissingError where a requested provider doesn't start."""
         providers = self.options["providers"]
         self._session = self._library.InferenceSession(
             self.path,
@@ -164,7 +164,9 @@ class OnnxRuntime(Runtime):
             )
 
     def _open_counting(self, settings: Any) -> None:
-        """Start the session; set `_nodes`: how many nodes each provider runs, None where that can't be told.
+        """Start the session; set `_nodes`.
+
+        That is the number of nodes that each provider runs, None where it isn't known.
 
         A library that doesn't tell it profiles one inference instead, of zeros.
         """
@@ -184,7 +186,7 @@ class OnnxRuntime(Runtime):
             self._nodes = _profiled_nodes(self._session, self.failures)
 
     def _refuse_fallback(self) -> None:
-        """Raise RuntimeMissingError unless the providers that were asked for run the model's nodes."""
+        """Raise RuntimeMissingError unless the requested providers run the model's nodes."""
         if self.options["allow_fallback"]:
             return
         providers = self.options["providers"]

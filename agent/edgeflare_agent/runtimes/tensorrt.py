@@ -37,7 +37,7 @@ class Built(NamedTuple):
 
 
 class EngineCache:
-    """The folder `root`/engines: ``<key>.engine`` with a ``<key>.json`` beside it that describes it.
+    """The folder `root`/engines: each ``<key>.engine`` is described by a ``<key>.json``.
 
     The key is the digest of `made_from`, which holds, as JSON, all that an engine depends on.
     """
@@ -122,7 +122,7 @@ def _is_shape(value: Any) -> bool:
 
 
 class TensorRTRuntime(Runtime):
-    """Runs ``.onnx`` files, built into an engine for this GPU and kept, and ``.engine`` or ``.plan`` files.
+    """Runs ``.onnx`` files, from which it builds and keeps engines, ``.engine`` and ``.plan``.
 
     `precision`: "fp32", "fp16" or "int8"; a model with Q/DQ nodes computes those in int8 under
     each. `tf32`: whether fp32 may be rounded to TF32. `workspace_mb`: memory that building and

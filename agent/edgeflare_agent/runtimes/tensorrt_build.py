@@ -189,7 +189,7 @@ def build_engine(
 
 
 def _network_flags(library: Any) -> int:
-    """Return the flag of an explicit batch axis: needed before TensorRT 10, where it is the only way."""
+    """Return the flag of an explicit batch axis, which TensorRT needs before version 10."""
     explicit = getattr(library.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
     return 0 if explicit is None else 1 << int(explicit)
 

@@ -82,7 +82,8 @@ class NoticeCounts:
         if self.silent:
             yield f"{_counted(self.silent, 'clip')} silent, all samples 0; all were kept."
         if repeated:
-            yield f"{_counted(repeated, 'clip')} had the same samples as another one; all were kept."
+            clips = _counted(repeated, "clip")
+            yield f"{clips} had the same samples as another one; all were kept."
 
     def _of_cut(self, rules: AudioRules) -> str:
         length = rules.seconds(rules.window)

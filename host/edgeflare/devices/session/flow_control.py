@@ -140,13 +140,15 @@ _WORTH_A_TRIAL = 512
 
 
 def gains(raw: int, packed: int, seconds: float, bytes_per_s: float) -> bool:
-    """Whether bodies of `raw` bytes arrive clearly sooner as `packed` bytes, packed in `seconds`."""
+    """Whether `raw` bytes arrive clearly sooner as `packed` bytes, compressed in `seconds`."""
     unpacking = raw / DECOMPRESSED_PER_S
     return seconds + packed / bytes_per_s + unpacking < _GAIN * raw / bytes_per_s
 
 
 class Compression:
-    """Decides for one link; safe in several threads. Its bandwidth is None where it is too fast to tell.
+    """Decides for one link; safe in several threads.
+
+    Its bandwidth is None where it is too fast to measure.
 
     "auto" packs the first requests that are worth it for trial only, and then goes by them.
     """

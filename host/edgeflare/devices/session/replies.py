@@ -1,4 +1,4 @@
-"""Reads an agent's handshake, model description and answers, and checks answers against the description."""
+"""Reads an agent's handshake and model description; checks answers against the description."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,9 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was requested.
+    """The model as the device's runtime describes it.
+
+    `runtime` is what is in effect, not what was requested.
 
     `decoder` identifies the decoder in the file of a speech recogniser, if any.
     """
@@ -115,7 +117,7 @@ def check_hello(header: dict[str, Any]) -> None:
 
 
 def read_model(frame: Frame) -> LoadedModel:
-    """Return what LOADED announces. Raises LookupError, TypeError or ValueError where it makes no sense."""
+    """Return what LOADED announces. Raises LookupError, TypeError, ValueError if it is invalid."""
     header = frame.header
     decoder = None
     if header.get("decoder") is not None:

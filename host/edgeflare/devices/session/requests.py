@@ -22,7 +22,9 @@ _SLOWEST_BYTES_S = 16 << 10
 
 @dataclass(eq=False)
 class Request:
-    """One request: its encoded frame of `size` bytes; `read` makes the future's result of its reply.
+    """One request: its encoded frame of `size` bytes.
+
+    `read` makes the future's result of its reply.
 
     `allowance_s`: how long the agent may work on it. `read` raises for an invalid reply.
     `written_at`: when it was written completely, by the table's clock.

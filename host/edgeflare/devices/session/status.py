@@ -91,7 +91,7 @@ class Throughput:
         return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
 
     def latency_s(self, fraction: float) -> float | None:
-        """Return the latency that this fraction of the last 1024 requests stayed within, by nearest rank."""
+        """Return the nearest-rank quantile, at this fraction, of the last 1024 latencies."""
         if not self._latencies:
             return None
         ordered = sorted(self._latencies)
