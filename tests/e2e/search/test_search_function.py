@@ -11,7 +11,7 @@ import edgeflare
 from edgeflare.campaign import demo_config
 
 PROJECT = Path(__file__).resolve().parents[3]
-PROGRAM = PROJECT / "tests" / "helpers" / "five_lines.py"
+PROGRAM = PROJECT / "tests" / "data" / "five_lines.py"
 DEMO = demo_config()
 ORIGINAL, DEPLOYED = DEMO.original.path, DEMO.deployed.path
 
