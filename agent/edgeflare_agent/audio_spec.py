@@ -74,7 +74,7 @@ class MelSpec(NamedTuple):
         return count - (1 if self.drop_last else 0)
 
     def samples(self, frames: int) -> int:
-        """Return the fewest samples that have so many frames."""
+        """Return the fewest samples that have this number of frames."""
         steps = (frames + (1 if self.drop_last else 0) - 1) * self.stride
         if self.centered:
             return max(steps + self.fft - 2 * (self.fft // 2), self.fft // 2 + 1)
@@ -169,7 +169,7 @@ class AudioSpec(NamedTuple):
         return 1 if self.mel is None else self.mel.width
 
     def values(self, samples: int) -> int:
-        """Return how many values become of a clip of so many samples (after step 1)."""
+        """Return the number of values of a clip of this number of samples (after step 1)."""
         return samples if self.mel is None else max(0, self.mel.frames(samples)) * self.mel.width
 
     def to_json(self) -> Dict[str, Any]:

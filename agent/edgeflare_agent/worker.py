@@ -31,7 +31,8 @@ _FIRST_READING_S = 4.0
 class Worker:
     """Holds at most one loaded model; model files come from `root`/models and nowhere else.
 
-    `readings` gives what was read last of the device, and waits so many seconds for the first time.
+    `readings` gives what was read last of the device, and waits up to a number of seconds for the
+    first reading.
     """
 
     def __init__(
