@@ -223,9 +223,9 @@ class SearchStage(CampaignStage):
         if 2 * tally.starved > tally.ended:
             self._reporter(
                 Notice(
-                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their "
-                    f"inputs below the margin floor of {self._oracle.floor:g}, which the device "
-                    "was not asked about; a lower --margin-floor lets them count"
+                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their inputs below the "
+                    f"margin floor of {self._oracle.floor:g}, which the device was not asked about; a lower "
+                    "--margin-floor lets them count"
                 )
             )
 

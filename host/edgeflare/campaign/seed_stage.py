@@ -221,8 +221,7 @@ class SeedStage(CampaignStage):
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                "seeds are left that the models have not answered: "
-                f"{self._fleet.describe_unavailable()}"
+                f"seeds are left that the models have not answered: {self._fleet.describe_unavailable()}"
             )
         for replica, buffer in buffers.items():
             if buffer.failure is not None and not self._count_answered(replica):
@@ -339,9 +338,8 @@ def _failed(
 def _check_limit(name: str, limit: int, wanted: int, left: int) -> None:
     if wanted > left:
         raise UsageError(
-            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are "
-            f"not answered yet: raise it with --{name.replace('_', '-')}, or take fewer seeds with "
-            "--limit"
+            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are not answered yet: "
+            f"raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
         )
 
 
@@ -458,8 +456,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    `classes`: the number of classes that labels are checked against; None: the models are speech
-    recognisers, and labels are ignored. `rate`: that of audio, in Hz.
+    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
+    ignored. `rate`: that of audio, in Hz.
     """
     if store.fact("seeds_complete"):
         return

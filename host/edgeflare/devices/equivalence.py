@@ -57,8 +57,8 @@ def check_unchanged(name: str, before: Mapping[str, Any], now: Mapping[str, Any]
     if found:
         changes = "; ".join(f"{field} was {old!r}, is {new!r}" for field, old, new in found)
         raise DeviceChangedError(
-            f"{name} came back as another device than it was: {changes}; its answers might differ "
-            "from those before: bring it back to that state, or begin a new campaign with it"
+            f"{name} came back as another device than it was: {changes}; its answers might differ from "
+            "those before: bring it back to that state, or begin a new campaign with it"
         )
 
 

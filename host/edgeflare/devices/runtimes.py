@@ -162,7 +162,7 @@ def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
     path = toml.expanded(str(named))
     if path.suffix != ".npy" or not path.is_file():
         raise UsageError(
-            f"`calibration` is {named!r}, which is no .npy file here: give one with prepared input "
-            "tensors, such as `edgeflare.write_calibration` writes"
+            f"`calibration` is {named!r}, which is no .npy file here: give one with prepared input tensors, "
+            "such as `edgeflare.write_calibration` writes"
         )
     return path

@@ -349,9 +349,8 @@ def _disk_full_advice(history: History) -> Iterator[None]:
         yield
     except DiskFullError as error:
         raise DiskFullError(
-            f"no space is left on the disk of {history.folder}; what is finished of the night is "
-            "kept: free some space, for example by a lower keep.mb or keep.nights, and run the "
-            "night again"
+            f"no space is left on the disk of {history.folder}; what is finished of the night is kept: free "
+            "some space, for example by a lower keep.mb or keep.nights, and run the night again"
         ) from error
 
 

@@ -51,8 +51,8 @@ def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Ite
     except OSError as error:
         if is_disk_full(error):
             raise DiskFullError(
-                f"no space is left on the disk of {folder}; {untouched} is untouched; free some "
-                f"space and {again}"
+                f"no space is left on the disk of {folder}; {untouched} is untouched; free some space and "
+                f"{again}"
             ) from error
         where = error.filename2 or error.filename or folder
         raise StoreError(f"{where} can't be written: {error.strerror}; {instead}") from error

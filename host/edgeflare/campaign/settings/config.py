@@ -310,8 +310,7 @@ class SearchConfig(Section):
             key = other.setting
             if key not in (MARGIN_FLOOR, oracle.setting) and getattr(self, key) is not None:
                 raise ValueError(
-                    f'{key} (--{key}) is used with oracle = "{other.name}" only: state that, too '
-                    f"(--oracle {other.name})"
+                    f'{key} (--{key}) is used with oracle = "{other.name}" only: state that, too (--oracle {other.name})'
                 )
         if getattr(self, oracle.setting) is None:
             raise ValueError(
@@ -319,15 +318,13 @@ class SearchConfig(Section):
             )
         if self.margin_floor and oracle.setting != MARGIN_FLOOR:
             raise ValueError(
-                "margin_floor (--margin-floor) is used with labels and transcripts only, not with "
-                f'oracle = "{oracle.name}"'
+                f'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "{oracle.name}"'
             )
         if oracle.compares_scores and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _BY_SCORES)
         if oracle.compares_scores and self.strategy == _BY_LABELS:
             raise ValueError(
-                f"the strategy {_BY_LABELS} searches where labels change, so oracle = "
-                f'"{oracle.name}" needs another '
+                f'the strategy {_BY_LABELS} searches where labels change, so oracle = "{oracle.name}" needs another '
                 f"one, such as {_BY_SCORES} (--strategy {_BY_SCORES})"
             )
         return self
@@ -356,8 +353,7 @@ class SearchConfig(Section):
     def _some_limit(self) -> "SearchConfig":
         if not self.max_queries and not self.timeout_s:
             raise ValueError(
-                "max_queries and timeout_s (--max-queries, --timeout) are both 0: a search that "
-                "finds nothing would never end"
+                "max_queries and timeout_s (--max-queries, --timeout) are both 0: a search that finds nothing would never end"
             )
         return self
 

@@ -166,6 +166,6 @@ class HealthTracker:
                 self.clock_jump_s = health.clock_jump_s
         if jumped:
             self._tell(
-                f"the clock of {self._name} jumped by {health.clock_jump_s:+.0f} s; no result "
-                "depends on it, but the times the device notes may be off"
+                f"the clock of {self._name} jumped by {health.clock_jump_s:+.0f} s; no result depends on "
+                "it, but the times the device notes may be off"
             )

@@ -394,7 +394,7 @@ class Corpus(StoredFolder):
                     connection.execute(delete(table).where(table.c.model == model))
 
     def _fixed(self, now: datetime, days: float) -> set[int]:
-        """Return the entries that are fixed for `days` days."""
+        """Return the entries that are fixed for so many days."""
         last: dict[tuple[str, str], Observation] = {}
         for look in self.observations():
             known = last.get((look.sample, look.device))
