@@ -41,9 +41,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: two more than CPUs, since many tests wait for agents and servers that they start."""
-    return (os.cpu_count() or 1) + 2
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """`-n auto`: two more than usable CPUs, since many tests wait for agents and servers of theirs.
+
+    None, for xdist's own number: `-n logical`, or the variable that states one.
+    """
+    stated = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    if stated or config.option.numprocesses == "logical":
+        return None
+    usable = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return (len(usable(0)) if usable else os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")

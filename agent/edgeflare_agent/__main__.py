@@ -33,8 +33,8 @@ def _main():
     if sys.version_info < (3, 8):
         _refuse(
             EXIT_OLD_PYTHON,
-            "EdgeFlare's agent needs Python 3.8 or newer; {} is {}. Install a newer one, or name it "
-            'as "python" in the device\'s inventory entry.'.format(
+            "EdgeFlare's agent needs Python 3.8 or newer; {} is {}. Install a newer one, or "
+            'name it as "python" in the device\'s inventory entry.'.format(
                 sys.executable, sys.version.split()[0]
             ),
         )

@@ -1,4 +1,4 @@
-"""How a clip of audio becomes a model's input tensor: a declarative description that travels as JSON."""
+"""How a clip of audio becomes a model's input tensor: a declarative description, sent as JSON."""
 
 import math
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Tuple, Union
@@ -22,18 +22,22 @@ LONGEST_CLIP = 2**27
 class MelSpec(NamedTuple):
     """How samples become log-mel bands, and these coefficients; steps 1 to 7 in this order.
 
-    1. Frames of `window` samples, `stride` apart, from the first sample on, as many as fit. `centered`: frame i
-       is centred on sample i * stride, the clip being continued on both sides by its own reflection of fft // 2
-       samples; 1 + samples // stride frames for an even `fft`. `drop_last` leaves the last frame out.
+    1. Frames of `window` samples, `stride` apart, from the first sample on, as many as fit.
+       `centered`: frame i is centred on sample i * stride, the clip being continued on both sides
+       by its own reflection of fft // 2 samples; 1 + samples // stride frames for an even `fft`.
+       `drop_last` leaves the last frame out.
     2. Times a periodic Hann window; zeros up to `fft` samples; discrete Fourier transform.
     3. `spectrum`: the "magnitude" of each of the fft // 2 + 1 bins, or its square, the "power".
-    4. `bands` triangular filters over low_hz..high_hz, their corners evenly spaced on the mel scale "htk"
-       (1127 ln(1 + f / 700)) or "slaney" (linear below 1000 Hz). `mel_slopes`: straight on the "mel" axis
-       (TensorFlow) or on the "hertz" axis (librosa, torchaudio). `mel_norm`: each divided by half its width in Hz.
+    4. `bands` triangular filters over low_hz..high_hz, their corners evenly spaced on the mel scale
+       "htk" (1127 ln(1 + f / 700)) or "slaney" (linear below 1000 Hz). `mel_slopes`: straight on
+       the "mel" axis (TensorFlow) or on the "hertz" axis (librosa, torchaudio). `mel_norm`: each
+       divided by half its width in Hz.
     5. `log` ("ln" or "log10") of max(value + log_offset, log_floor).
-    6. `dynamic_range`: nothing is more than this below the clip's largest value, in units of the logarithm.
-    7. `coefficients`: the first so many of the cosine transform (DCT-II) of each frame's bands; None: the bands
-       themselves. `dct` is "orthonormal", or "tensorflow", whose coefficient 0 is sqrt(2) times that.
+    6. `dynamic_range`: nothing is more than this below the clip's largest value, in units of the
+       logarithm.
+    7. `coefficients`: the number of coefficients kept, from the first on, of the cosine transform
+       (DCT-II) of each frame's bands; None: the bands themselves. `dct` is "orthonormal", or
+       "tensorflow", whose coefficient 0 is sqrt(2) times that.
     """
 
     window: int
@@ -61,7 +65,7 @@ class MelSpec(NamedTuple):
         return self.bands if self.coefficients is None else self.coefficients
 
     def frames(self, samples: int) -> int:
-        """Return how many frames a clip of so many samples has; 0 or less where it is too short for one."""
+        """Return the number of frames of a clip; 0 or less where it is too short for one."""
         if self.centered:
             count = 1 + (samples + 2 * (self.fft // 2) - self.fft) // self.stride
             count = 0 if samples <= self.fft // 2 else count
@@ -70,14 +74,14 @@ class MelSpec(NamedTuple):
         return count - (1 if self.drop_last else 0)
 
     def samples(self, frames: int) -> int:
-        """Return the fewest samples that have so many frames."""
+        """Return the fewest samples that have this number of frames."""
         steps = (frames + (1 if self.drop_last else 0) - 1) * self.stride
         if self.centered:
             return max(steps + self.fft - 2 * (self.fft // 2), self.fft // 2 + 1)
         return steps + self.window
 
     def validate(self, rate: int) -> None:
-        """Raise RequestError, naming the field, unless the parameters make sense in themselves; `rate` is in Hz."""
+        """Raise RequestError, naming the field, if the parameters are invalid; `rate` is in Hz."""
         numbers = (
             self.low_hz,
             self.high_hz,
@@ -128,15 +132,21 @@ class MelSpec(NamedTuple):
 
 
 class AudioSpec(NamedTuple):
-    """Everything that is done to a clip, in this order. Clips are mono float32 [samples] in [-1, 1] at `rate` Hz.
+    """Everything that is done to a clip, in this order.
 
-    1. `samples`: a shorter clip is padded with zeros at its end, a longer one cut; None: any length.
-    2. `peak`: divided by its largest sample ("maximum") or the largest absolute one ("magnitude"); one below
-       2**-24 is none, and leaves the clip as it is. None: not done.
+    Clips are mono float32 [samples] in [-1, 1] at `rate` Hz.
+
+    1. `samples`: a shorter clip is padded with zeros at its end, a longer one cut; None: any
+       length.
+    2. `peak`: divided by its largest sample ("maximum") or the largest absolute one ("magnitude");
+       one below 2**-24 is none, and leaves the clip as it is. None: not done.
     3. `front_end`: "waveform" keeps the samples; "log-mel" and "mfcc" do what `mel` says.
-    4. `axes`: "frames-bands" has the values of a frame side by side, "bands-frames" those of a band.
-    5. value = (value * scale[0] / scale[1] - mean) / std; `mean` and `std` have one entry, or one a band.
-    6. rounded to float32; reshaped to `shape`, None being the one axis that the clip's length fills.
+    4. `axes`: "frames-bands" has the values of a frame side by side, "bands-frames" those of a
+       band.
+    5. value = (value * scale[0] / scale[1] - mean) / std; `mean` and `std` have one entry, or one a
+       band.
+    6. rounded to float32; reshaped to `shape`, None being the one axis that the clip's length
+       fills.
     7. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.
     """
 
@@ -159,7 +169,7 @@ class AudioSpec(NamedTuple):
         return 1 if self.mel is None else self.mel.width
 
     def values(self, samples: int) -> int:
-        """Return how many values become of a clip of so many samples (after step 1)."""
+        """Return the number of values of a clip of this number of samples (after step 1)."""
         return samples if self.mel is None else max(0, self.mel.frames(samples)) * self.mel.width
 
     def to_json(self) -> Dict[str, Any]:
@@ -228,7 +238,10 @@ class AudioSpec(NamedTuple):
             self.filled(self.values(self.samples))
 
     def filled(self, values: int) -> Tuple[int, ...]:
-        """Return `shape` with its open axis filled by so many values. Raises RequestError where they don't fill it."""
+        """Return `shape` with its open axis sized for a number of values.
+
+        Raises RequestError where they don't fill it.
+        """
         fixed = 1
         for n in self.shape:
             fixed *= n or 1
@@ -245,7 +258,7 @@ Spec = Union[InputSpec, AudioSpec]
 
 
 def spec_from_json(data: Dict[str, Any]) -> Spec:
-    """Return the spec that `to_json` of an image's or a clip's described. Raises RequestError for anything else."""
+    """Return the spec of images or clips that `to_json` described; else raise RequestError."""
     if "kind" not in data:
         return InputSpec.from_json(data)
     if data["kind"] != "audio":

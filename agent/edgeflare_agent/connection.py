@@ -1,4 +1,4 @@
-"""The agent's end of the wire: frames in and out, the watch over the host's heartbeat, and exit statuses.
+"""The agent's end of the wire: frames, the watch over the host's heartbeat, and exit statuses.
 
 The statuses 64 and 65 (Python too old, numpy missing) are in `__main__`, which old interpreters
 parse.

@@ -1,4 +1,6 @@
-"""A speech recogniser's raw outputs become text, token by token. Host and device run this same code.
+"""A speech recogniser's raw outputs become text, token by token.
+
+Host and device run this same code.
 
 Greedy decoding of connectionist temporal classification (CTC) takes the best symbol of each frame
 and collapses repeats. The probabilities are the same bits on every architecture: exp is made of
@@ -19,7 +21,7 @@ from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 Token = Tuple[bytes, float, float]
-"""The text of a token in UTF-8, or a part of a letter's bytes; its probability; that of the best other token."""
+"""A token's text in UTF-8 or part of a letter's bytes, its probability, the best other's."""
 
 
 class Decoded(NamedTuple):
@@ -39,13 +41,13 @@ RawOutput = Union[Array, Decoded]
 
 
 def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
-    """Return what travels: the scores of each answer, and the pieces of all as JSON in one array more."""
+    """Return what is sent: the scores of each answer, then an array with all pieces as JSON."""
     text = json.dumps([one.pieces for one in answers], ensure_ascii=False).encode()
     return (*(one.scores for one in answers), np.frombuffer(text, np.uint8))
 
 
 def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
-    """Return the answers that `decoded_to_arrays` was given. Raises ValueError for arrays of another kind."""
+    """Return the answers that `decoded_to_arrays` was given. Raises ValueError for other arrays."""
     *scores, text = arrays
     texts = json.loads(text.tobytes())
     if not isinstance(texts, list) or len(texts) != len(scores):
@@ -64,7 +66,7 @@ def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes that a text in GPT-2's alphabet stands for; other letters stand for themselves."""
+    """Return the bytes that a text in GPT-2's alphabet stands for; other letters are kept."""
     alphabet = _alphabet()
     return b"".join(alphabet.get(letter) or letter.encode("utf-8", "replace") for letter in text)
 
@@ -87,7 +89,7 @@ def _pieces_of(tokens: Sequence[Token]) -> Decoded:
 
 
 def _together(group: Sequence[Tuple[float, float]]) -> Tuple[float, float]:
-    """Return the probability of all tokens, and the highest of the same with another in one place."""
+    """Return the probability of all tokens, and the highest one with one token exchanged."""
     if len(group) == 1:
         return group[0]
     pairs = np.array(group, np.float64)
@@ -99,7 +101,7 @@ def _together(group: Sequence[Tuple[float, float]]) -> Tuple[float, float]:
 
 @lru_cache(maxsize=1)
 def _alphabet() -> Dict[str, bytes]:
-    """Return GPT-2's alphabet: printable characters of Latin-1 stand for themselves, others follow from 256."""
+    """Return GPT-2's alphabet: printable Latin-1 characters as they are, others from 256 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in plain]
     letters = [chr(byte) for byte in plain] + [chr(256 + place) for place in range(len(rest))]
@@ -116,7 +118,7 @@ _COEFFICIENTS = tuple(1.0 / float(n) for n in np.cumprod([1.0, *range(1, 15)])[:
 
 
 class Run(NamedTuple):
-    """Neighbouring frames with one best symbol; its probability, and the best other's, in the surest of them."""
+    """Neighbouring frames with one best symbol; its and the best other's highest probability."""
 
     symbol: int
     probability: float
@@ -145,7 +147,7 @@ def runs(frames: Array, slack: float) -> List[Run]:
 
 
 def probabilities(frames: Array, slack: float) -> Array:
-    """Return float64 [frames, symbols]: the values themselves, or the softmax of each frame; NaN stays."""
+    """Return float64 [frames, symbols]: the values, or the softmax of each frame; NaN stays."""
     with np.errstate(invalid="ignore"):
         if (
             frames.min() >= -slack
@@ -176,7 +178,7 @@ def _sums(powers: Array) -> Array:
 
 
 def _exp(values: Array) -> Array:
-    """Return exp of values up to 0, within two units in the last place; 0 below -708, NaN for NaN."""
+    """Return exp of values up to 0, to two units in the last place; 0 below -708, NaN for NaN."""
     within = np.maximum(values, _LOWEST)
     halvings = np.rint(within / (_LN2_HIGH + _LN2_LOW))
     rest = (within - halvings * _LN2_HIGH) - halvings * _LN2_LOW
@@ -190,7 +192,7 @@ def _exp(values: Array) -> Array:
 METADATA_KEY = "edgeflare.decoder"
 KINDS = ("tokens", "ctc")
 TOKENS, SCORES, LOGITS = "tokens", "scores", "logits"
-"""Outputs by name: both of the first kind; of the second, the one that counts where there are several."""
+"""Outputs by name: both of the first kind; of the second, the one to use of several."""
 
 _SLACK = 1e-4
 
@@ -218,7 +220,7 @@ class Decoder(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Any) -> "Decoder":
-        """Return the decoder that a JSON object states. Raises RequestError, naming what is wrong."""
+        """Return the decoder that a JSON object states; raise RequestError with what is wrong."""
         if not isinstance(data, dict):
             raise RequestError("a decoder is an object with kind and vocabulary")
         unknown = sorted(
@@ -245,7 +247,7 @@ class Decoder(NamedTuple):
         return {**self._settings(), "vocabulary": list(self.vocabulary)}
 
     def describe(self) -> Dict[str, Any]:
-        """Return, as JSON, all that identifies the decoder, with a digest in place of the vocabulary."""
+        """Return, as JSON, what identifies the decoder; a digest stands for the vocabulary."""
         listed = json.dumps(self.vocabulary, separators=(",", ":")).encode()
         digest = hashlib.sha256(listed).hexdigest()
         return {
@@ -279,7 +281,7 @@ class Decoder(NamedTuple):
                 raise RequestError("decoder: " + sentence)
 
     def check_outputs(self, tensors: Sequence[TensorInfo], output: Optional[str] = None) -> None:
-        """Raise ModelError unless a model has the outputs that are read; `output` names that of "ctc"."""
+        """Raise ModelError unless a model has the outputs needed; `output` names that of "ctc"."""
         tensor = text_output(self.kind, tensors, output)
         if self.kind == "tokens":
             _named(tensors, SCORES)
@@ -292,7 +294,7 @@ class Decoder(NamedTuple):
         tensors: Sequence[TensorInfo],
         output: Optional[str] = None,
     ) -> Decoded:
-        """Return what one sample's raw outputs say; `tensors` describe them, `output` as for the check.
+        """Decode one sample's raw outputs; `tensors` describe them, `output` as for the check.
 
         Raises ModelError for outputs that don't fit.
         """
@@ -332,8 +334,8 @@ class Decoder(NamedTuple):
         count = len(self.vocabulary)
         if token < 0 or (self.text_tokens is None and token >= count):
             raise ModelError(
-                "output tokens names token {}, but the vocabulary has {}, 0 to {}: give the one that "
-                "the model was made with".format(token, count, count - 1)
+                "output tokens names token {}, but the vocabulary has {}, 0 to {}: give the one "
+                "that the model was made with".format(token, count, count - 1)
             )
         return self.text_tokens is None or token < self.text_tokens
 
@@ -353,7 +355,7 @@ class Decoder(NamedTuple):
         return found
 
     def _bytes_of(self, token: int) -> bytes:
-        """Return a token's text in UTF-8; of a token that is part of a letter, those bytes of it."""
+        """Return a token's text in UTF-8; those bytes of a letter that the token is a part of."""
         text = self.vocabulary[token]
         if self.space is not None:
             text = text.replace(self.space, "\u0120" if self.is_bytes else " ")
@@ -363,7 +365,7 @@ class Decoder(NamedTuple):
 def text_output(
     kind: str, tensors: Sequence[TensorInfo], output: Optional[str] = None
 ) -> TensorInfo:
-    """Return the output that a decoder of this kind reads: ``tokens``, or the one named, the only one, or ``logits``.
+    """Return the output to decode: ``tokens``, or the one named, the only one, or ``logits``.
 
     Raises ModelError where there is none.
     """
@@ -400,8 +402,8 @@ def _named(tensors: Sequence[TensorInfo], name: str) -> TensorInfo:
 
 def _not_frames(name: str, shape: Sequence[Optional[int]], count: int) -> str:
     return (
-        "output {} of shape {} is not 1 x frames x {} scores, as a decoder of kind ctc with its {} tokens "
-        "needs: give the vocabulary that the model was made with".format(
+        "output {} of shape {} is not 1 x frames x {} scores, as a decoder of kind ctc with its {} "
+        "tokens needs: give the vocabulary that the model was made with".format(
             name, _times(shape), count, count
         )
     )

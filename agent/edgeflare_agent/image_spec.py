@@ -1,4 +1,4 @@
-"""How a raw sample becomes a model's input tensor: a declarative description that travels as JSON."""
+"""How a raw sample becomes a model's input tensor: a declarative description, sent as JSON."""
 
 import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -53,10 +53,12 @@ class TensorInfo(NamedTuple):
 class InputSpec(NamedTuple):
     """Everything that is done to a sample, in this order.
 
-    1. `resize` to `size` (height, width) where the sample has another; None: it must have that size.
+    1. `resize` to `size` (height, width) where the sample has another; None: it must have that
+       size.
     2. colour order: samples are RGB or grey; `color` "BGR" swaps the channels.
-    3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean` and
-       `std` have one entry, or one a channel, in the units that `scale` leaves. (1, 255) is "/ 255".
+    3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean`
+       and `std` have one entry, or one a channel, in the units that `scale` leaves.
+       (1, 255) is "/ 255".
     4. `layout`: "HWC" keeps the axes, "CHW" moves the channels to the front.
     5. reshape to `shape` (batch axis of 1 included), so that flat and five-axis inputs work too.
     6. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.
@@ -141,7 +143,7 @@ class InputSpec(NamedTuple):
 
 
 def values_from_json(data: Dict[str, Any]) -> Dict[str, Any]:
-    """Return what a spec's JSON says of its values, be they pixels or audio: dtype, scale, mean, std, quantization."""
+    """Return dtype, scale, mean, std and quantization of a spec's JSON, of images or audio."""
     quantization = data["quantization"]
     return {
         "dtype": str(data["dtype"]),

@@ -11,8 +11,8 @@ from typing import Optional, Sequence, Tuple
 
 OLD_NUMPY = "numpy<2"
 ON_JETSON = (
-    "on a Jetson, run 'sudo apt install python3-libnvinfer' there, for JetPack's Python or a virtual "
-    "environment of it that was made with --system-site-packages"
+    "on a Jetson, run 'sudo apt install python3-libnvinfer' there, for JetPack's Python or a "
+    "virtual environment of it that was made with --system-site-packages"
 )
 """How TensorRT comes to a Jetson: the packages of PyPI don't run there."""
 _JETSON_RELEASE = "/etc/nv_tegra_release"

@@ -146,7 +146,7 @@ class Leases:
 
 
 def _locked_in_time(file: int) -> bool:
-    """Lock a file; False where it can't be locked at all. Raises BusyError when others go on too long."""
+    """Lock a file; False where it can't be. Raises BusyError when others hold it too long."""
     deadline = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
@@ -182,7 +182,7 @@ def _is_locked(path: str) -> bool:
 
 
 def _read(path: str) -> Lease:
-    """Return the lease in a file; one that can't be read has an unknown holder, with whom none shares."""
+    """Return the lease in a file; one that can't be read has an unknown holder and isn't shared."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
@@ -195,7 +195,9 @@ def _read(path: str) -> Lease:
 
 
 def _end(path: str, lease: Lease) -> None:
-    """End the agent that holds a lease; its process id is certain, since it holds the lock on this system.
+    """End the agent that holds a lease.
+
+    Its process id is certain, since it holds the lock on this system.
 
     Of an agent elsewhere (another container or board on the same folder) only the end is awaited.
     """

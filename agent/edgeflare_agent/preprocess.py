@@ -35,7 +35,7 @@ def nearest(image: Array, size: Tuple[int, int]) -> Array:
 
 
 def bilinear(image: Array, size: Tuple[int, int]) -> Array:
-    """Return uint8 [height, width, C], linear between the four pixels around each half-pixel centre.
+    """Return uint8 [height, width, C], linear between four pixels at each half-pixel centre.
 
     `image` is uint8 [H, W, C], `size` is (height, width). Weights are exact fractions; the exact
     sum is rounded once, halves upwards. No antialiasing; the border repeats.
@@ -52,7 +52,7 @@ def bilinear(image: Array, size: Tuple[int, int]) -> Array:
 
 
 def bilinear_antialias(image: Array, size: Tuple[int, int]) -> Array:
-    """Return uint8 [height, width, C]: each value is the mean of all pixels around its half-pixel centre.
+    """Return uint8 [height, width, C]: means of all pixels around each half-pixel centre.
 
     `image` is uint8 [H, W, C], `size` is (height, width). Weights fall linearly to 0 at a distance
     of one pixel of the coarser grid, as in PIL's BILINEAR and in torchvision with antialias; at the
@@ -63,7 +63,7 @@ def bilinear_antialias(image: Array, size: Tuple[int, int]) -> Array:
 
 
 def area(image: Array, size: Tuple[int, int]) -> Array:
-    """Return uint8 [height, width, C]: each value is the mean of the area of `image` that it covers.
+    """Return uint8 [height, width, C]: means of the area of `image` that each value covers.
 
     `image` is uint8 [H, W, C], `size` is (height, width). When shrinking as OpenCV's INTER_AREA;
     rounded as `bilinear_antialias`.
@@ -77,7 +77,7 @@ RULES = {
     "bilinear-antialias": bilinear_antialias,
     "area": area,
 }
-"""How samples of another size are brought to the model's, by the name of the input option `resize`."""
+"""Rules that bring samples to the model's size, by the name of the input option `resize`."""
 
 
 def _weighted(image: Array, size: Tuple[int, int], antialiased: bool) -> Array:
@@ -94,7 +94,7 @@ def _weighted(image: Array, size: Tuple[int, int], antialiased: bool) -> Array:
 
 
 def _sums(values: Array, pixels: Array, weights: Array) -> Array:
-    """Return the weighted sums of rows, [new, ...], of values [old, ...]; by loops as short as can be."""
+    """Return the weighted sums of rows, [new, ...], of values [old, ...], with short loops."""
     if len(pixels) <= pixels.shape[1]:
         taps = zip(pixels, weights)
         return np.asarray(sum(values[rows] * weight[:, None, None] for rows, weight in taps))
@@ -104,7 +104,7 @@ def _sums(values: Array, pixels: Array, weights: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _weights(old: int, new: int, antialiased: bool) -> Tuple[Array, Array]:
-    """Return the pixels [taps, new] that go into each value, and their weights, whole numbers in any unit.
+    """Return the pixels [taps, new] of each value and their weights, whole numbers in any unit.
 
     Pixel x is from x * new to (x + 1) * new, in parts in which the image's side is old * new; value
     i from i * old to (i + 1) * old.
@@ -216,8 +216,8 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
         return sample
     if spec.resize is None or 0 in sample.shape:
         raise RequestError(
-            "the sample is {} pixels (height x width), the model takes {}; bring the samples to that "
-            "size, or set the input option `resize` to one of {}".format(
+            "the sample is {} pixels (height x width), the model takes {}; bring the samples to "
+            "that size, or set the input option `resize` to one of {}".format(
                 _times(sample.shape[:2]), _times(spec.size), ", ".join(RESIZES)
             )
         )

@@ -117,7 +117,7 @@ def hello() -> Dict[str, Any]:
 
 
 class _Server:
-    """Two loops around one queue of requests; `max_body` (bytes) is small until the host's START sets it."""
+    """Two loops around one queue of requests; `max_body` (bytes) is small until START sets it."""
 
     def __init__(self, link: Link, worker: Worker, sampler: Sampler) -> None:
         self._link = link

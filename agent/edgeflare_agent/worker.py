@@ -31,7 +31,8 @@ _FIRST_READING_S = 4.0
 class Worker:
     """Holds at most one loaded model; model files come from `root`/models and nowhere else.
 
-    `readings` gives what was read last of the device, and waits so many seconds for the first time.
+    `readings` gives what was read last of the device, and waits up to a number of seconds for the
+    first reading.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ def _picking(index: int) -> Callable[[List[Array]], Array]:
 def _decoding(
     decoder: Decoder, runtime: Runtime, name: Optional[str]
 ) -> Callable[[List[Array]], Decoded]:
-    """Return what makes text of outputs. Raises ModelError where the model's don't fit the decoder."""
+    """Return what decodes outputs; raise ModelError where the model's don't fit the decoder."""
     tensors = runtime.outputs
     decoder.check_outputs(tensors, name)
     return lambda outputs: decoder.decode(

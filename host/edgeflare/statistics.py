@@ -223,7 +223,7 @@ def rounded_up(value: float) -> float:
 
 
 def _at_most(successes: int, total: int, rate: float) -> float:
-    """Return the probability of no more than so many successes, for a rate within (0, 1)."""
+    """Return the probability of at most `successes` successes, for a rate within (0, 1)."""
     return math.fsum(
         math.exp(
             math.lgamma(total + 1)

@@ -1,4 +1,4 @@
-"""Mutation operators: draw parameters, then apply them; any mutation replays exactly from its record."""
+"""Mutation operators: draw parameters, then apply them; records replay exactly."""
 
 from edgeflare_mutators.audio import (
     BandPass,

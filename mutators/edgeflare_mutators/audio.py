@@ -64,8 +64,8 @@ def _audiomentations() -> Any:
             import audiomentations  # type: ignore[import-untyped]
     except (ImportError, OSError) as error:
         raise MutationError(
-            f"mutating audio needs audiomentations, which can't be imported here ({error}); install it with "
-            "`pip install 'edgeflare[audio]'`"
+            f"mutating audio needs audiomentations, which can't be imported here ({error}); "
+            "install it with `pip install 'edgeflare[audio]'`"
         ) from error
     return audiomentations
 
@@ -107,7 +107,9 @@ class TimeStretch(ByLibrary):
 
 
 class Tempo(TimeStretch):
-    """Play the clip at `speed` times its speed, at the same pitch; its length changes with it, to one sample at least.
+    """Play the clip at `speed` times its speed, at the same pitch.
+
+    Its length changes with it, to one sample at least.
 
     Not of the paper's four: audiomentations' TimeStretch without its padding.
     """
@@ -145,7 +147,9 @@ class PitchShift(ByLibrary):
 
 
 class TimeShift(ByLibrary):
-    """Move the clip later by `share` of its length (below 0: earlier); what leaves at one end comes in at the other.
+    """Move the clip later by `share` of its length (below 0: earlier).
+
+    What leaves at one end comes in at the other.
 
     Where the ends meet, it fades out and in over 5 ms each, as audiomentations' Shift does by
     default. Any share but 0 moves it by at least one sample.
@@ -178,7 +182,7 @@ _HIGHEST_CENTER = 0.8
 
 
 class Gain(ByLibrary):
-    """Make the clip louder by `decibels` (below 0: quieter); what goes beyond [-1, 1] is clipped."""
+    """Make the clip louder by `decibels` (below 0: quieter), clipped to [-1, 1]."""
 
     name = "gain"
     limits = (Range("decibels", -60.0, 60.0),)
@@ -196,7 +200,9 @@ class Gain(ByLibrary):
 
 
 class WhiteNoise(Corruption):
-    """Add white Gaussian noise of `level` times the clip's root mean square: 0.1 is 20 dB of SNR, 0.01 is 40 dB.
+    """Add white Gaussian noise of `level` times the clip's root mean square.
+
+    A level of 0.1 is 20 dB of SNR, 0.01 is 40 dB.
 
     The clip's root mean square counts as at least 0.001 of full scale, so that silence gets noise
     as well.
@@ -226,7 +232,9 @@ class WhiteNoise(Corruption):
 
 
 class Room(Corruption):
-    """Mix the clip, by the share `wet`, with what a room of the reverberation time `decay` (seconds) makes of it.
+    """Mix the clip, by the share `wet`, with its reverberation in a room.
+
+    `decay` is the room's reverberation time in seconds.
 
     The room is Polack's model (La transmission de l'energie sonore dans les salles, 1988), after
     Moorer (About This Reverberation Business, 1979): an impulse response of white Gaussian noise,
@@ -259,7 +267,9 @@ class Room(Corruption):
 
 
 class BandPass(ByLibrary):
-    """Mix the clip, by the share `wet`, with itself between two frequencies, as a telephone or a small speaker does.
+    """Mix the clip, by the share `wet`, with itself between two frequencies.
+
+    That is what a telephone or a small speaker does.
 
     The band is `width` times its `center` (Hz) wide, and falls by 6 times `order` dB an octave
     beyond (Butterworth). A center above 0.8 of half the sample rate counts as that.

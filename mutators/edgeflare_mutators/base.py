@@ -76,7 +76,7 @@ SEED = Range("seed", 0, 2**53 - 1, "int")
 """The seed of an operator's noise; at most 2**53 - 1, so that every JSON reader keeps it exact."""
 
 SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
-"""The sample rate of audio in Hz, for an operator that needs it: never drawn, but taken from the spec."""
+"""The sample rate of audio in Hz, for an operator that needs it: taken from the spec."""
 
 
 Kind: TypeAlias = Literal["image", "audio"]
@@ -110,18 +110,18 @@ class SampleSpec:
             self._check_audio()
         elif len(self.shape) != 3 or min(self.shape) < 1 or self.shape[2] not in (1, 3):
             raise SampleError(
-                "an image has the shape (height, width, channels), at least 1 x 1 pixels, with 1 or "
-                f"3 channels, not {self.shape}; bring it to that shape first"
+                "an image has the shape (height, width, channels), at least 1 x 1 pixels, with 1 "
+                f"or 3 channels, not {self.shape}; bring it to that shape first"
             )
 
     @classmethod
     def of(cls, sample: Sample, rate: int | None = None) -> "SampleSpec":
-        """Return the spec of a sample; `rate` is that of audio. Raises SampleError for what is no valid sample."""
+        """Return a sample's spec; `rate` is that of audio. Raises SampleError if it is invalid."""
         kind = kind_of(sample)
         if kind == "audio" and sample.dtype != np.float32:
             raise SampleError(
-                f"audio holds float32 values from -1 to 1, not {sample.dtype}; mutate raw samples, before any "
-                "front end"
+                f"audio holds float32 values from -1 to 1, not {sample.dtype}; mutate raw samples, "
+                "before any front end"
             )
         if kind == "image" and sample.dtype != np.uint8:
             raise SampleError(
@@ -138,8 +138,8 @@ class SampleSpec:
             )
         if self.rate is not None and not SAMPLE_RATE.low <= self.rate <= SAMPLE_RATE.high:
             raise SampleError(
-                f"the sample rate of audio is {SAMPLE_RATE.low} to {SAMPLE_RATE.high} Hz, not {self.rate}; resample "
-                "it first"
+                f"the sample rate of audio is {SAMPLE_RATE.low} to {SAMPLE_RATE.high} Hz, not "
+                f"{self.rate}; resample it first"
             )
 
 

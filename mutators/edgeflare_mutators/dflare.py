@@ -1,4 +1,6 @@
-"""The operators of DFLARE: noise and blur of the paper's table 3, and those that only the authors' code has.
+"""The operators of DFLARE.
+
+Noise and blur of the paper's table 3, and those that only the authors' code has.
 
 Noise comes from a PCG64 generator of the mutation's own. Sums and products are float32, rounded
 half to even and clipped to [0, 255] (section 4.4). OpenCV blurs in integers, so that the vector
@@ -176,7 +178,9 @@ _REFERENCE_SIGMA = math.sqrt(0.1)
 
 
 def wrapped(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return what a cast to uint8 makes of float values: the fraction is dropped, the rest taken modulo 256.
+    """Return float values cast to uint8.
+
+    The fraction is dropped, the rest taken modulo 256.
 
     So 255.4 stays 255, 256.2 becomes 0, -0.9 becomes 0 and -1.2 becomes 255. The cast itself is
     undefined in C beyond the type's range; this is what x86 does, written out.
@@ -206,7 +210,9 @@ class WrappedMultiplicativeNoise(MultiplicativeNoise):
 
 
 class SaltAndPepper(Operator):
-    """Set ceil(`amount` * size / 2) random values to 255, then as many to 0; `amount` is a share of the values.
+    """Set ceil(`amount` * size / 2) random values to 255, then as many to 0.
+
+    `amount` is a share of the values.
 
     Source: the seventh operator of the authors' code, with its amount of 0.004; not in table 3.
     A place is one channel of one pixel and may be drawn twice, as there.
@@ -253,7 +259,7 @@ def reference_pool(*, wrap: bool) -> dict[str, Operator]:
 
 
 def wrapping(pool: dict[str, Operator]) -> dict[str, Operator]:
-    """Return the pool with its two noises, where it has them, replaced by those that wrap around."""
+    """Return the pool with its two noises, if it has them, replaced by those that wrap around."""
     others = {
         GaussianNoise.name: WrappedGaussianNoise,
         MultiplicativeNoise.name: WrappedMultiplicativeNoise,

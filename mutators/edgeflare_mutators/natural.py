@@ -59,7 +59,7 @@ class Corruption(Operator):
         return self._words(dict(params))
 
     def _step(self, drawn: Range, params: Mapping[str, Any]) -> tuple[float, float, float]:
-        """Return a parameter's mildest value, the distance to its strongest, and the share of that distance."""
+        """Return a parameter's mildest value, distance to the strongest, and share of that."""
         mildest = min(max(self.neutral, drawn.low), drawn.high)
         down = drawn.low < mildest and (params[drawn.name] < mildest or drawn.high == mildest)
         span = (drawn.low if down else drawn.high) - mildest

@@ -51,7 +51,7 @@ class Rotation(Corruption):
 
 
 class Shift(Corruption):
-    """Shift the picture's content to the right by `x` of its width and down by `y` of its height."""
+    """Shift the picture's content right by `x` of its width and down by `y` of its height."""
 
     name = "shift"
     limits = (Range("x", -1.0, 1.0), Range("y", -1.0, 1.0))
@@ -104,8 +104,8 @@ class Crop(Corruption):
 
     def _words(self, params: Params) -> str:
         return (
-            f"cropped by {percent(params['share'])}, the window {percent(params['x'])} to the right "
-            f"and {percent(params['y'])} down"
+            f"cropped by {percent(params['share'])}, the window {percent(params['x'])} to the "
+            f"right and {percent(params['y'])} down"
         )
 
 
@@ -147,7 +147,7 @@ _LONGEST_JPEG_SIDE = 65_500
 
 
 class NaturalBlur(Corruption):
-    """Blur with a Gaussian whose standard deviation is `sigma`, a share of the image's shorter side.
+    """Blur with a Gaussian of standard deviation `sigma`, a share of the image's shorter side.
 
     1/16 is 2 pixels of 32 and 14 of 224. Weights end at three standard deviations; the image is
     mirrored about its outermost pixels. Unlike `GaussianBlur`'s, the standard deviation is
@@ -231,8 +231,8 @@ class Jpeg(Corruption):
 
         if max(sample.shape) > _LONGEST_JPEG_SIDE:
             raise SampleError(
-                f"jpeg: an image of {sample.shape[1]} x {sample.shape[0]} pixels is too large for a "
-                f"JPEG, which has at most {_LONGEST_JPEG_SIDE} a side; leave this operator out"
+                f"jpeg: an image of {sample.shape[1]} x {sample.shape[0]} pixels is too large for "
+                f"a JPEG, which has at most {_LONGEST_JPEG_SIDE} a side; leave this operator out"
             )
         colour = sample.shape[2] == 3
         pixels = np.ascontiguousarray(sample[..., ::-1])

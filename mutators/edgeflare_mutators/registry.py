@@ -1,4 +1,4 @@
-"""Operators by name (DFLARE's, natural corruptions, the user's), and mutations as records that replay exactly."""
+"""Operators by name (DFLARE's, natural ones, the user's), and mutations as exact records."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def corruptions(kind: Kind = "image") -> dict[str, Corruption]:
 
 
 def operators(kind: Kind = "image") -> dict[str, Operator]:
-    """Return every operator of a kind: the built-in ones, then the user's in the order of their names.
+    """Return every operator of a kind: the built-in ones, then the user's, sorted by name.
 
     The user's operators are entry points of installed distributions, in the group
     ``edgeflare.mutators``. Raises MutatorLoadError where one of them can't be loaded, or has a name
@@ -89,7 +89,7 @@ def operators(kind: Kind = "image") -> dict[str, Operator]:
 
 
 def get(name: str) -> Operator:
-    """Return the operator of this name, of any kind; of the user's operators only this one is loaded.
+    """Return the operator of this name, of any kind; no other operator of the user is loaded.
 
     A built-in operator's name always means that one. Raises UnknownOperatorError where no
     operator has the name, and MutatorLoadError where a user's operator has it and can't be loaded.

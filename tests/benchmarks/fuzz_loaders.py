@@ -225,7 +225,7 @@ def _read_labels(path: Path, rng: Rng) -> None:
     if rng.random() < 0.5:
         load_label_mapping(path)
     else:
-        _numbered(read_names(path, "The file of class names"), path)
+        _numbered(read_names(path, "the file of class names"), path)
 
 
 def vocabularies() -> Target:

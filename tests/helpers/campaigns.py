@@ -1,13 +1,17 @@
-"""What a campaign found, so that two runs of it can be compared."""
+"""What a campaign found, so that two runs of it can be compared; what earlier versions wrote."""
 
+import json
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeflare.errors import StoreError
 from edgeflare.metrics import numbers, text_of
 from edgeflare.store import Store
 from edgeflare.types import Output
 
+DATA = Path(__file__).resolve().parents[1] / "data" / "campaigns"
+VERSIONS = tuple(sorted(path.parent.name for path in DATA.glob("*/expected.json")))
 Found = dict[tuple[str, str], tuple[Any, ...]]
 
 
@@ -86,3 +90,21 @@ def finished(folder: Path) -> int:
 def _bits(output: Output | None) -> tuple[str | None, bytes] | None:
     """Return a model's answer to the last bit, as something that can be compared."""
     return None if output is None else (text_of(output), numbers(output).tobytes())
+
+
+class Earlier(NamedTuple):
+    """A copy of what one version wrote: a campaign, and a corpus made of it and of a replay."""
+
+    campaign: Path
+    corpus: Path
+    triggers: dict[str, str]
+    show: dict[str, Any]
+    corpus_show: dict[str, Any]
+
+
+def copy_of(version: str, to: Path) -> Earlier:
+    """Copy what a version wrote into the folder `to`."""
+    for kind in ("campaign", "corpus"):
+        shutil.copytree(DATA / version / kind, to / kind)
+    said = json.loads((DATA / version / "expected.json").read_text())
+    return Earlier(to / "campaign", to / "corpus", said["triggers"], said["show"], said["corpus"])

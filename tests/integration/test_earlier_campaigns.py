@@ -6,8 +6,8 @@ import sys
 from contextlib import closing
 
 import pytest
+from campaigns import VERSIONS, copy_of
 from command import DEMO
-from earlier import VERSIONS, copy_of
 from typer.testing import CliRunner
 
 from edgeflare.cli import app

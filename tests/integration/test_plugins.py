@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import remote_runtime
-from distributions import write_distribution
+from plugin_distributions import RUNTIME_ENTRIES, RUNTIME_SOURCE, write_distribution
 
 import edgeflare
 from edgeflare.campaign import demo_config
@@ -89,9 +88,7 @@ GROUPS = ("strategies", "oracles", "transports", "runtimes")
 def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     sites = [tmp_path_factory.mktemp(name) for name in ("plugins", "mine", "broken")]
     write_distribution(sites[0], "the_plugins", SOURCE, ENTRIES)
-    write_distribution(
-        sites[1], "mine_runtime", remote_runtime.SOURCE, remote_runtime.ENTRIES, "mine"
-    )
+    write_distribution(sites[1], "mine_runtime", RUNTIME_SOURCE, RUNTIME_ENTRIES, "mine")
     broken = {f"edgeflare.{group}/broken": "Thing" for group in GROUPS}
     write_distribution(sites[2], "broken_plugins", "import no_such_library", broken, "broken")
     with pytest.MonkeyPatch.context() as patch:

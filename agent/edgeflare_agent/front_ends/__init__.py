@@ -1,4 +1,6 @@
-"""A clip of audio becomes the values that its model takes. Host and device run this same code, to the same bits.
+"""A clip of audio becomes the values that its model takes.
+
+Host and device run this same code, with the same bits as the result.
 
 numpy's Fourier transform, logarithm, cosine and matrix product differ in their last bits from one
 processor to the next. So nothing here depends on them: tables come from decimal arithmetic
@@ -26,7 +28,7 @@ _SERIES = tuple(2.0 / n for n in range(23, 0, -2))
 
 
 def natural_log(values: Array) -> Array:
-    """Return ln(values), float64 in the shape of `values`, which are positive, finite and at least 1e-300.
+    """Return ln(values), float64 in the shape of `values`, which are finite and at least 1e-300.
 
     Within 1e-15, relative or absolute, whichever is larger.
     """
@@ -49,7 +51,9 @@ _SILENCE = 2.0**-24
 
 
 def front_end(clip: Array, spec: AudioSpec) -> Array:
-    """Return steps 1 to 4 of `AudioSpec` for one clip: float64 [samples], [frames, bands] or [bands, frames].
+    """Return steps 1 to 4 of `AudioSpec` for a clip.
+
+    They are float64 [samples], [frames, bands] or [bands, frames].
 
     `clip` is mono float32 [samples] in [-1, 1]. Raises RequestError for anything else, and for a
     clip of any length that is too short for a single frame. Accuracy: on 32 recordings, the same
@@ -72,7 +76,7 @@ def front_end(clip: Array, spec: AudioSpec) -> Array:
 
 
 def get_ready(spec: AudioSpec) -> None:
-    """Work out the tables of a spec, which takes a while, so that its first clip takes no longer than others."""
+    """Compute the tables of a spec before its first clip needs them, since that takes a while."""
     if spec.mel is not None:
         _mel_steps(spec.mel, spec.rate)
 
@@ -101,7 +105,7 @@ class _MelSteps(NamedTuple):
         return bands if self.cosines is None else _weighted_sum(self.cosines, bands)
 
     def _banded(self, spectra: Array) -> Array:
-        """Return float64 [bands, n] of `spectra` [bins, n], each band summed bin by bin from its lowest."""
+        """Return float64 [bands, n] of `spectra` [bins, n]; bins are summed from the lowest on."""
         bands = np.zeros((self.mel.bands, spectra.shape[1]))
         for rows, weights in zip(self.rows, self.weights):
             part = spectra.take(rows, axis=0)

@@ -57,7 +57,9 @@ class Spectrum:
         self._waves = list(_waves(cosines, sines, bins, mel.fft))
 
     def blocks(self, samples: Array, frames: int) -> Iterator[Tuple[Array, Array]]:
-        """Yield (places of frames, their spectra), int64 [n] and float64 [bins, n], of all that are not all zeros.
+        """Yield the places of frames that are not all zeros, and their spectra.
+
+        They are int64 [n] and float64 [bins, n].
 
         `samples` is float64 [samples]; `frames` are computed, as `MelSpec` lays them.
         """
@@ -96,7 +98,7 @@ class Spectrum:
         return np.asarray(np.multiply(values, np.multiply(unit, unit)))
 
     def _product(self, table: Array, frames: Array) -> Array:
-        """Return 2**(3 * bits) times table @ frames.T, float64 [bins, frames], of their two parts."""
+        """Return 2**(3 * bits) * (table @ frames.T), float64 [bins, frames], of the two parts."""
         _, rows, columns = table.shape
         count = frames.shape[1]
         upper = np.empty((2, rows, count))
@@ -113,7 +115,7 @@ class Spectrum:
 
 
 def _waves(cosines: Array, sines: Array, bins: range, fft: int) -> Iterator[_Waves]:
-    """Yield the tables of all bins: of an even `fft` those of even and of odd bins, each with half the columns."""
+    """Yield the tables of all bins: for an even `fft` two, of even and odd bins, half as wide."""
     if fft % 2:
         yield _Waves(slice(None), 0, cosines, sines)
         return
@@ -124,7 +126,7 @@ def _waves(cosines: Array, sines: Array, bins: range, fft: int) -> Iterator[_Wav
 
 
 def _folded(columns: Array, sign: int) -> Array:
-    """Return the first half of the last axis plus `sign` times the second one, from its end; 0: all as it is."""
+    """Return the last axis' first half plus `sign` times the reversed second; 0: unchanged."""
     if not sign:
         return columns
     half = columns.shape[2] // 2
@@ -134,7 +136,10 @@ def _folded(columns: Array, sign: int) -> Array:
 
 
 def _parts(values: Array, bits: int) -> Array:
-    """Return `values`, float64 within [-1, 1], as whole numbers [2, ...]: v = (upper + lower / 2**bits) / 2**bits."""
+    """Return `values`, float64 within [-1, 1], as whole numbers [2, ...].
+
+    v = (upper + lower / 2**bits) / 2**bits
+    """
     parts = np.empty((2, *values.shape))
     _divide(np.multiply(values, 2.0**bits), bits, parts)
     return parts

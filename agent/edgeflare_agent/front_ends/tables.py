@@ -1,4 +1,4 @@
-"""The constants of the front ends: worked out in decimal arithmetic, and so the same bits everywhere.
+"""The constants of the front ends: computed in decimal arithmetic, the same bits everywhere.
 
 The mathematical library's cosine, logarithm and exponential may differ in the last bit from one
 machine to the next; Python's `decimal` is the same on all of them. Each constant is rounded once,
@@ -35,7 +35,7 @@ def hann(window: int) -> Array:
 
 
 def turns(bins: range, places: range, turn: int) -> Array:
-    """Return bin * place modulo `turn`, int64 [bins, places]: where their cosines and sines are to be looked up."""
+    """Return bin * place modulo `turn`, int64 [bins, places]: indices of cosines and sines."""
     return np.asarray(np.multiply.outer(np.arange(bins.start, bins.stop), list(places)) % turn)
 
 
@@ -53,7 +53,7 @@ def sines(turn: int) -> Array:
 
 
 def dct(coefficients: int, bands: int, kind: str) -> Array:
-    """Return the cosine transform (DCT-II) as float64 [coefficients, bands]; `kind` as `MelSpec.dct` has it."""
+    """Return the DCT-II matrix, float64 [coefficients, bands]; `kind` is that of `MelSpec.dct`."""
     with decimal.localcontext(_EXACTLY):
         turn = _turn(4 * bands)
         scale = (Decimal(2) / bands).sqrt()

@@ -18,7 +18,7 @@ RUNTIMES: Dict[str, str] = {
 """Name -> module and class; a new runtime is one line here."""
 
 ADDED = "added_{}"
-"""The module beside this one that the host adds to the agent for a user's runtime, by the runtime's name."""
+"""Module that the host adds to the agent for a user's runtime, by the runtime's name."""
 
 
 def load(

@@ -101,7 +101,7 @@ class Cuda:
         self._copy(address, array.ctypes.data, array.nbytes, _HOST_TO_DEVICE, stream)
 
     def download(self, array: Array, address: int, stream: int) -> None:
-        """Fill a contiguous array from the GPU; done when the stream is, and it must live until then."""
+        """Fill a contiguous array from the GPU; it must live until the stream is done."""
         self._copy(array.ctypes.data, address, array.nbytes, _DEVICE_TO_HOST, stream)
 
     def new_stream(self) -> int:

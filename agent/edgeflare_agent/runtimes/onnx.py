@@ -20,7 +20,7 @@ _CPU = "CPUExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"
 _ON_NVIDIA = (_TENSORRT, "CUDAExecutionProvider")
 _ASSIGNMENT = "get_provider_graph_assignment_info"
-"""The session's method that tells which provider runs which node: onnxruntime 1.31 has it, 1.17 has not."""
+"""The session's method that tells each node's provider: in onnxruntime 1.31, not in 1.17."""
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",
@@ -142,7 +142,7 @@ class OnnxRuntime(Runtime):
         return options
 
     def _open(self, settings: Any) -> None:
-        """Start the session; raise RuntimeMissingError where a provider that was asked for doesn't start."""
+        """Start the session; raise RuntimeMissingError where a requested provider doesn't start."""
         providers = self.options["providers"]
         self._session = self._library.InferenceSession(
             self.path,
@@ -155,16 +155,18 @@ class OnnxRuntime(Runtime):
         absent = [provider for provider in providers if provider not in serving]
         if absent:
             raise RuntimeMissingError(
-                "onnxruntime could not start {} and fell back to {}: the libraries that it needs (CUDA, "
-                "cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or the GPU are "
-                "missing; see what is printed by 'import onnxruntime; onnxruntime.print_debug_info()', "
-                "or take it out of `providers`".format(
+                "onnxruntime could not start {} and fell back to {}: the libraries that it needs "
+                "(CUDA, cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or "
+                "the GPU are missing; see what is printed by 'import onnxruntime; "
+                "onnxruntime.print_debug_info()', or take it out of `providers`".format(
                     ", ".join(absent), ", ".join(serving), self._library.__version__
                 )
             )
 
     def _open_counting(self, settings: Any) -> None:
-        """Start the session; set `_nodes`: how many nodes each provider runs, None where that can't be told.
+        """Start the session; set `_nodes`.
+
+        That is the number of nodes that each provider runs, None where it isn't known.
 
         A library that doesn't tell it profiles one inference instead, of zeros.
         """
@@ -184,27 +186,25 @@ class OnnxRuntime(Runtime):
             self._nodes = _profiled_nodes(self._session, self.failures)
 
     def _refuse_fallback(self) -> None:
-        """Raise RuntimeMissingError unless the providers that were asked for run the model's nodes."""
+        """Raise RuntimeMissingError unless the requested providers run the model's nodes."""
         if self.options["allow_fallback"]:
             return
         providers = self.options["providers"]
         asked = ", ".join(provider for provider in providers if provider != _CPU)
         if self._nodes is None:
             raise RuntimeMissingError(
-                "onnxruntime {} doesn't tell whether {} runs {}, or the CPU: install a newer one (1.31 tells "
-                "it), or accept either with the runtime option allow_fallback = true".format(
-                    self._library.__version__, asked, self.path
-                )
+                "onnxruntime {} doesn't tell whether {} runs {}, or the CPU: install a newer one "
+                "(1.31 tells it), or accept either with the runtime option allow_fallback = "
+                "true".format(self._library.__version__, asked, self.path)
             )
         total = sum(self._nodes.values())
         on_cpu = self._nodes.get(_CPU, 0)
         if on_cpu > 0 and (on_cpu == total or _CPU not in providers):
             raise RuntimeMissingError(
-                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: take a model "
-                "or a build of onnxruntime with which it can, take it out of `providers`, or accept the CPU "
-                "with the runtime option allow_fallback = true".format(
-                    asked, on_cpu, total, self.path
-                )
+                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: "
+                "take a model or a build of onnxruntime with which it can, take it out of "
+                "`providers`, or accept the CPU with the runtime option allow_fallback = "
+                "true".format(asked, on_cpu, total, self.path)
             )
 
     def _in_effect(self) -> Dict[str, Any]:

@@ -37,7 +37,7 @@ class Built(NamedTuple):
 
 
 class EngineCache:
-    """The folder `root`/engines: ``<key>.engine`` with a ``<key>.json`` beside it that describes it.
+    """The folder `root`/engines: each ``<key>.engine`` is described by a ``<key>.json``.
 
     The key is the digest of `made_from`, which holds, as JSON, all that an engine depends on.
     """
@@ -122,7 +122,7 @@ def _is_shape(value: Any) -> bool:
 
 
 class TensorRTRuntime(Runtime):
-    """Runs ``.onnx`` files, built into an engine for this GPU and kept, and ``.engine`` or ``.plan`` files.
+    """Runs ``.onnx`` files, from which it builds and keeps engines, ``.engine`` and ``.plan``.
 
     `precision`: "fp32", "fp16" or "int8"; a model with Q/DQ nodes computes those in int8 under
     each. `tf32`: whether fp32 may be rounded to TF32. `workspace_mb`: memory that building and
@@ -161,8 +161,8 @@ class TensorRTRuntime(Runtime):
             self._cuda = open_cuda()
         except CudaError as error:
             raise RuntimeMissingError(
-                "TensorRT is installed, but the GPU can't be used ({}): check NVIDIA's driver and CUDA "
-                "runtime, and that this user may use the GPU".format(error)
+                "TensorRT is installed, but the GPU can't be used ({}): check NVIDIA's driver and "
+                "CUDA runtime, and that this user may use the GPU".format(error)
             ) from error
 
     def _load(self) -> None:
@@ -233,9 +233,9 @@ class TensorRTRuntime(Runtime):
         engine = self._deserialized(plan)
         if engine is None:
             raise ModelError(
-                "TensorRT can't use the engine {}: {}; an engine runs under the TensorRT version and on "
-                "the kind of GPU that it was built with: build it anew with TensorRT {} on this {}, or "
-                "give the .onnx file and it is built here".format(
+                "TensorRT can't use the engine {}: {}; an engine runs under the TensorRT version "
+                "and on the kind of GPU that it was built with: build it anew with TensorRT {} on "
+                "this {}, or give the .onnx file and it is built here".format(
                     self.path,
                     self._log.reason("it gave no reason").rstrip("."),
                     self._library.__version__,

@@ -189,7 +189,7 @@ def build_engine(
 
 
 def _network_flags(library: Any) -> int:
-    """Return the flag of an explicit batch axis: needed before TensorRT 10, where it is the only way."""
+    """Return the flag of an explicit batch axis, which TensorRT needs before version 10."""
     explicit = getattr(library.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
     return 0 if explicit is None else 1 << int(explicit)
 
@@ -250,8 +250,8 @@ def _filled(name: str, shape: Shape, wanted: Optional[List[int]], batch: int) ->
         return tuple(wanted)
     if -1 in shape[1:]:
         raise ModelError(
-            "the model's input {!r} has open axes beside the first ({}), and TensorRT builds an engine "
-            "for known sizes: give them as `input_shape` in the runtime's options, such as "
+            "the model's input {!r} has open axes beside the first ({}), and TensorRT builds an "
+            "engine for known sizes: give them as `input_shape` in the runtime's options, such as "
             "[1, 3, 224, 224]".format(name, _shown(shape))
         )
     return (batch, *shape[1:])
@@ -279,8 +279,9 @@ def _needs_calibration(
 def _calibration(network: Any, path: Optional[str], shape: Optional[Shape]) -> Array:
     if path is None:
         raise ModelError(
-            "int8 of a model without Q/DQ nodes needs calibration data: give the .npy file of prepared "
-            "input tensors as `calibration` in the runtime's options, or a model with Q/DQ nodes"
+            "int8 of a model without Q/DQ nodes needs calibration data: give the .npy file of "
+            "prepared input tensors as `calibration` in the runtime's options, or a model with "
+            "Q/DQ nodes"
         )
     if shape is None:
         raise ModelError("a model with several inputs can't be calibrated by EdgeFlare")

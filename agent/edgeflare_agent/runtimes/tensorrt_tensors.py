@@ -1,4 +1,6 @@
-"""An engine's inputs and outputs, by name since TensorRT 8.5 and by the number of a binding before; TensorRT's log.
+"""An engine's inputs and outputs, and TensorRT's log.
+
+Inputs and outputs are known by name since TensorRT 8.5 and by the number of a binding before.
 
 TensorRT reports errors to a logger and returns nothing.
 """
@@ -18,7 +20,7 @@ class TensorRTError(Exception):
 
 @lru_cache(maxsize=None)
 def log_of(library: Any) -> Any:
-    """Return the one logger for a TensorRT library; TensorRT keeps the first that it is given for ever.
+    """Return the one logger for a TensorRT library; TensorRT keeps the first that it is given.
 
     `clear` forgets, and `reason(otherwise)` returns, the first error since then.
     """

@@ -23,7 +23,7 @@ _LEAST_C, _MOST_C = 1.0, 150.0
 
 
 class Thermal(NamedTuple):
-    """How hard the system throttles, "none" to "shutdown", and the hottest processor, else skin, in Celsius."""
+    """Throttling, "none" to "shutdown", and the hottest processor, else skin, in Celsius."""
 
     level: str
     temperature_c: Optional[float]
@@ -75,7 +75,7 @@ _COOLED = (
     (re.compile(r"(soc|cv)\d*-throttle|emergency-balanced"), "heat of the SoC"),
     (re.compile(r"hot-surface-alert|skin-balanced"), "heat of the surface"),
 )
-"""Cooling devices that slow something down; others turn fans, or cap clocks as a matter of course."""
+"""Cooling devices that slow something down; others turn fans, or always cap clocks."""
 
 
 class Throttle(NamedTuple):
@@ -86,7 +86,7 @@ class Throttle(NamedTuple):
 
 
 class Throttling:
-    """Reads below `root`; remembers the counters of events, of which one that rose is one of now."""
+    """Reads below `root`; an event is present if its counter rose since the last reading."""
 
     def __init__(self, root: str = "/") -> None:
         self._root = root
@@ -106,7 +106,7 @@ class Throttling:
         )
 
     def _firmware_flags(self) -> Throttle:
-        """Return the Raspberry Pi's flags, or where no file and no command tells them, the voltage's alarm."""
+        """Return the Raspberry Pi's flags, or the voltage's alarm where nothing tells them."""
         for pattern in _FIRMWARE:
             for path in found(self._root, pattern):
                 flags = _flags(first_word(path) or "")
@@ -226,7 +226,7 @@ def _percent(value: Optional[float]) -> Optional[float]:
 
 
 def _charging(status: str) -> Optional[bool]:
-    """Return whether "Charging", "Not charging", "DISCHARGING", "FULL" and the like mean charging."""
+    """Return whether a text like "Charging", "Not charging" or "FULL" means charging."""
     word = status.strip().lower().replace("_", " ")
     if word == "charging":
         return True

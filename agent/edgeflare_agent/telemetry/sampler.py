@@ -8,7 +8,9 @@ FRESH_S = 1.0
 
 
 class Sampler:
-    """Calls `read` in its own thread, first at the start, then when `latest` finds the reading over a second old.
+    """Calls `read` in its own thread.
+
+    First at the start, then when `latest` finds the reading over a second old.
 
     Safe in several threads. Until the first reading `latest` returns `before`.
     """

@@ -125,7 +125,7 @@ class Command(Generic[T]):
         return self._answer
 
     def end(self) -> None:
-        """Kill the command if it runs right now, with all that it has started; it is run no more."""
+        """Kill the command, if it runs, with all that it has started; don't run it again."""
         held = self._lock.acquire(timeout=_PATIENCE_S)
         try:
             self._ended = True
@@ -171,7 +171,7 @@ class Command(Generic[T]):
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process that was not waited for yet, and its session: its number is no other's so far."""
+    """Kill a process not waited for yet, whose number is still its own, and its session."""
     if process.returncode is None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

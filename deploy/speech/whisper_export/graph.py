@@ -97,7 +97,7 @@ def _encoder(model: WhisperModel, builder: Builder) -> str:
 
 
 def _crossed(model: WhisperModel, builder: Builder, memory: str) -> list[tuple[str, str]]:
-    """The keys and values of the sound for each decoder layer: they stay the same for all tokens."""
+    """The keys and values of the sound for each decoder layer, the same for all tokens."""
     layers = Layers(model, builder)
     found = []
     for index in range(model.layers):

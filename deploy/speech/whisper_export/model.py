@@ -1,4 +1,4 @@
-"""A Whisper model's folder: weights, vocabulary and the tokens that decoding starts and ends with."""
+"""A Whisper model's folder: weights, vocabulary and the tokens that start and end decoding."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def write_int8(float_model: Path, destination: Path) -> None:
 
 @contextmanager
 def _without_advice() -> Iterator[None]:
-    """Keeps back onnxruntime's advice to optimise a model first: its result depends on the release."""
+    """Suppresses onnxruntime's advice to optimise first, whose result depends on the release."""
     logger = logging.getLogger()
     before = logger.level
     logger.setLevel(logging.ERROR)

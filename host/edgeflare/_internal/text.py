@@ -27,7 +27,7 @@ _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
 
 def number_text(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many digits after the point, a dash for None."""
+    """Return a number with `digits` digits after the point, a dash for None."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 

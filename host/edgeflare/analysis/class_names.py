@@ -11,7 +11,7 @@ from edgeflare.store import Store, open_store
 from edgeflare.types import Transcript
 
 _LONGEST = 9
-"""Numbers of so many digits are no classes'."""
+"""Numbers of this many digits or more are not class numbers."""
 
 
 def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
@@ -24,14 +24,14 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     Raises UsageError for a file that can't be read, has other content, or lacks a name for a
     class of the campaign's models; StoreError where the campaign's folder can't be used.
     """
-    names = _numbered(read_names(path, f"The file of class names {path}"), path)
+    names = _numbered(read_names(path, f"the file of class names {path}"), path)
     with open_store(campaign) as store:
         needed = max(_class_count(store), max(names) + 1)
     missing = next((number for number in range(needed) if number not in names), None)
     if missing is not None:
         raise UsageError(
-            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; add "
-            "the others"
+            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; "
+            "add the others"
         )
     return tuple(names[number] for number in range(needed))
 
@@ -55,8 +55,8 @@ def _numbered(data: Any, path: Path) -> Mapping[int, str]:
         if names:
             return names
     raise UsageError(
-        f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping such as "
-        '{"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}'
+        f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping "
+        'such as {"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}'
     )
 
 

@@ -171,8 +171,9 @@ def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
         return ()
     triggers = "1 trigger that is" if count == 1 else f"{count} triggers that are"
     text = (
-        f"{triggers} fixed in {store.folder}: the corpus knows nothing of {'it' if count == 1 else 'them'} yet; "
-        f"add the campaign {source['folder']}, then {store.folder} again"
+        f"{triggers} fixed in {store.folder}: the corpus knows nothing of "
+        f"{'it' if count == 1 else 'them'} yet; add the campaign {source['folder']}, then "
+        f"{store.folder} again"
     )
     return (text,)
 
@@ -184,13 +185,15 @@ def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
     originals = {campaign.original_sha256 for campaign in corpus.campaigns()}
     if found.triggers and originals and found.triggers[0].original_sha256 not in originals:
         notices.append(
-            f"the original model of {store.folder} is another file than the corpus' triggers were found "
-            "with so far: if it is not the same network retrained, keep a corpus of its own for it"
+            f"the original model of {store.folder} is another file than the corpus' triggers were "
+            "found with so far: if it is not the same network retrained, keep a corpus of its own "
+            "for it"
         )
     if found.unplaced:
         notices.append(
-            f"{found.unplaced} triggers of the replay {store.folder} were not added, since their seed "
-            f"inputs are not there any more: {replay_fact(store)['source']['folder']} can't be opened"
+            f"{found.unplaced} triggers of the replay {store.folder} were not added, since their "
+            f"seed inputs are not there any more: {replay_fact(store)['source']['folder']} can't "
+            "be opened"
         )
     return tuple(notices)
 

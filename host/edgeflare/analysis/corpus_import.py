@@ -52,8 +52,8 @@ def check_classes(store: Store) -> None:
     """Raise UsageError for speech recognisers: a corpus has decisions between classes only."""
     if transcribes(store):
         raise UsageError(
-            f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; send its triggers "
-            f"again with `edgeflare replay {store.folder}`"
+            f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; "
+            f"send its triggers again with `edgeflare replay {store.folder}`"
         )
 
 

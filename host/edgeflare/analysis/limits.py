@@ -272,8 +272,8 @@ def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
         return _undecidable(context, "searched")
     rate = counts.found.count / counts.searched
     words = (
-        f"{counts.found.count} of {_searched(context)} ({_percent(rate, limit)}) have a triggering input, "
-        f"at most {_percent(limit)} are allowed"
+        f"{counts.found.count} of {_searched(context)} ({_percent(rate, limit)}) have a triggering "
+        f"input, at most {_percent(limit)} are allowed"
     )
     return LimitVerdict(rate, rate > limit, words, counts.found.words, _aside(counts))
 
@@ -303,8 +303,8 @@ def _min_median_queries(context: LimitContext) -> LimitVerdict:
         else f"took {median:g} {'query' if median == 1 else 'queries'} to the first one"
     )
     words = (
-        f"of {_searched(context)}, {counts.found.count} of them with a triggering input, the median {took}, "
-        f"at least {limit} are wanted"
+        f"of {_searched(context)}, {counts.found.count} of them with a triggering input, the "
+        f"median {took}, at least {limit} are wanted"
     )
     return LimitVerdict(
         median, median < limit, words, counts.crossing["min_median_queries"].words, _aside(counts)
@@ -318,8 +318,8 @@ def _min_l2(context: LimitContext) -> LimitVerdict:
         return LimitVerdict(None, False, f"no triggering input was found, {rule} to its seed")
     nearest = counts.worst["min_l2"]
     words = (
-        f"the nearest of {counts.found.count} triggering inputs is L2 {distinct_number(nearest, limit)} from "
-        f"its seed, {rule}"
+        f"the nearest of {counts.found.count} triggering inputs is L2 "
+        f"{distinct_number(nearest, limit)} from its seed, {rule}"
     )
     return _with_offenders(nearest, counts.crossing["min_l2"], words, "nearer")
 

@@ -145,8 +145,9 @@ class Coverage:
         count = "the one search" if self.searches == 1 else f"the {self.searches:,} searches"
         unasked = f" ({self.unasked:,} of them none)" if self.unasked else ""
         return (
-            f"{count} without a trigger gave the device {counted(self.device_queries, 'input')}{unasked}, "
-            f"and the original alone {self.host_queries:,}"
+            f"{count} without a trigger gave the device "
+            f"{counted(self.device_queries, 'input')}{unasked}, and the original alone "
+            f"{self.host_queries:,}"
         )
 
 

@@ -309,8 +309,8 @@ def bench_report(bench: Bench | Path) -> BenchReport:
     states = {cell: bench.state(cell) for cell in read}
     whole = {cell: one for cell, one in read.items() if states[cell] == "finished"}
     notices += [
-        f"{cell.name} is not finished: of its searches those that end first are the quick ones, so that "
-        f"the {len(one.rows):,} so far are not counted"
+        f"{cell.name} is not finished: of its searches those that end first are the quick ones, so "
+        f"that the {len(one.rows):,} so far are not counted"
         for cell, one in read.items()
         if cell not in whole and one.rows
     ]

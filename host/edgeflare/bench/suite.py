@@ -46,8 +46,8 @@ def anchor_paths(values: dict[str, Any], file: Path, data: Sequence[Path]) -> di
         found = _PLACEHOLDER.match(text)
         if _BRACES.search(text, found.end() if found else 0):
             raise UsageError(
-                f"{file}: {key}: {text} has braces, which only stand for a folder that a path begins "
-                "with, as in {data}/models/original.onnx"
+                f"{file}: {key}: {text} has braces, which only stand for a folder that a path "
+                "begins with, as in {data}/models/original.onnx"
             )
         if found is None:
             return str(file.parent / toml.expand_home(text))
@@ -400,8 +400,8 @@ def _file_of(source: str) -> Path:
     path = toml.expand_home(source)
     if not path.is_file():
         raise UsageError(
-            f"there is no suite {source!r}: name a suite's TOML file, or one of the packaged suites "
-            f"{', '.join(suite_names()) or '(none)'}"
+            f"there is no suite {source!r}: name a suite's TOML file, or one of the packaged "
+            f"suites {', '.join(suite_names()) or '(none)'}"
         )
     return path.absolute()
 
@@ -424,8 +424,9 @@ def check_files(suite: Suite) -> None:
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise UsageError(
-            f"the suite {suite.name} names files that are not there: {_looked_for(missing[0], suite)}"
-            f"{more}; correct its paths or `--data`, or choose other pairs with `--pair`"
+            f"the suite {suite.name} names files that are not there: "
+            f"{_looked_for(missing[0], suite)}{more}; correct its paths or `--data`, or choose "
+            "other pairs with `--pair`"
         )
     made = [pair.name for pair in suite.pairs if pair.perturb is not None]
     if made and importlib.util.find_spec("onnx") is None:

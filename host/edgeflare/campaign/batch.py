@@ -118,8 +118,8 @@ def read_description(path: Path) -> dict[str, Any]:
     values: dict[str, Any] = read_json(text)
     if values["format"] != _FORMAT:
         raise StoreError(
-            f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
-            "wrote it"
+            f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the "
+            "edgeflare that wrote it"
         )
     return values
 

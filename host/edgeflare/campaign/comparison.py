@@ -68,13 +68,13 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
     _check_measure(measure)
     if measure == "queries" and strategy == STRATEGY:
         raise UsageError(
-            "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
-            "don't rank; take another measure, or the strategy dflare"
+            "the boundary search finds a trigger in one or two queries, whatever the model: its "
+            "queries don't rank; take another measure, or the strategy dflare"
         )
     if label_only and measure != "queries":
         raise UsageError(
-            f"{' and '.join(label_only)}: the deployed model returns a class and no probabilities, so that "
-            f"there is no {measure}; rank by queries, with the strategy dflare"
+            f"{' and '.join(label_only)}: the deployed model returns a class and no probabilities, "
+            f"so that there is no {measure}; rank by queries, with the strategy dflare"
         )
 
 
@@ -110,7 +110,8 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
     found = [one for path in paths for one in _campaigns_or_model(Path(path).expanduser())]
     if len(found) < 2:
         raise UsageError(
-            "compare needs two candidates at least: model files, campaigns' folders, or a comparison's"
+            "compare needs two candidates at least: model files, campaigns' folders, or a "
+            "comparison's"
         )
     return tuple(found)
 
@@ -312,8 +313,9 @@ def _check_unchanged(name: str, folder: Path) -> None:
         changes = check_unchanged(config_from(store.campaign, str(folder)), store)
     if changes:
         raise UsageError(
-            f"since {name} was run {first_of(changes)}; what is found from now on might not compare "
-            "with what was found before: undo the change, or choose another --out to run all anew"
+            f"since {name} was run {first_of(changes)}; what is found from now on might not "
+            "compare with what was found before: undo the change, or choose another --out to run "
+            "all anew"
         )
 
 
@@ -344,8 +346,8 @@ def _write_candidates(
         changed = [key for key in settings if before.get(key) != settings[key]]
         if changed:
             raise UsageError(
-                f"the comparison in {folder} was begun with other settings ({', '.join(changed)}); state them "
-                "as before, or choose another --out"
+                f"the comparison in {folder} was begun with other settings ({', '.join(changed)}); "
+                "state them as before, or choose another --out"
             )
     name_of = {file: name for name, file in known.items()}
     names: dict[str, Path] = {}

@@ -106,9 +106,9 @@ def check_control(config: CampaignConfig) -> None:
     copy, deployed = config.control_model, config.deployed.path
     if copy is not None and filecmp.cmp(copy, deployed, shallow=False):
         raise UsageError(
-            f"the control model {copy} is the deployed model, so that every trigger would count as a false "
-            "alarm: name a float copy of the original with --control-model, or leave that out to compare "
-            "the original with itself"
+            f"the control model {copy} is the deployed model, so that every trigger would count as "
+            "a false alarm: name a float copy of the original with --control-model, or leave that "
+            "out to compare the original with itself"
         )
     with ExitStack() as stack:
         original = stack.enter_context(executor.opened_original(config))
@@ -205,9 +205,9 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
     setting = traits_of(config.search.oracle).setting
     limit = f"{setting.replace('_', ' ')} of {getattr(config.search, setting):g}"
     text = (
-        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that asked the device: {_cause(config)} "
-        f"makes the original decide differently there at the {limit}, so that triggers of this campaign may mean "
-        "no more"
+        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that "
+        f"asked the device: {_cause(config)} makes the original decide differently there at the "
+        f"{limit}, so that triggers of this campaign may mean no more"
     )
     if setting != MARGIN_FLOOR:
         _notice(f"{text}; search anew with a larger --{setting}", store, reporter)
@@ -215,8 +215,9 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
     above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
     if above is not None and above < 1:
         text += (
-            f"; search anew with a --margin-floor well above {above:g}, the largest margin of a false alarm "
-            "(a search stops soon above the floor, so one just above it may bring others)"
+            f"; search anew with a --margin-floor well above {above:g}, the largest margin of a "
+            "false alarm (a search stops soon above the floor, so one just above it may bring "
+            "others)"
         )
     _notice(text, store, reporter)
 
@@ -371,8 +372,8 @@ class SelfTest:
     def problems(self) -> tuple[str, ...]:
         """What is wrong, a sentence each; none where EdgeFlare can be relied on here."""
         found = [
-            f"{one.false_alarms} false alarms ({one.name}): on this machine rounding alone passes for a "
-            "deviation; raise --margin-floor in your campaigns, and please report it"
+            f"{one.false_alarms} false alarms ({one.name}): on this machine rounding alone passes "
+            "for a deviation; raise --margin-floor in your campaigns, and please report it"
             for one in self.pairs
             if one.false_alarms
         ]
@@ -382,7 +383,8 @@ class SelfTest:
             if not one.of_one_model and not one.triggers
         ]
         found += [
-            f"no search was possible ({one.name}): its model can't answer, or no search asked it; please report it"
+            f"no search was possible ({one.name}): its model can't answer, or no search asked it; "
+            "please report it"
             for one in self.pairs
             if one.of_one_model and not one.searches
         ]

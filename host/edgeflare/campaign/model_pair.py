@@ -59,7 +59,8 @@ def _text_source(
     """
     if config.decoder is not None and config.output not in ("auto", "transcript"):
         raise UsageError(
-            f"a decoder is stated for {whose}, but also that it returns {config.output}: state one of the two"
+            f"a decoder is stated for {whose}, but also that it returns {config.output}: state one "
+            "of the two"
         )
     if config.output not in ("auto", "transcript"):
         return None
@@ -71,7 +72,8 @@ def _text_source(
     if identity is None and config.output == "transcript":
         raise ModelError(
             f"the file of {whose} does not say how its outputs become text; state it with "
-            "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key edgeflare.decoder"
+            "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key "
+            "edgeflare.decoder"
         )
     if identity is None:
         return None
@@ -98,13 +100,13 @@ def _check_for_a_decoder(
         return
     if in_file is not None and in_file["kind"] != kind:
         raise ModelError(
-            f"{whose} brings its own decoder (its file says how its outputs become text), and none of kind ctc fits "
-            "it: leave `--decoder` out"
+            f"{whose} brings its own decoder (its file says how its outputs become text), and none "
+            "of kind ctc fits it: leave `--decoder` out"
         )
     if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
         raise ModelError(
-            f"{whose} is none that a decoder is for: it returns one score for each class, not one for each symbol "
-            "and moment, as a speech recogniser does; leave `--decoder` out"
+            f"{whose} is none that a decoder is for: it returns one score for each class, not one "
+            "for each symbol and moment, as a speech recogniser does; leave `--decoder` out"
         )
 
 
@@ -124,12 +126,13 @@ def _check_both_transcribe(
     speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
     if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
         raise ModelError(
-            f"the {speech} model is a speech recogniser and the {other} model returns one score for each class: they "
-            "are not two versions of one model"
+            f"the {speech} model is a speech recogniser and the {other} model returns one score "
+            "for each class: they are not two versions of one model"
         )
     raise ModelError(
-        f"the {speech} model returns text and the {other} model does not say how its outputs become text; state it "
-        "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
+        f"the {speech} model returns text and the {other} model does not say how its outputs "
+        "become text; state it with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare "
+        "both models' scores with `--output logits`"
     )
 
 
@@ -140,8 +143,8 @@ def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: st
         if len(outputs) == 1:
             return outputs[0]
         raise ModelError(
-            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class scores with "
-            f"`--{'original' if 'original' in whose else 'deployed'}-output-name`"
+            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
+            f"scores with `--{'original' if 'original' in whose else 'deployed'}-output-name`"
         )
     if config.output_name not in names:
         raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
@@ -152,8 +155,9 @@ def _check_no_frames(output: TensorInfo, whose: str) -> None:
     """Raise ModelError where an output of a model of audio has scores for each moment."""
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
-            f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one score for each class; if it is a speech "
-            "recogniser, state how its outputs become text with `--decoder vocabulary=FILE` (a token a line)"
+            f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one "
+            "score for each class; if it is a speech recogniser, state how its outputs become text "
+            "with `--decoder vocabulary=FILE` (a token a line)"
         )
 
 
@@ -165,15 +169,15 @@ def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
     unknown = output.shape in ((), (None,))  # so is one whose rank the file leaves open
     if config.output == "label":
         raise ModelError(
-            "the original model is stated to return labels, as `--output label` states of both models; "
-            "only the deployed one may: use `--deployed-output label`"
+            "the original model is stated to return labels, as `--output label` states of both "
+            "models; only the deployed one may: use `--deployed-output label`"
         )
     if is_index(output) or (has_one_value(output) and not unknown):
         raise ModelError(
-            f"output {output.name!r} of the original model is one value, not a score for each class: the "
-            "search needs the original's scores, so give the original as it was before it was made to "
-            "tell a label alone (only the deployed model may: `--deployed-output label`); a model that estimates "
-            "a number (regression) isn't supported yet"
+            f"output {output.name!r} of the original model is one value, not a score for each "
+            "class: the search needs the original's scores, so give the original as it was before "
+            "it was made to tell a label alone (only the deployed model may: `--deployed-output "
+            "label`); a model that estimates a number (regression) isn't supported yet"
         )
     return output_classes(output, "the original model")
 
@@ -189,7 +193,8 @@ def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> boo
     if has_one_value(output):
         raise ModelError(
             f"output {output.name!r} of the deployed model is one value ({output.dtype}) where the "
-            f"original has {classes} classes; if it is the class index, state `--deployed-output label`"
+            f"original has {classes} classes; if it is the class index, state `--deployed-output "
+            "label`"
         )
     count = output_classes(output, "the deployed model")
     if classes != count:
@@ -358,8 +363,9 @@ def readers(
         off = largest_sum_error(side.output, plain)
         if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
             doubts.append(
-                f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
-                f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
+                f"the {whose} model's outputs are taken for probabilities, since all lie in [0, "
+                f"1], but their sum is up to {off:.2g} off 1; state `--output logits` if they are "
+                "none"
             )
     return (read[0], read[1]), doubts
 
@@ -375,21 +381,23 @@ def _check_inputs(original: Spec, deployed: Spec) -> None:
         if isinstance(deployed, AudioSpec):
             audio, images = images, audio
         raise UsageError(
-            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both the same sample"
+            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both "
+            "the same sample"
         )
 
 
 def _check_clips(original: AudioSpec, deployed: AudioSpec) -> None:
     if original.rate != deployed.rate:
         raise UsageError(
-            f"the original model takes audio at {original.rate} Hz and the deployed model at {deployed.rate} Hz; "
-            "EdgeFlare gives both the same sample"
+            f"the original model takes audio at {original.rate} Hz and the deployed model at "
+            f"{deployed.rate} Hz; EdgeFlare gives both the same sample"
         )
     lengths = original.samples, deployed.samples
     if None not in lengths and lengths[0] != lengths[1]:
         raise UsageError(
-            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; EdgeFlare gives both "
-            "the same clip, of which neither may miss a part: state the same `samples` of both inputs"
+            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; "
+            "EdgeFlare gives both the same clip, of which neither may miss a part: state the same "
+            "`samples` of both inputs"
         )
 
 
@@ -397,8 +405,8 @@ def _check_images(original: InputSpec, deployed: InputSpec) -> None:
     channels = original.channels, deployed.channels
     if channels[0] != channels[1]:
         raise UsageError(
-            f"the original model takes {channels[0]} channels and the deployed model {channels[1]}; "
-            "EdgeFlare gives both the same sample"
+            f"the original model takes {channels[0]} channels and the deployed model "
+            f"{channels[1]}; EdgeFlare gives both the same sample"
         )
     sizes = original.size, deployed.size
     if sizes[0] != sizes[1] and deployed.resize is None:

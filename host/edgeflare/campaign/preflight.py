@@ -71,9 +71,9 @@ def better_preprocessing(
     """Return the best alternative preprocessing where it is clearly better than the stated one.
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
-    Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share
-    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model
-    returns a label and no scores, so only labels are compared.
+    Clearly better: closer on a share of the first 32 seeds whose lower 95 % bound is above 60 %,
+    at no more than half the median distance. `labels_only`: the deployed model returns a label and
+    no scores, so only labels are compared.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
@@ -178,8 +178,9 @@ def check_pair(
     if allow:
         return [f"{text}; going on, as --allow-disagreement says"]
     raise PreflightError(
-        f"{text}; the preprocessing or the model pair looks wrong: check {_AUDIO if audio else _IMAGE} of "
-        "both inputs (`--original-input`, `--deployed-input`), or go on with --allow-disagreement"
+        f"{text}; the preprocessing or the model pair looks wrong: check "
+        f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`), "
+        "or go on with --allow-disagreement"
     )
 
 
@@ -188,8 +189,8 @@ def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
     for seed in seeds:
         if seed.label is not None and not 0 <= seed.label < classes:
             raise SeedError(
-                f"seed {seed.id} has the label {seed.label}, but the models have {classes} classes, "
-                f"0 to {classes - 1}: correct the labels, or leave them out"
+                f"seed {seed.id} has the label {seed.label}, but the models have {classes} "
+                f"classes, 0 to {classes - 1}: correct the labels, or leave them out"
             )
 
 

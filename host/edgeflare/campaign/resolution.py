@@ -182,8 +182,8 @@ def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript
 def _notice(chosen: BoundaryOptions, ratio: float, of: str) -> str:
     if of == "transcript":
         return (
-            "crossing: natural corruptions, along which the original is followed until it hears other words; "
-            "`--crossing natural` repeats it"
+            "crossing: natural corruptions, along which the original is followed until it hears "
+            "other words; `--crossing natural` repeats it"
         )
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
     three = ", three classes tied" if chosen.tied_classes == 3 else ""
@@ -196,11 +196,12 @@ def _notice(chosen: BoundaryOptions, ratio: float, of: str) -> str:
         option += f" --option candidates={chosen.candidates}"
     if of == "audio":
         return (
-            f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (as many directions as keep the "
-            f"changes faint); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` repeats it"
+            f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (as many "
+            f"directions as keep the changes faint); `--crossing {chosen.crossing} --option "
+            f"effort={chosen.effort}{option}` repeats it"
         )
     return (
-        f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (a device query costs about "
-        f"{about} host queries); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` "
-        "repeats it"
+        f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (a device query "
+        f"costs about {about} host queries); `--crossing {chosen.crossing} --option "
+        f"effort={chosen.effort}{option}` repeats it"
     )

@@ -132,7 +132,8 @@ class SearchStage(CampaignStage):
         self._reporter(Step(finished))
         if scheduler.left:
             raise DeviceAwayError(
-                f"{total - finished} of {total} replays are left: {self._fleet.describe_unavailable()}"
+                f"{total - finished} of {total} replays are left: "
+                f"{self._fleet.describe_unavailable()}"
             )
 
     def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:

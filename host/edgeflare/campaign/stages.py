@@ -204,7 +204,10 @@ class Campaign:
             return
         if not self._config.fleet.allow_mixed:
             raise problem
-        text = f"devices that differ share the seeds ({problem}): what is found depends on which took which"
+        text = (
+            f"devices that differ share the seeds ({problem}): what is found depends on which took "
+            "which"
+        )
         if text not in self._store.notices():
             self._reporter.notice(text)
 

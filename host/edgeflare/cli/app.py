@@ -21,8 +21,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Find the inputs on which a compressed model, on the real device, decides differently from "
-    "the model it was made from.",
+    help="Find the inputs on which a compressed model, on the real device, decides differently "
+    "from the model it was made from.",
 )
 _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     campaigns.demo: campaigns.DemoCommand,

@@ -60,8 +60,8 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where the models and seeds are that it names {data}. May be repeated: each file is "
-            "looked for in these folders in order.",
+            help="Where the models and seeds are that it names {data}. May be repeated: each file "
+            "is looked for in these folders in order.",
         ),
     ] = None,
     out: Annotated[

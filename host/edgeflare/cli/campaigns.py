@@ -163,7 +163,8 @@ def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":
     missing = [f"--{name}" for name in ("original", "deployed", "seeds") if not stated.has(name)]
     if missing:
         raise UsageError(
-            f"{', '.join(missing)} missing: state all three, or give a campaign.toml (`edgeflare init` writes one)"
+            f"{', '.join(missing)} missing: state all three, or give a campaign.toml (`edgeflare "
+            "init` writes one)"
         )
     if stated.flags.get("search.options.variant") == "--variant":
         stated.values["search"].setdefault("strategy", "dflare")
@@ -192,8 +193,8 @@ def selftest(
         for one in result.pairs
     ]
     text = (
-        f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: {result.strategy}, "
-        f"margin floor {result.margin_floor:g}"
+        f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: "
+        f"{result.strategy}, margin floor {result.margin_floor:g}"
     )
     header = ("pair", "searches", "triggers", "false alarms")
     verdict = Text(text, "bad" if result.problems else "good")
@@ -215,8 +216,8 @@ def report(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="html: one page to look at. junit: test cases for CI. json: everything for a program. "
-            "markdown: for a comment on a change. csv: a line a finding, or an input of a "
+            help="html: one page to look at. junit: test cases for CI. json: everything for a "
+            "program. markdown: for a comment on a change. csv: a line a finding, or an input of a "
             "replay.",
         ),
     ] = _HTML,
@@ -224,15 +225,16 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The file to write; by default CAMPAIGN/report.html, and stdout for the other formats.",
+            help="The file to write; by default CAMPAIGN/report.html, and stdout for the other "
+            "formats.",
         ),
     ] = None,
     class_names: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The classes' names: text with a name a line, a JSON list, {name: number} or {number: name}; by default "
-            "the campaign's own label mapping.",
+            help="The classes' names: text with a name a line, a JSON list, {name: number} or "
+            "{number: name}; by default the campaign's own label mapping.",
         ),
     ] = None,
     embed_mb: Annotated[
@@ -240,7 +242,8 @@ def report(
         typer.Option(
             min=0,
             metavar="MB",
-            help=f"So many MB of pictures and sounds go into the page, the rest beside it (default {_EMBED_MB}).",
+            help="So many MB of pictures and sounds go into the page, the rest beside it (default "
+            f"{_EMBED_MB}).",
         ),
     ] = None,
 ) -> None:

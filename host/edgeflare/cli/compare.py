@@ -40,9 +40,9 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What ranks: disagreement (how far both models' answers to the worst trigger are apart; the "
-            "default), severity (how sure both are of different classes there) or queries (to the "
-            "first trigger, as in the paper). The search follows from it.",
+            help="What ranks: disagreement (how far both models' answers to the worst trigger are "
+            "apart; the default), severity (how sure both are of different classes there) or "
+            "queries (to the first trigger, as in the paper). The search follows from it.",
         ),
     ] = None,
     level: Annotated[
@@ -58,8 +58,8 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the candidates' campaigns; by default a new one under comparisons/. Named again, "
-            "what is finished in it is kept and the rest goes on.",
+            help="Folder for the candidates' campaigns; by default a new one under comparisons/. "
+            "Named again, what is finished in it is kept and the rest goes on.",
             rich_help_panel=FILES,
         ),
     ] = None,
@@ -134,9 +134,9 @@ def _like(
         return load_config(campaign, stated.values, stated.flags)
     if missing:
         raise UsageError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: to run candidates that are "
-            "model files, give both --original MODEL and --seeds FOLDER, or --campaign with a campaign.toml "
-            "(`edgeflare init` writes one)"
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: to run "
+            "candidates that are model files, give both --original MODEL and --seeds FOLDER, or "
+            "--campaign with a campaign.toml (`edgeflare init` writes one)"
         )
     return config_from(stated.values, "compare", stated.flags)
 
@@ -155,6 +155,6 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
 def _resume_advice(folder: Path) -> str:
     """Return the sentence on where the finished campaigns are and how to continue."""
     return (
-        f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "
-        "from there"
+        f"The candidates' campaigns lie in {folder}; the same command with --out "
+        f"{shlex.quote(str(folder))} goes on from there"
     )

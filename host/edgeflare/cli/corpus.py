@@ -34,7 +34,8 @@ def add(
         typer.Option(
             min=1,
             metavar="N",
-            help="Keep up to N triggers of one seed input and class pair from now on (3 in a new corpus).",
+            help="Keep up to N triggers of one seed input and class pair from now on (3 in a new "
+            "corpus).",
         ),
     ] = None,
     json: Json = False,
@@ -91,7 +92,8 @@ def remove(
         typer.Option(
             min=0,
             metavar="DAYS",
-            help="Those that nothing deviated on for so many days, by the last look of each device.",
+            help="Those that nothing deviated on for this number of days, by the last look of each "
+            "device.",
         ),
     ] = None,
     dry_run: Annotated[

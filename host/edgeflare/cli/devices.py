@@ -39,7 +39,8 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="DEVICE",
-            help="local, names in the inventory, ssh://user@host:port or adb://SERIAL; none: the whole inventory.",
+            help="local, names in the inventory, ssh://user@host:port or adb://SERIAL; none: the "
+            "whole inventory.",
         ),
     ] = None,
     inventory: Inventory = None,
@@ -60,7 +61,8 @@ def status(
         names = [name for name in names if name not in stopped]
         if stopped:
             echo_err(
-                f"left out, for they don't run: {', '.join(stopped)} (`edgeflare devices virtual up`)"
+                f"left out, for they don't run: {', '.join(stopped)} (`edgeflare devices virtual "
+                "up`)"
             )
         if stopped and not names:
             return

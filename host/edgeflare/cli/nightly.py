@@ -21,8 +21,8 @@ def nightly(
         bool,
         typer.Option(
             "--accept",
-            help="Run nothing: take the last search of each model on each device that is not green for "
-            "the new baseline, since the model was changed on purpose.",
+            help="Run nothing: take the last search of each model on each device that is not green "
+            "for the new baseline, since the model was changed on purpose.",
         ),
     ] = False,
     model: Annotated[

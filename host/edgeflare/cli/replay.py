@@ -37,8 +37,8 @@ def replay(
     campaign: Annotated[
         Path | None,
         typer.Option(
-            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. "
-            "A corpus has none of its own.",
+            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are "
+            "taken. A corpus has none of its own.",
             rich_help_panel=FILES,
         ),
     ] = None,
@@ -46,8 +46,8 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="SEED_ID",
-            help="Only the trigger that was found from this seed, with what both models said then and say "
-            "now; may be repeated. Leaves nothing behind without --out.",
+            help="Only the trigger that was found from this seed, with what both models said then "
+            "and say now; may be repeated. Leaves nothing behind without --out.",
             rich_help_panel=_INPUTS,
         ),
     ] = None,

@@ -36,8 +36,8 @@ _GRACE_S = 9.0
 _SHOW_CURSOR = b"\x1b[?25h"
 _WAIT = b"\nedgeflare: what was found is being written; once more to end at once\n"
 _GIVEN_UP = (
-    b"\nedgeflare: something did not end in time and was given up; what was found is kept in the folder, "
-    b"and going on is possible from there\n"
+    b"\nedgeflare: something did not end in time and was given up; what was found is kept in the "
+    b"folder, and going on is possible from there\n"
 )
 INTERRUPTED = 130
 

@@ -153,7 +153,10 @@ def _status_text(status: "BoardStatus") -> str:
     )
     lines = [
         f"{status.name}: {running if status.running else f'does not run; {up} starts it'}",
-        f"address   127.0.0.1, port {state.port}, from this machine only; it reaches nothing itself",
+        (
+            f"address   127.0.0.1, port {state.port}, from this machine only; "
+            "it reaches nothing itself"
+        ),
         f"machine   {state.cores} {state.cpu} cores, {state.memory_mb} MB, emulated",
         f"boot      {state.boot_s:.0f} s",
         "disk      begins fresh at each boot; what is written to it is forgotten when it stops",

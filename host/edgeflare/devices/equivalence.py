@@ -13,8 +13,9 @@ from edgeflare_agent.decoding import Decoded, RawOutput
 _SHOWN = 3
 _PATIENCE_S = 600.0
 _ADVICE = (
-    "devices that share the seeds must answer alike: take devices of one kind, software and options, "
-    "let each search for itself with `--fleet replicate`, or accept the difference with `--allow-mixed`"
+    "devices that share the seeds must answer alike: take devices of one kind, software and "
+    "options, let each search for itself with `--fleet replicate`, or accept the difference with "
+    "`--allow-mixed`"
 )
 
 
@@ -59,8 +60,8 @@ def check_equivalent(
     for device, of_one in zip(devices, pending, strict=True):
         if not late.isdisjoint(of_one):
             raise DeviceAwayError(
-                f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it on and "
-                "reached? Try `edgeflare devices check`"
+                f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it "
+                "on and reached? Try `edgeflare devices check`"
             )
     answers = [[_bits(future.result()) for future in of_one] for of_one in pending]
     for other, its in zip(devices[1:], answers[1:], strict=True):

@@ -403,7 +403,10 @@ def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
             f"{where}: device {name!r} has an unknown key `{'.'.join(keys)}`"
             f"{_nearest(keys[-1], allowed)}; allowed are {', '.join(allowed)}"
         )
-    return f"{where}: device {name!r}: {'.'.join(keys)}{': ' if keys else ''}{plain_problem(problem['msg'])}"
+    return (
+        f"{where}: device {name!r}: "
+        f"{'.'.join(keys)}{': ' if keys else ''}{plain_problem(problem['msg'])}"
+    )
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:

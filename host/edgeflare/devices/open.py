@@ -59,7 +59,8 @@ def _users(device: Device, ask: Prompt | None) -> Transport:
     found = plugins.load("transport", device.transport)
     if found is None:
         raise InventoryError(
-            f"{device.name} is reached by {device.transport}, and no installed distribution has that transport"
+            f"{device.name} is reached by {device.transport}, and no installed distribution has "
+            "that transport"
         )
     try:
         transport: Transport = found(device, ask)

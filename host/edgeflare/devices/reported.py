@@ -1,4 +1,6 @@
-"""Values that a device reports: text without control characters, numbers in range, lists of bounded length.
+"""Values that a device reports, checked.
+
+Text without control characters, numbers in range, lists of bounded length.
 
 All that an agent says passes `checked` where it comes in; the readers below it take single fields
 out of a header and raise ValueError, naming the field, for what can't be.
@@ -34,7 +36,9 @@ def checked(
     lines: bool = False,
     depth: int = 0,
 ) -> Any:
-    """Return JSON that a device sent with its texts cleaned; all but value and name are for what lies within it.
+    """Return JSON that a device sent with its texts cleaned.
+
+    All parameters but value and name are for what lies within it.
 
     Raises ValueError for numbers that are not finite, whole ones over 64 bits, and deep nesting.
     """
@@ -78,7 +82,7 @@ def seconds(fields: Mapping[str, Any], name: str) -> float | None:
 
 
 def all_seconds(fields: Mapping[str, Any], name: str, count: int) -> list[float]:
-    """Return so many durations."""
+    """Return `count` durations."""
     values = fields.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise _odd(name, values, f"a list of {count} numbers")
@@ -118,7 +122,7 @@ def words(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def sensors(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sensors' readings of a heartbeat or a state, by the names of `Health` and `DeviceReport`."""
+    """Return the sensors' readings by the names that `Health` and `DeviceReport` have."""
     return {
         "temperature_c": number(fields, "temperature_c", -300, 1000),
         "frequency_mhz": number(fields, "frequency_mhz", 0, 1e6),

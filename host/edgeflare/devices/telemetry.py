@@ -276,8 +276,9 @@ class Slowed:
         why = f" ({', '.join(self._reasons)})" if self._reasons else ""
         unit = "minute" if self.minutes == 1 else "minutes"
         return (
-            f"{self.device} was slowed down in {self.slowed} of {self.minutes} {unit}{why}: times and rates of "
-            "this campaign are not what the device can do; its answers are not affected as far as is known"
+            f"{self.device} was slowed down in {self.slowed} of {self.minutes} {unit}{why}: times "
+            "and rates of this campaign are not what the device can do; its answers are not "
+            "affected as far as is known"
         )
 
 

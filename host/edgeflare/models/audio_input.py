@@ -232,8 +232,8 @@ def _check_complete(options: Mapping[str, Any], kind: str, whose: str) -> None:
         names = ", ".join(f"`{name}`" for name in missing)
         examples = " ".join(f"--input {name}={_EXAMPLES[name]}" for name in missing)
         raise UsageError(
-            f"the front end {kind} of {whose} needs the input option{'s' * (len(missing) > 1)} {names}; state "
-            f"{'them' if len(missing) > 1 else 'it'}, for example `{examples}`"
+            f"the front end {kind} of {whose} needs the input option{'s' * (len(missing) > 1)} "
+            f"{names}; state {'them' if len(missing) > 1 else 'it'}, for example `{examples}`"
         )
 
 
@@ -299,15 +299,17 @@ def _filled(
     gives = shape_text(_front_end_shape(spec, every_axes[0]))
     if spec.mel is None and sum(n != 1 for n in tensor.shape[1:]) > 1:
         raise UsageError(
-            f"the front end waveform gives one row of samples, but input {tensor.name!r} of {whose} has shape "
-            f"{shape_text(tensor.shape)}; state the front end that the model was trained with: mlperf-tiny-kws, whisper, "
-            "log-mel or mfcc, for example `--input front_end=mlperf-tiny-kws`"
+            f"the front end waveform gives one row of samples, but input {tensor.name!r} of "
+            f"{whose} has shape {shape_text(tensor.shape)}; state the front end that the model was "
+            "trained with: mlperf-tiny-kws, whisper, log-mel or mfcc, for example `--input "
+            "front_end=mlperf-tiny-kws`"
         )
     raise UsageError(
         f"the front end {spec.front_end} gives {gives} values"
         + (f" of {spec.samples} samples" if spec.samples else "")
-        + f", but input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}; state another front end, or "
-        "other input options of it (`samples`, `stride`, `bands`, `axes` and so on)"
+        + f", but input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}; state "
+        "another front end, or other input options of it (`samples`, `stride`, `bands`, `axes` and "
+        "so on)"
     )
 
 

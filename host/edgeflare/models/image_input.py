@@ -105,8 +105,9 @@ def contradiction(
     else:
         return ""
     return (
-        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.3g} to {np.max(ranges):.3g}, but {says}; "
-        "what is stated was used: leave it out for this model, unless the file is wrong"
+        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.3g} to "
+        f"{np.max(ranges):.3g}, but {says}; what is stated was used: leave it out for this model, "
+        "unless the file is wrong"
     )
 
 
@@ -147,8 +148,9 @@ def resolve_input(
         )
     if len(tensor.shape) > 1 and tensor.shape[0] not in (None, 1):
         raise ModelError(
-            f"{whose} takes {tensor.shape[0]} inputs at a time ({shape_text(tensor.shape)}); EdgeFlare asks about "
-            "one: export it with a batch size of 1, or with the batch axis open"
+            f"{whose} takes {tensor.shape[0]} inputs at a time ({shape_text(tensor.shape)}); "
+            "EdgeFlare asks about one: export it with a batch size of 1, or with the batch axis "
+            "open"
         )
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
     size, channels = input_size(tensor, stated, guessed, whose)
@@ -195,8 +197,8 @@ def _layout(tensor: TensorInfo, whose: str) -> str:
     first, last = inner[-3] in (1, 3), inner[-1] in (1, 3)
     if first == last:
         raise UsageError(
-            f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, which does not tell where "
-            "the channels are; state `--input layout=HWC` or `--input layout=CHW`"
+            f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, which does "
+            "not tell where the channels are; state `--input layout=HWC` or `--input layout=CHW`"
             + _or_audio(tensor)
         )
     return "CHW" if first else "HWC"
@@ -225,9 +227,9 @@ def _size(
         if not stated and side * side == inner[0]:
             return (side, side), 1
     raise UsageError(
-        f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, from which no image size with "
-        "1 or 3 channels follows; state it, for example `--input size=224,224`, or the layout"
-        + _or_audio(tensor)
+        f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, from which no "
+        "image size with 1 or 3 channels follows; state it, for example `--input size=224,224`, or "
+        "the layout" + _or_audio(tensor)
     )
 
 
@@ -244,6 +246,6 @@ def _or_audio(tensor: TensorInfo) -> str:
     if len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3]):
         return ""
     return (
-        "; if it takes audio, state its front end, for example `--input front_end=waveform --input rate=16000` or "
-        f"`--input front_end={next(iter(PRESETS))}`"
+        "; if it takes audio, state its front end, for example `--input front_end=waveform --input "
+        f"rate=16000` or `--input front_end={next(iter(PRESETS))}`"
     )

@@ -28,8 +28,9 @@ from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
 _START = (
-    "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import RUNTIMES; "
-    "RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; serve()"
+    "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import "
+    "RUNTIMES; RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; "
+    "serve()"
 )
 _READ_AT_ONCE = 1 << 20
 _LAST_BYTES = 2000
@@ -72,8 +73,8 @@ class ModelProcess:
             self._stream.close()
             self._printed.close()
             raise ModelError(
-                f"original model: no process can be started for {path}: {error.strerror}; free memory, or end "
-                "other programs"
+                f"original model: no process can be started for {path}: {error.strerror}; free "
+                "memory, or end other programs"
             ) from error
         self._asked = 0
         self._limited_to = 0
@@ -191,7 +192,8 @@ class ModelProcess:
         advice = "raise original_timeout_s (--original-timeout) if it needs longer"
         if kind is Kind.INFER:
             return InferenceFailedError(
-                f"original model: {self._path} did not answer within {self._timeout_s:g} s; {advice}"
+                f"original model: {self._path} did not answer within {self._timeout_s:g} s; "
+                f"{advice}"
             )
         return DeviceTimeoutError(
             f"original model: {self._path} was not loaded within {self._timeout_s:g} s; {advice}"

@@ -49,14 +49,15 @@ def check_index(tensor: TensorInfo) -> None:
     """Raise ModelError where an output that the user states to be a class index can't be one."""
     if not all(size in (1, None) for size in tensor.shape):
         raise ModelError(
-            f"output {tensor.name!r} of the deployed model has shape {shape_text(tensor.shape)}, more than one "
-            "class index a sample; leave `output` at auto, or name another with `output_name`"
+            f"output {tensor.name!r} of the deployed model has shape {shape_text(tensor.shape)}, "
+            "more than one class index a sample; leave `output` at auto, or name another with "
+            "`output_name`"
         )
     if tensor.quantization is not None and tensor.quantization[0] > 1:
         raise ModelError(
             f"output {tensor.name!r} of the deployed model is quantised in steps of "
-            f"{tensor.quantization[0]:g}, which can't tell neighbouring classes apart; leave the class "
-            "index an integer without quantisation"
+            f"{tensor.quantization[0]:g}, which can't tell neighbouring classes apart; leave the "
+            "class index an integer without quantisation"
         )
 
 
@@ -68,8 +69,9 @@ def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
     """
     if raw.size != 1:
         raise ModelError(
-            f"output {tensor.name!r} of the deployed model holds {raw.size} values where one class index "
-            "was expected; state what they are with `--deployed-output probabilities` or `logits`"
+            f"output {tensor.name!r} of the deployed model holds {raw.size} values where one class "
+            "index was expected; state what they are with `--deployed-output probabilities` or "
+            "`logits`"
         )
     value = float(dequantize(raw, tensor.quantization).reshape(()))
     if not np.isfinite(value):
@@ -78,14 +80,14 @@ def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
     step = tensor.quantization[0] if tensor.quantization else 0.0
     if abs(value - index) > max(_LABEL_SLACK, step / 2):
         raise ModelError(
-            f"output {tensor.name!r} of the deployed model is {value:g}, which is no class index; give a "
-            "model that ends in its class index, or in a score for each class"
+            f"output {tensor.name!r} of the deployed model is {value:g}, which is no class index; "
+            "give a model that ends in its class index, or in a score for each class"
         )
     if not 0 <= index < classes:
         raise ModelError(
             f"the deployed model names class {index}, but the original has {classes} classes, 0 to "
-            f"{classes - 1}: the two number their classes differently (a background class at 0 is a "
-            "usual cause); give two that number them alike"
+            f"{classes - 1}: the two number their classes differently (a background class at 0 is "
+            "a usual cause); give two that number them alike"
         )
     scores = np.zeros(classes)
     scores[index] = 1.0
@@ -173,7 +175,8 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
     known = [size for size in shape if size != 1]
     if len(known) != 1 or known[0] is None:
         raise ModelError(
-            f"output {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}: not one score for each class; "
+            f"output {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}: not one "
+            "score for each class; "
             + (
                 "export the model with a fixed number of classes"
                 if known == [None]
@@ -215,13 +218,14 @@ class DecoderOptions(BaseModel):
         words = self._words()
         if len(json.dumps(words)) > _LONGEST:
             raise UsageError(
-                f"vocabulary {self.vocabulary} is too long to be sent to a device ({len(words)} tokens, more than "
-                f"{_LONGEST // 1000} kB): state it in the model's own file, under the metadata key edgeflare.decoder"
+                f"vocabulary {self.vocabulary} is too long to be sent to a device ({len(words)} "
+                f"tokens, more than {_LONGEST // 1000} kB): state it in the model's own file, "
+                "under the metadata key edgeflare.decoder"
             )
         if self.space is not None and not any(self.space in word for word in words):
             raise UsageError(
-                f"no token of the vocabulary {self.vocabulary} has the {self.space!r} that is stated as `space`: state "
-                "the symbol that stands for a space there, or leave it out"
+                f"no token of the vocabulary {self.vocabulary} has the {self.space!r} that is "
+                "stated as `space`: state the symbol that stands for a space there, or leave it out"
             )
         try:
             return decoding.Decoder.from_json(

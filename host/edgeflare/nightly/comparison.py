@@ -43,8 +43,8 @@ def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) ->
         Check(
             part="replay",
             name="max_new_triggers",
-            words=f"{len(new)} of {len(inputs)} inputs sent again deviate and did not in the last green night "
-            f"({since}), at most {at_most} may{_names(new)}",
+            words=f"{len(new)} of {len(inputs)} inputs sent again deviate and did not in the last "
+            f"green night ({since}), at most {at_most} may{_names(new)}",
             crossed=len(new) > at_most,
         )
     ]

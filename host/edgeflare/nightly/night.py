@@ -137,7 +137,8 @@ class NightRun(_Record):
                 parts.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
         if self.replay is not None:
             parts.append(
-                f"sent again: {self.replay.new} new, {self.replay.still} still, {self.replay.fixed} fixed"
+                f"sent again: {self.replay.new} new, {self.replay.still} still, "
+                f"{self.replay.fixed} fixed"
             )
         return "; ".join(parts)
 

@@ -84,7 +84,10 @@ _DISK_FULL = (
 )
 """Of a full disk: what to do, and what is kept."""
 
-FIRST = "nothing was compared: there is no green night of it here yet; later nights are held against this one"
+FIRST = (
+    "nothing was compared: there is no green night of it here yet; later nights are held against "
+    "this one"
+)
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
 
 
@@ -488,7 +491,8 @@ def accept_night(
         ]
         if not red:
             raise UsageError(
-                "nothing to accept: the last search of each model on each device is the baseline already"
+                "nothing to accept: the last search of each model on each device is the baseline "
+                "already"
             )
         lines = tuple(_accept(history, one, clock) for one in red)
         write_page(history)

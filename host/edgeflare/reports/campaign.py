@@ -285,9 +285,9 @@ def control_words(control: ControlFigures) -> str:
         text = f"0 of {total} searches have asked the device"
     else:
         text = (
-            f"{control.false_alarms:,} of {counted(control.searches, 'search', 'searches')} that asked the device "
-            f"raised a false alarm ({percent_text(control.rate)}, with 95 % confidence at most "
-            f"{percent_text(control.upper_bound)})"
+            f"{control.false_alarms:,} of {counted(control.searches, 'search', 'searches')} that "
+            f"asked the device raised a false alarm ({percent_text(control.rate)}, with 95 % "
+            f"confidence at most {percent_text(control.upper_bound)})"
         )
         if control.false_alarms and control.safe_margin is not None:
             text += f", none with a margin above {control.safe_margin:g}"

@@ -122,8 +122,9 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
     counts = np.histogram(numbers, bins.edges)[0]
     upright = Axis(0, int(counts.max()), whole=True)
     words = (
-        f"{numbers.size:,} values from {figure(float(numbers.min()))} to {figure(float(numbers.max()))}, "
-        f"median {figure(float(np.median(numbers)))}, 90 % at most {figure(float(np.percentile(numbers, 90)))}"
+        f"{numbers.size:,} values from {figure(float(numbers.min()))} to "
+        f"{figure(float(numbers.max()))}, median {figure(float(np.median(numbers)))}, 90 % at most "
+        f"{figure(float(np.percentile(numbers, 90)))}"
     )
     step = _ACROSS / len(counts)
     parts = [_grid(upright, upright.text)]
@@ -176,8 +177,8 @@ def time_chart(times: Sequence[datetime], values: Sequence[float | None], title:
     if minutes >= 1:
         parts.append(_label(_WIDTH - _RIGHT, _HEIGHT - 18, f"+ {minutes:,.0f} min", "end"))
     words = (
-        f"{title}: from {figure(low)} to {figure(high)} over {max(1, round(minutes) + 1):,} minutes, "
-        f"{figure(latest)} in the end."
+        f"{title}: from {figure(low)} to {figure(high)} over {max(1, round(minutes) + 1):,} "
+        f"minutes, {figure(latest)} in the end."
     )
     return _drawing(words, parts)
 
@@ -351,8 +352,14 @@ def _outline(state: str, x: float, y: float, size: float) -> str:
     if state == "away":
         return f"M{x:.1f} {y - size:.1f}l{size} {1.8 * size:.1f}h{-2 * size}z"
     if state == "failed":
-        return f"M{x - size:.1f} {y - size:.1f}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} {2 * size}"
-    return f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0z"
+        return (
+            f"M{x - size:.1f} {y - size:.1f}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} "
+            f"{2 * size}"
+        )
+    return (
+        f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} "
+        "0z"
+    )
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

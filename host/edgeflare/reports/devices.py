@@ -215,7 +215,10 @@ def triggers_line(pair: Agreement) -> str:
     ]
     text = ", ".join([f"{pair.on_both:,} on both (compression)", *only])
     if pair.narrowly:
-        text += f"; {pair.narrowly:,} of those on one only tie or are below the margin floor on the other"
+        text += (
+            f"; {pair.narrowly:,} of those on one only tie or are below the margin floor on the "
+            "other"
+        )
     return f"triggers of {pair.first} / {pair.second}: {text}"
 
 

@@ -353,7 +353,8 @@ def _html_table(block: Table) -> Markup:
             line += Markup("<td{}>{}</td>").format(number, cell)
         rows.append(line + Markup("</tr>"))
     return Markup(
-        '<div class="wide" tabindex="0" role="region" aria-label="{}"><table{}>{}<thead><tr>{}</tr></thead>'
+        '<div class="wide" tabindex="0" role="region" '
+        'aria-label="{}"><table{}>{}<thead><tr>{}</tr></thead>'
         "<tbody>{}</tbody></table></div>"
     ).format(
         block.title or block.identifier or columns[0].heading,

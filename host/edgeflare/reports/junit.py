@@ -119,8 +119,8 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
         message = f"a deviation that did not repeat{detail}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
     message = (
-        f"{_NOTHING[one.status]}{detail}; the device was given {counted(one.search_queries, 'input')}, "
-        f"the original alone {one.host_only_queries:,}"
+        f"{_NOTHING[one.status]}{detail}; the device was given "
+        f"{counted(one.search_queries, 'input')}, the original alone {one.host_only_queries:,}"
     )
     verdict: CaseResult = "passed" if one.search_queries or not one.searched else "skipped"
     return Case(one.seed_id, verdict, message=message, seconds=one.seconds)

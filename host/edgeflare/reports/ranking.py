@@ -17,8 +17,8 @@ from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Ta
 
 _DUELS_SHOWN = 45
 _P_MEANS = (
-    "what decides is p, of the paired permutation test (how likely so great a difference is by chance): a tie where it "
-    "is above"
+    "what decides is p, of the paired permutation test (how likely so great a difference is by "
+    "chance): a tie where it is above"
 )
 
 
@@ -27,7 +27,8 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
     verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
     about = (
         f"{ranking.seeds} seeds that all have finished; approximate intervals of "
-        f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches that found a trigger:"
+        f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches "
+        "that found a trigger:"
     )
     return [
         Text(ranking.verdict, "strong"),
@@ -94,8 +95,9 @@ def _milliseconds(one: RankedModel) -> str:
 def _duels(ranking: Ranking) -> list[Block]:
     level = ranking.duels[0].level
     about = (
-        f"Seed by seed, the first less the second; each approximate interval of {percent_text(level, 2)}; {_P_MEANS} "
-        f"{number_text(1 - level, 4)}, so that all verdicts together have {percent_text(ranking.level)}:"
+        "Seed by seed, the first less the second; each approximate interval of "
+        f"{percent_text(level, 2)}; {_P_MEANS} {number_text(1 - level, 4)}, so that all verdicts "
+        f"together have {percent_text(ranking.level)}:"
     )
     digits = 1 if ranking.measure == "queries" else 3
     success = {(duel.first, duel.second): duel for duel in ranking.success}

@@ -95,14 +95,15 @@ def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
     if stated or summary.word_pairs:  # of transcripts there is no such budget
         severer = ""
     meaning = (
-        "From nearly every seed there is such an input for a good model, too, right beside its decision "
-        "boundary. What tells a good model from a bad one: how many seeds deviate as they are (here "
-        f"{itself:,} of {searches:,}), how severe the severest trigger is (by the smaller of both models' "
-        f"margins; {margin}), and how far the triggers are from their seeds{far}."
+        "From nearly every seed there is such an input for a good model, too, right beside its "
+        "decision boundary. What tells a good model from a bad one: how many seeds deviate as they "
+        f"are (here {itself:,} of {searches:,}), how severe the severest trigger is (by the "
+        f"smaller of both models' margins; {margin}), and how far the triggers are from their "
+        f"seeds{far}."
     )
     next_steps = (
-        f"What to do next: set limits, such as max_disagreement, {severer}or hold models against each other "
-        "with edgeflare compare."
+        f"What to do next: set limits, such as max_disagreement, {severer}or hold models against "
+        "each other with edgeflare compare."
     )
     return meaning, next_steps
 
@@ -112,16 +113,19 @@ def _covered(summary: Summary) -> tuple[str, ...]:
     if not _near_boundary(summary):
         return ()
     searches = summary.coverage.words
-    covered = f"Covered: {counted(summary.seeds, 'seed')} as {'it is' if summary.seeds == 1 else 'they are'}"
+    covered = (
+        f"Covered: {counted(summary.seeds, 'seed')} as "
+        f"{'it is' if summary.seeds == 1 else 'they are'}"
+    )
     covered += (
         f", and inputs beside the original's decision boundary near them; {searches}."
         if searches
         else "."
     )
     missed = (
-        "Not covered: inputs away from that boundary, so that this says neither good nor bad of the deployed model. A "
-        "fault of a deployment (an overflow on dark images, a kernel wrong at the image's edge) can lie where there is no "
-        "seed and no boundary."
+        "Not covered: inputs away from that boundary, so that this says neither good nor bad of "
+        "the deployed model. A fault of a deployment (an overflow on dark images, a kernel wrong "
+        "at the image's edge) can lie where there is no seed and no boundary."
     )
     further = "" if summary.sample_rate else ", search with --strategy dflare, too"
     return covered, missed, f"What to do next: take more seeds of other kinds{further}."
@@ -161,14 +165,18 @@ def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
     unclear, so_far = _unclear(summary), _so_far(store, summary)
     if not deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        words = f"{'from' if so_far else 'From'} {seeds} no input was found on which {_deviating(summary)}"
+        words = (
+            f"{'from' if so_far else 'From'} {seeds} no input was found on which "
+            f"{_deviating(summary)}"
+        )
         tone: Tone = "neutral" if so_far or _near_boundary(summary) else "good"
         tone = "warn" if unclear else tone
         return f"{so_far}{words}{unclear}.", tone
     where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     words = (
-        f"{so_far}{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
-        f"{'leads' if deviating == 1 else 'lead'} to an input on which {_deviating(summary)}{where}{unclear}."
+        f"{so_far}{deviating:,} of {counted(finished, 'seed')} "
+        f"({percent_text(deviating / finished)}) {'leads' if deviating == 1 else 'lead'} to an "
+        f"input on which {_deviating(summary)}{where}{unclear}."
     )
     return words, "neutral" if _near_boundary(summary) and not unclear else "warn"
 
@@ -226,7 +234,10 @@ def _false_alarms(store: Store, summary: Summary) -> tuple[str, Tone]:
             unclear += f"; {counted(counts.unasked, 'search', 'searches')} never asked it"
         return f"{words}{unclear}.", "warn" if unclear else "good"
     alarms = counted(triggers, "false alarm")
-    words = f"{alarms} in {searches}: the original was taken for another model by other arithmetic alone."
+    words = (
+        f"{alarms} in {searches}: the original was taken for another model by other arithmetic "
+        "alone."
+    )
     return words, "warn"
 
 

@@ -1,4 +1,4 @@
-"""The scheduler: many search jobs on one original model and several devices; the only concurrent part of a search."""
+"""The scheduler: search jobs on one original and several devices; only it is concurrent."""
 
 import lazy_loader
 

@@ -1,4 +1,7 @@
-"""Confirms a finding: repeats the query on the stored input, then on less severe inputs where it does not repeat."""
+"""Confirms a finding: repeats the query on the stored input.
+
+Where the finding does not repeat, less severe inputs are tried.
+"""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -45,7 +48,7 @@ class Confirmed(NamedTuple):
 def confirm(
     finding: UnconfirmedTrigger, samples: SampleStore, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
-    """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
+    """Store a finding and repeat the query on its bytes `times` times; `counters` counts each.
 
     If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the
     result; if none does, the finding itself. `detail` names the inputs that did not repeat.
@@ -78,7 +81,7 @@ def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict
 def _repeated(
     start: Confirmed, samples: SampleStore, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
-    """Repeat the query on one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
+    """Repeat the query on one input; UNSTABLE at another decision, FAILED without an answer."""
     wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
     found = start
     for number in range(times):

@@ -12,9 +12,9 @@ from edgeflare.scheduler.job import Feed, FleetLimits, Job, JobRun, R
 from edgeflare.types import Output, Sample
 
 MOST_SAMPLES = 2048
-"""Samples in one request, so that its reply stays within the wire's bounds even with 20 000 classes."""
+"""Samples in one request: its reply stays within the wire's bounds even with 20 000 classes."""
 MOST_BYTES = 32 << 20
-"""Bytes in one request: an eighth of the wire's bound on a body, and little for a device's memory."""
+"""Bytes in one request: an eighth of the wire's bound on a body, little for a device."""
 
 
 class BatchedRequest(NamedTuple):
@@ -226,7 +226,7 @@ class DeviceQueue(Generic[R]):
         return self.device.submit(samples)
 
     def take_batch(self) -> Sequence[BatchedRequest]:
-        """Remove, count and return the held requests if every running job waits for the device; else none."""
+        """Remove, count and return the held requests if all running jobs wait for the device."""
         if self._batcher is None or self._batcher.count_waiting < len(self.running):
             return ()
         batch = self._batcher.take()

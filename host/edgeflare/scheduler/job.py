@@ -42,7 +42,9 @@ class FleetLimits(NamedTuple):
 
 @dataclass
 class Counters:
-    """Four of the five kinds of query (what measures devices belongs to no search), and the seconds as `Budget` counts them.
+    """Four of the five kinds of query, and the seconds as `Budget` counts them.
+
+    Queries that measure devices, the fifth kind, belong to no search.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
     given to the original alone. `round_trips` counts the search's requests to the device, each of

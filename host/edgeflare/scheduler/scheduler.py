@@ -70,7 +70,9 @@ class Original(Protocol):
     """The original model; called from several worker threads at once."""
 
     def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
-        """Return one answer a sample, scores or a transcript, and the seconds that each took elsewhere than in this thread.
+        """Return one answer a sample, scores or a transcript, and seconds.
+
+        The seconds are those that each took elsewhere than in this thread.
 
         Raises InferenceFailedError where it can't.
         """
@@ -156,7 +158,7 @@ class Scheduler(Generic[R]):
         on_result: Callable[[R, str], None],
         on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Do every job; `on_result` is called with each result and its device's name, one at a time.
+        """Do every job; call `on_result` with each result and its device's name, one at a time.
 
         `on_result` runs in its own thread, which Ctrl-C does not interrupt; `on_tick` every
         `tick_s` seconds in the caller's. An error (of a model, a strategy, all devices) or Ctrl-C

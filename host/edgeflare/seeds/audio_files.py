@@ -102,7 +102,8 @@ def _check_whole(file: BinaryIO) -> None:
     missing = _bytes_missing(file)
     if missing is not None:
         raise UnreadableError(
-            f"it is cut short: its header promises {missing[1]} bytes of sound, {missing[0]} are there"
+            f"it is cut short: its header promises {missing[1]} bytes of sound, {missing[0]} are "
+            "there"
         )
 
 
@@ -213,8 +214,8 @@ class Clips:
         if rate != rules.rate:
             if not rules.resample:
                 raise SeedError(
-                    f"the audio of {self._name} has a rate of {rate} Hz, the model takes {rules.rate} Hz; "
-                    "resample such files with --resample-audio, or convert them"
+                    f"the audio of {self._name} has a rate of {rate} Hz, the model takes "
+                    f"{rules.rate} Hz; resample such files with --resample-audio, or convert them"
                 )
             if max(rate, rules.rate) > _FURTHEST_RATE * min(rate, rules.rate):
                 raise UnreadableError(f"its rate is {rate} Hz")
@@ -261,7 +262,8 @@ class Clips:
         if stated and f"{stated:.2f}" == f"{rules.samples / rules.rate:.2f}":
             length, takes = f"{round(stated * rules.rate)} samples", f"{rules.samples}"
         raise SeedError(
-            f"the audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}"
+            f"the audio of {self._name} is {length} long, the model takes {takes}; say what to "
+            f"take: {how}"
         )
 
     def _mono(self) -> Iterator[_Samples]:

@@ -69,20 +69,21 @@ class NoticeCounts:
             yield self._of_cut(rules)
         if self.shorter:
             yield (
-                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} that the model takes; "
-                "its preprocessing adds silence at the end."
+                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} "
+                "that the model takes; its preprocessing adds silence at the end."
             )
         if self.clipped:
             yield (
-                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at full scale; "
-                "all were kept."
+                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at "
+                "full scale; all were kept."
             )
         if self.beyond:
             yield f"{_counted(self.beyond, 'clip')} went beyond [-1, 1], and end there now."
         if self.silent:
             yield f"{_counted(self.silent, 'clip')} silent, all samples 0; all were kept."
         if repeated:
-            yield f"{_counted(repeated, 'clip')} had the same samples as another one; all were kept."
+            clips = _counted(repeated, "clip")
+            yield f"{clips} had the same samples as another one; all were kept."
 
     def _of_cut(self, rules: AudioRules) -> str:
         length = rules.seconds(rules.window)

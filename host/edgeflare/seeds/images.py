@@ -245,11 +245,11 @@ def decode(data: bytes) -> DecodedImage:
 
 
 def check_pixels(count: int) -> None:
-    """Raise UnreadableError for an image of so many pixels that it isn't read."""
+    """Raise UnreadableError for an image of more than MOST_PIXELS pixels."""
     if count > MOST_PIXELS:
         raise UnreadableError(
-            f"it has {count / 1e6:,.0f} megapixels, and images of up to {MOST_PIXELS / 1e6:.0f} are read: "
-            "make it smaller"
+            f"it has {count / 1e6:,.0f} megapixels, and images of up to {MOST_PIXELS / 1e6:.0f} "
+            "are read: make it smaller"
         )
 
 

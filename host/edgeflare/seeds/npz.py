@@ -136,7 +136,8 @@ class Archive:
                 _check_audio(self._header, path)
             if len(self) > _MOST_ENTRIES:
                 raise SeedError(
-                    f"{medium.called!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it"
+                    f"{medium.called!r} in {path} holds {len(self)} entries, and up to "
+                    f"{_MOST_ENTRIES} are read; split it"
                 )
             if medium is AUDIO:
                 self.rate = _read_rate(archive, path)
@@ -245,12 +246,13 @@ def _check_audio(header: Header, path: Path) -> None:
         )
     if len(header.shape) != 2 or 0 in header.shape:
         raise SeedError(
-            f"'audio' in {path} has the shape {list(header.shape)}; it must be [N, samples], one mono "
-            "recording a row, none of them empty"
+            f"'audio' in {path} has the shape {list(header.shape)}; it must be [N, samples], one "
+            "mono recording a row, none of them empty"
         )
     if header.shape[1] > LONGEST_CLIP:
         raise SeedError(
-            f"'audio' in {path} has {header.shape[1]} samples a row, and up to {LONGEST_CLIP} are read; cut it"
+            f"'audio' in {path} has {header.shape[1]} samples a row, and up to {LONGEST_CLIP} are "
+            "read; cut it"
         )
 
 

@@ -176,8 +176,8 @@ def open_seeds(
 
     `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one
     of RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its
-    class index; the outermost folder it knows decides. `limit` takes the first so many usable
-    images.
+    class index; the outermost folder it knows decides. `limit`: the number of usable
+    images that are taken, the first ones.
 
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """
@@ -205,8 +205,8 @@ class _Shape(NamedTuple):
         if self.resize is None:
             raise SeedError(
                 f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
-                f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
-                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
+                f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images "
+                f"to that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
             )
         return resize_image(sample, self.size, self.resize)
 
@@ -245,8 +245,8 @@ def _read(path: Path) -> _Read:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise UnreadableError(
-                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to {_LARGEST_FILE / 1e6:,.0f} MB "
-                "are read"
+                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to "
+                f"{_LARGEST_FILE / 1e6:,.0f} MB are read"
             )
         data = path.read_bytes()
     except OSError as error:

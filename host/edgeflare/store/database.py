@@ -315,7 +315,8 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
     there = inspect(connection).get_table_names()
     if not there:
         raise StoreError(
-            f"the {schema.kind} in {folder} was interrupted before it began: delete the folder and run it anew"
+            f"the {schema.kind} in {folder} was interrupted before it began: delete the folder and "
+            "run it anew"
         )
     if schema.about.name not in there:
         raise StoreError(

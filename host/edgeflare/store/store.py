@@ -520,7 +520,8 @@ def _no_campaign(folder: Path) -> StoreError:
         )
     if (folder / UNFINISHED_NAME).is_file():
         return StoreError(
-            f"the campaign in {folder} was interrupted before it began: delete the folder and run it anew"
+            f"the campaign in {folder} was interrupted before it began: delete the folder and run "
+            "it anew"
         )
     return StoreError(
         f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"

@@ -174,13 +174,13 @@ def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
     if isinstance(answer, Transcript):
         if options.target is not None:
             raise UsageError(
-                "strategy diffchaser: transcripts have no classes, so that there is no targeted fitness; state "
-                "fitness=k-uncertainty or fitness=basic"
+                "strategy diffchaser: transcripts have no classes, so that there is no targeted "
+                "fitness; state fitness=k-uncertainty or fitness=basic"
             )
         if options.fitness == "k-uncertainty" and options.k != 2:
             raise UsageError(
-                f"strategy diffchaser: k is 2 for transcripts, not {options.k}: of each token only the two "
-                "highest probabilities are known"
+                f"strategy diffchaser: k is 2 for transcripts, not {options.k}: of each token only "
+                "the two highest probabilities are known"
             )
         return
     classes = 0 if answer is None else len(answer)

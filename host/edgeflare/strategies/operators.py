@@ -40,8 +40,8 @@ def _unknown(names: Sequence[str], message: str) -> str:
         return message
     unknown = next(name for name in names if name not in images | audio)
     return (
-        f"there is no mutation operator {unknown!r}; for images there are {', '.join(images)}; for audio "
-        f"{', '.join(audio)}"
+        f"there is no mutation operator {unknown!r}; for images there are {', '.join(images)}; for "
+        f"audio {', '.join(audio)}"
     )
 
 

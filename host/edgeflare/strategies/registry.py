@@ -119,8 +119,8 @@ def _entry(name: str) -> _Entry:
         raise plugins.unusable(
             "strategy",
             name,
-            "must be a function of seed and generator, or a dataclass or pydantic model of options whose "
-            "instances are called like that",
+            "must be a function of seed and generator, or a dataclass or pydantic model of options "
+            "whose instances are called like that",
         )
     return _Entry(found if has_options else _NoneOptions, build)
 

@@ -278,8 +278,8 @@ def _port(settings: BoardSettings, last: BoardState | None) -> int:
     if settings.port is not None:
         if not is_free(settings.port):
             raise DeviceError(
-                f"port {settings.port} of this machine is taken, or not this user's to take; give another with "
-                "--port, or none"
+                f"port {settings.port} of this machine is taken, or not this user's to take; give "
+                "another with --port, or none"
             )
         return settings.port
     return last.port if last is not None and is_free(last.port) else free_port()

@@ -64,7 +64,8 @@ class BoardSettings:
             raise UsageError(f"--keyring {self.keyring}: there is no such file")
         if self.keyring is not None and " " in str(self.keyring.absolute()):
             raise UsageError(
-                f"--keyring {self.keyring.absolute()}: apt takes no path with a space; copy the file elsewhere"
+                f"--keyring {self.keyring.absolute()}: apt takes no path with a space; copy the "
+                "file elsewhere"
             )
 
 
@@ -170,7 +171,8 @@ class Machine:
                 return
             time.sleep(_POLL_S)
         raise DeviceTimeoutError(
-            f"the board's SSH server did not answer within {limit_s:.0f} s of its start; {self._last_output()}"
+            f"the board's SSH server did not answer within {limit_s:.0f} s of its start; "
+            f"{self._last_output()}"
         )
 
     def stop(self) -> bool:
@@ -237,8 +239,8 @@ def free_port() -> int:
             return int(probe.getsockname()[1])
     except OSError as error:
         raise DeviceError(
-            f"this machine has no free port for the board's SSH server ({error.strerror}); end programs "
-            "that hold many connections (`ss -tan` lists them), or give a port with --port"
+            f"this machine has no free port for the board's SSH server ({error.strerror}); end "
+            "programs that hold many connections (`ss -tan` lists them), or give a port with --port"
         ) from error
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import stand_in_tensorrt
-from distributions import write_distribution
-from remote_runtime import ENTRIES, SOURCE, RemoteAgent
+from plugin_distributions import RUNTIME_ENTRIES, RUNTIME_SOURCE, RemoteAgent, write_distribution
 from small_models import BUILDERS, TFLITE, VERSIONS, Load, open_axis_tflite
 from ssh_servers import SshServer
 from stand_in_engines import StandInGpu
@@ -39,7 +38,7 @@ def remote_agent(
 ) -> Iterator[RemoteAgent]:
     """The agent with the runtime of a distribution that only the host has installed, on a device behind sshd."""
     folder = tmp_path_factory.mktemp("mine")
-    write_distribution(folder, "mine_for_edgeflare", SOURCE, ENTRIES, "mine")
+    write_distribution(folder, "mine_for_edgeflare", RUNTIME_SOURCE, RUNTIME_ENTRIES, "mine")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         transport = connect(openssh_server.device())

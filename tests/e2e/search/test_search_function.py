@@ -13,7 +13,7 @@ from edgeflare.campaign import demo_config
 from edgeflare.store import Store
 
 PROJECT = Path(__file__).resolve().parents[3]
-PROGRAM = PROJECT / "tests" / "helpers" / "five_lines.py"
+PROGRAM = PROJECT / "tests" / "data" / "five_lines.py"
 DEMO = demo_config()
 ORIGINAL, DEPLOYED = DEMO.original.path, DEMO.deployed.path
 

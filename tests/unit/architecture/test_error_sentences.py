@@ -9,12 +9,31 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 
 def sentences(tree: ast.AST) -> Iterator[str]:
-    """Yield the text of every ``raise ...Error("...")``, with {} for what is filled in."""
+    """Yield the text of every ``...Error("...")``, raised or returned, {} for what is filled in.
+
+    An argument that is a name stands for all that the module assigns to it.
+    """
+    assigned: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         match node:
-            case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[text, *_])):
-                if name.endswith("Error") and (found := "".join(parts(text))):
-                    yield found
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                assigned.setdefault(name, []).append(value)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=function, args=[text, *_]) if makes_error(function):
+                texts = assigned.get(text.id, []) if isinstance(text, ast.Name) else [text]
+                for one in texts:
+                    if (found := "".join(parts(one))) not in ("", "{}"):
+                        yield found
+
+
+def makes_error(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.endswith("Error")
+        case ast.IfExp(body=body):
+            return makes_error(body)
+    return False
 
 
 def parts(node: ast.expr) -> Iterator[str]:
@@ -46,5 +65,14 @@ def test_they_have_one_style() -> None:
 
 
 def test_the_check_finds_each_kind() -> None:
-    source = 'raise ValueError(f"{name} is wrong." + more)\nraise OSError("Wrong: {}".format(1))'
-    assert list(sentences(ast.parse(source))) == ["{} is wrong.{}", "Wrong: {}"]
+    source = (
+        'raise ValueError(f"{name} is wrong." + more)\nraise OSError("Wrong: {}".format(1))\n'
+        'def why(): return errors.DeviceError("it is gone")\n'
+        'text = "it is late"\nraise (LateError if late else OtherError)(text)'
+    )
+    assert sorted(sentences(ast.parse(source))) == [
+        "Wrong: {}",
+        "it is gone",
+        "it is late",
+        "{} is wrong.{}",
+    ]

@@ -1,5 +1,7 @@
 """A line for each device, in terminals of any width."""
 
+import dataclasses
+
 import pytest
 from fake_sessions import AWAY, HOT, PI, RETIRED, SILENT, drawn
 
@@ -88,3 +90,14 @@ def test_sentences_for_a_log():
 @pytest.mark.parametrize(("rate", "told"), [(0.2, "0.2"), (9.94, "9.9"), (63.4, "63"), (0, "0")])
 def test_a_slow_model_does_not_seem_to_stand_still(rate, told):
     assert rate_text(rate) == told
+
+
+SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))
+
+
+def test_the_live_line_says_what_slows_a_device_down():
+    assert "under-voltage +2" in device_table([PI, SLOW], 120).plain
+    assert "throttled" in device_table([PI, HOT], 120).plain  # an agent that gives no reasons
+    sentence = device_sentence(SLOW)
+    assert "throttled (under-voltage, frequency capped, throttled)" in sentence
+    assert "throttled" not in device_sentence(PI)

@@ -116,3 +116,36 @@ def test_addresses_of_an_inventory_are_never_broken(capsys, monkeypatch):
         assert f"ssh://edgeflare@{host}:2222" in shown
         assert "adb://adb-R58M12345-abcdef._adb-tls-connect._tcp" in shown
     assert "/opt/python/bin/python3" in shown
+
+
+def test_a_device_asked_for_its_status_says_more(capsys):
+    report = DeviceReport(
+        name="phone",
+        agent="0.2, protocol 2",
+        python="3.12",
+        numpy="2.0",
+        runtimes={},
+        board=None,
+        leases=(),
+        temperature_c=41.0,
+        frequency_mhz=None,
+        throttled=True,
+        memory_available_bytes=None,
+        disk_free_bytes=None,
+        load=None,
+        round_trip_s=0.01,
+        throttle_reasons=("thermal status light",),
+        throttled_since_boot=("under-voltage", "throttled"),
+        battery_percent=81.0,
+        battery_charging=False,
+        gpu_load=0.437,
+        gpu_mhz=612.0,
+    )
+    print_reports({"phone": report}, False)
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "temperature 41 °C, throttled: thermal status light" in shown
+    assert "GPU 44 % busy, 612 MHz" in shown
+    assert "battery 81 %, not charging" in shown
+    assert "throttled since boot under-voltage, throttled" in shown
+    print_reports({"phone": report}, True)
+    assert json.loads(capsys.readouterr().out)["phone"]["gpu_load"] == 0.437

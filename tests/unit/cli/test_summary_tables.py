@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from campaign_stores import pooled_campaign, replicated_campaign
+from campaign_stores import compared_campaign, pooled_campaign, replicated_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import ControlFigures
@@ -118,3 +118,14 @@ def test_a_control_and_what_it_raised():
     assert control_words(dataclasses.replace(begun, state="not-begun")) == "not begun"
     refused = dataclasses.replace(begun, state="refused", refusal="no [copy]")
     assert control_words(refused) == "can't be run: no [copy]"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_compared_devices_have_a_row_for_seeds_and_one_for_triggers(
+    tmp_path, capsys, monkeypatch, columns
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    listed = rows(shown(compared_campaign(tmp_path / "c"), capsys))
+    assert ["host / board", "3 seeds", "1", "2.5e-01", "1"] in listed
+    assert ["host / board", "3 triggers", "1", "3.8e-01", "2"] in listed
+    assert "Agreement of devices" not in shown(pooled_campaign(tmp_path / "pool"), capsys)

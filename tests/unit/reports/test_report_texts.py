@@ -254,3 +254,23 @@ def test_another_format_or_no_campaign_is_refused(tmp_path, every_status):
         report_text(store, "pdf")
     with pytest.raises(StoreError, match="no campaign folder"):
         report_text(tmp_path / "nothing", "csv")
+
+
+def test_given_names_must_be_enough(every_status):
+    with every_status() as store, pytest.raises(UsageError, match="2 class names for 3 classes"):
+        report_text(store, "csv", class_names=["cat", "dog"])
+
+
+def test_by_default_the_campaigns_own_label_mapping_is_used_while_it_is_there(
+    tmp_path, every_status
+):
+    mapping = tmp_path / "labels.json"
+    mapping.write_text('{"cat": 0, "dog": 1, "eel": 2}')
+    with every_status(seeds={"labels": str(mapping)}) as store:
+        named = json.loads(report_text(store, "json"))
+        mapping.write_text('{"cat": 0}')  # no longer one for these models
+        partly = json.loads(report_text(store, "json"))
+        mapping.unlink()
+        gone = json.loads(report_text(store, "json"))
+    assert named["findings"][0]["deployed_class"] == "dog"
+    assert (partly["class_names"], gone["class_names"]) == (None, None)

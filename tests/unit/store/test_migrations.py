@@ -12,7 +12,7 @@ import pytest
 from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from earlier import VERSIONS, copy_of
+from campaigns import VERSIONS, copy_of
 from sqlalchemy import create_engine
 
 import edgeflare.store.corpus.corpus

@@ -6,27 +6,23 @@ import pytest
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord
 from edgeflare.strategies import build_strategy
-from edgeflare.types import Decision, Outcome, Outputs, Seed, Status
+from edgeflare.testing import FakeModel, run_strategy
+from edgeflare.types import Status
+
+IMAGE = np.full((4, 4, 1), 100, np.uint8)
+MODEL = FakeModel.random((4, 4, 1), classes=3)
 
 
-def ending() -> Outcome:
-    sample = np.zeros((4, 4, 1), np.uint8)
-    seed = Seed("s", sample, Outputs(np.array([1.0, 0.0]), np.array([1.0, 0.0]), Decision.AGREE))
-    search = build_strategy("none", {})(seed, np.random.default_rng(0))
-    with pytest.raises(StopIteration) as stopped:
-        next(search)
-    outcome: Outcome = stopped.value.value
-    return outcome
+@pytest.mark.parametrize("kept", [1, 0], ids=["the models agree", "they deviate on most inputs"])
+def test_it_asks_nothing_and_its_seed_was_not_searched(kept: int) -> None:
+    def deployed(sample: np.ndarray) -> np.ndarray:
+        return MODEL(sample) if kept else MODEL(sample)[::-1]
 
-
-def test_it_ends_before_it_asks_anything_and_finds_nothing() -> None:
-    assert ending().sample is None
-
-
-def test_a_seed_that_it_gave_up_on_was_not_searched() -> None:
-    given_up = OutcomeRecord("s", Status.GAVE_UP, 0, detail=ending().reason)
-    assert not given_up.searched
-    assert OutcomeRecord("s", Status.GAVE_UP, 0, detail="no other class is near").searched
+    run = run_strategy(build_strategy("none", {}), IMAGE, original=MODEL, deployed=deployed)
+    assert (run.asked, run.queries, run.host_only_queries) == ([], 0, 0)
+    assert run.outcome is not None
+    assert run.outcome.sample is None
+    assert not OutcomeRecord("s", Status.GAVE_UP, 0, detail=run.outcome.reason).searched
 
 
 def test_it_takes_no_options() -> None:

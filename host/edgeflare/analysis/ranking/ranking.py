@@ -67,7 +67,8 @@ def _check_comparable(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
         *_differing(
             campaigns,
             lambda read: read.search["seed"],
-            "The campaigns were run with different seeds (search.seed), so that chance differs, too",
+            "The campaigns were run with different seeds (search.seed), so that chance differs, "
+            "too",
         ),
         *_differing(
             campaigns,
@@ -86,8 +87,8 @@ def _original(
     a, b = one.original, other.original
     if a["sha256"] != b["sha256"]:
         return (
-            f"their originals differ ({first}: {a['name']} {a['sha256'][:_SHOWN]}, {name}: {b['name']} "
-            f"{b['sha256'][:_SHOWN]}); compare candidates of one original model"
+            f"their originals differ ({first}: {a['name']} {a['sha256'][:_SHOWN]}, {name}: "
+            f"{b['name']} {b['sha256'][:_SHOWN]}); compare candidates of one original model"
         )
     for part, what in (("input", "preprocessing"), ("output", "output")):
         if a.get(part) != b.get(part):
@@ -120,8 +121,9 @@ def _seeds(first: str, one: CandidateCampaign, name: str, other: CandidateCampai
     missing, more = one.seeds - other.seeds, other.seeds - one.seeds
     if (missing and other.all_seeds) or (more and one.all_seeds):
         return (
-            f"their seed inputs differ ({len(one.seeds)} for {first}, {len(other.seeds)} for {name}, "
-            f"{len(one.seeds & other.seeds)} of them in both); run one of them again with the other's seeds"
+            f"their seed inputs differ ({len(one.seeds)} for {first}, {len(other.seeds)} for "
+            f"{name}, {len(one.seeds & other.seeds)} of them in both); run one of them again with "
+            "the other's seeds"
         )
     return None
 
@@ -140,18 +142,19 @@ def _unfinished(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
     for name, read in campaigns.items():
         if not read.finished:
             notes.append(
-                f"{name} is not finished ({len(read.done)} of {len(read.seeds)} seeds): only seeds that all "
-                "candidates have finished are compared."
+                f"{name} is not finished ({len(read.done)} of {len(read.seeds)} seeds): only seeds "
+                "that all candidates have finished are compared."
             )
         if read.unanswered:
             notes.append(
-                f"{name} gave no answer, or none that repeats, on {read.unanswered} of its seeds: they "
-                "are left out for all candidates."
+                f"{name} gave no answer, or none that repeats, on {read.unanswered} of its seeds: "
+                "they are left out for all candidates."
             )
         if read.timeouts:
             notes.append(
-                f"{read.timeouts} searches of {name} were ended by the clock (timeout_s), so that its figures "
-                "depend on how fast the device is; `--timeout 0` limits by queries alone."
+                f"{read.timeouts} searches of {name} were ended by the clock (timeout_s), so that "
+                "its figures depend on how fast the device is; `--timeout 0` limits by queries "
+                "alone."
             )
     return notes
 
@@ -172,12 +175,13 @@ def _the_original(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
     for name, read in campaigns.items():
         if read.deployed["sha256"] == read.original["sha256"]:
             notes.append(
-                f"Candidate {name} is the original itself, the same file: no candidate can do better."
+                f"Candidate {name} is the original itself, the same file: no candidate can do "
+                "better."
             )
         elif read.alike:
             notes.append(
-                f"Candidate {name} answers every seed as the original does and has no trigger: it may be the "
-                "original in another file."
+                f"Candidate {name} answers every seed as the original does and has no trigger: it "
+                "may be the original in another file."
             )
     return notes
 
@@ -363,8 +367,8 @@ def _common(reads: Mapping[str, CandidateCampaign]) -> list[str]:
     common = frozenset.intersection(*(frozenset(read.done) for read in reads.values()))
     if not common:
         raise UsageError(
-            "there is no seed that all candidates have finished, so that nothing can be compared; go on "
-            "with their campaigns first (`edgeflare resume`)"
+            "there is no seed that all candidates have finished, so that nothing can be compared; "
+            "go on with their campaigns first (`edgeflare resume`)"
         )
     return sorted(common)
 

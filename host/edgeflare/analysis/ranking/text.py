@@ -78,15 +78,16 @@ def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
     needed = duels[0].needed
     if seeds < needed:
         yield (
-            f"A verdict at this confidence needs {needed} seeds at least on which two candidates differ, and "
-            f"{'there is' if seeds == 1 else 'there are'} {seeds}: compare with more."
+            f"A verdict at this confidence needs {needed} seeds at least on which two candidates "
+            f"differ, and {'there is' if seeds == 1 else 'there are'} {seeds}: compare with more."
         )
         return
     found = [duel for duel in duels if duel.too_few]
     for duel in found[:_TOO_FEW_SHOWN]:
         yield (
-            f"Too few seeds differ between {duel.first} and {duel.second}: {duel.differing} of {seeds}, and a "
-            f"verdict at this confidence needs {needed}; so it is a tie, though all that differ do so in one direction."
+            f"Too few seeds differ between {duel.first} and {duel.second}: {duel.differing} of "
+            f"{seeds}, and a verdict at this confidence needs {needed}; so it is a tie, though all "
+            "that differ do so in one direction."
         )
     more = len(found) - _TOO_FEW_SHOWN
     if more > 0:
@@ -105,7 +106,10 @@ def accuracy_verdict(
     if original is None or not known:
         return None
     span = _span([one.rate for one in known])
-    words = f"Accuracy on {original.labelled} labelled seeds ({span}; the original {percent_text(original.rate)})"
+    words = (
+        f"Accuracy on {original.labelled} labelled seeds ({span}; the original "
+        f"{percent_text(original.rate)})"
+    )
     return _distinguishes(words, duels, distinguished, measure)
 
 
@@ -150,9 +154,9 @@ def shared_places(
         other = duel.second if duel.verdict == duel.first else duel.first
         between = order[order.index(duel.first) + 1 : order.index(duel.second)]
         yield (
-            f"Place {places[duel.first]} is shared by {duel.first} and {duel.second} because each ties with a "
-            f"neighbour ({_listed(between)}), but they do not tie themselves: {duel.verdict} is harder to make "
-            f"deviate than {other}."
+            f"Place {places[duel.first]} is shared by {duel.first} and {duel.second} because each "
+            f"ties with a neighbour ({_listed(between)}), but they do not tie themselves: "
+            f"{duel.verdict} is harder to make deviate than {other}."
         )
 
 
@@ -161,16 +165,17 @@ def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
     paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
     if measure == "queries":
         queries = (
-            f"{paper}; ranked here are the queries of all searches: a seed on which the models differ before it is changed "
-            "counts as 0 queries, and a search that found nothing as more than any that found something, however early "
-            "it ended. In the mean it counts as max_queries, which says little of how many it would have needed."
+            f"{paper}; ranked here are the queries of all searches: a seed on which the models "
+            "differ before it is changed counts as 0 queries, and a search that found nothing as "
+            "more than any that found something, however early it ended. In the mean it counts as "
+            "max_queries, which says little of how many it would have needed."
         )
         return (queries,)
     at = "the trigger" if of_words else "the most severe trigger within the device budget"
     ranked = (
-        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at {at} "
-        "(0 where there is none). Where the models differ on a seed before it is changed, the seed "
-        "itself is that trigger."
+        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at "
+        f"{at} (0 where there is none). Where the models differ on a seed before it is changed, "
+        "the seed itself is that trigger."
     )
     return (ranked,)
 

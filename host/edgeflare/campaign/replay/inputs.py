@@ -106,8 +106,8 @@ def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySou
         return
     if folder.is_dir() and not (folder / DATABASE_NAME).is_file():
         raise StoreError(
-            f"{folder} is neither a campaign's folder nor a corpus: it has no {DATABASE_NAME}; name the "
-            "folder that `edgeflare run` made, or that `edgeflare corpus add` did"
+            f"{folder} is neither a campaign's folder nor a corpus: it has no {DATABASE_NAME}; "
+            "name the folder that `edgeflare run` made, or that `edgeflare corpus add` did"
         )
     with Store.open(folder) as store:
         kind: SourceKind = "campaign" if store.fact(REPLAY) is None else "replay"

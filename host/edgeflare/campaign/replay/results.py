@@ -118,7 +118,8 @@ def replay_fact(store: Store) -> Mapping[str, Any]:
     fact: Mapping[str, Any] | None = store.fact(REPLAY)
     if fact is None:
         raise StoreError(
-            f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes one"
+            f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes "
+            "one"
         )
     return fact
 

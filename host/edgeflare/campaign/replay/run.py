@@ -59,7 +59,8 @@ def replay_base(
         if original is None or deployed is None:
             raise UsageError(
                 f"{opened.folder} is a corpus, which has no models of its own: name them with "
-                "--original and --deployed, or with --campaign and a campaign.toml or a campaign's folder"
+                "--original and --deployed, or with --campaign and a campaign.toml or a campaign's "
+                "folder"
             )
         values = {
             "original": {"path": original},
@@ -127,7 +128,8 @@ def resume_import(store: Store) -> None:
         folder = Path(store.setting("seeds", "path"))
         if is_corpus(folder) or (folder / DATABASE_NAME).is_file():
             raise StoreError(
-                f"the replay in {store.folder} was interrupted before it began: delete the folder and run it anew"
+                f"the replay in {store.folder} was interrupted before it began: delete the folder "
+                "and run it anew"
             )
         return
     about = fact["source"]
@@ -186,7 +188,8 @@ def _chosen_inputs(
     if not chosen:
         what = {"triggers": "triggering input", "seeds": "seed input on which the models agreed"}
         raise UsageError(
-            f"{folder} has no {what.get(only or '', 'input that both models answered')}: nothing to replay"
+            f"{folder} has no {what.get(only or '', 'input that both models answered')}: nothing "
+            "to replay"
         )
     return chosen
 
@@ -259,8 +262,8 @@ def _check_sound(taken: int | None, given: int | None, name: str) -> None:
     if taken != given:
         what = ["images" if rate is None else f"audio at {rate} Hz" for rate in (given, taken)]
         raise UsageError(
-            f"the inputs to replay are {what[0]}, but the original model {name} takes {what[1]}: it is none that "
-            "they were found with"
+            f"the inputs to replay are {what[0]}, but the original model {name} takes {what[1]}: "
+            "it is none that they were found with"
         )
 
 
@@ -301,7 +304,7 @@ def _notices(
     known = source.store.models.get("original")
     if known and not _same_file(config.original.path, known):
         notices.append(
-            f"the original model {config.original.path.name} is another file than {source.folder.name} "
-            "was found with: what is fixed or new may be so by that"
+            f"the original model {config.original.path.name} is another file than "
+            f"{source.folder.name} was found with: what is fixed or new may be so by that"
         )
     return notices

@@ -36,8 +36,9 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
         return None
     if classes == 0:
         raise UsageError(
-            "limits.new_pairs: these are speech recognisers, which have no pairs of classes, and new_pairs is for "
-            "class models: leave it and baseline out, and limit max_deviation_rate or max_disagreement instead"
+            "limits.new_pairs: these are speech recognisers, which have no pairs of classes, and "
+            "new_pairs is for class models: leave it and baseline out, and limit "
+            "max_deviation_rate or max_disagreement instead"
         )
     if not folder.is_dir():
         raise UsageError(
@@ -61,11 +62,11 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if isinstance(scores, Transcript):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of classes: new_pairs "
-            "is for class models"
+            f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of "
+            "classes: new_pairs is for class models"
         )
     if classes is not None and scores is not None and scores.size != classes:
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign over {scores.size} classes, and this one is over "
-            f"{classes}; name one of the same classes"
+            f"limits.baseline: {folder} is a campaign over {scores.size} classes, and this one is "
+            f"over {classes}; name one of the same classes"
         )

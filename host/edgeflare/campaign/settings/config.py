@@ -57,7 +57,8 @@ class ModelConfig(Section):
     ]
     runtime: RuntimeName | None = Field(
         default=None,
-        description="tflite, onnx or tensorrt; by default the device's, or by the file's extension.",
+        description="tflite, onnx or tensorrt; by default the device's, or by the file's "
+        "extension.",
         examples=["onnx"],
     )
     options: Annotated[
@@ -65,8 +66,8 @@ class ModelConfig(Section):
         Flag(
             "--runtime-option",
             "For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
-            "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are JSON. "
-            "May be repeated.",
+            "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are "
+            "JSON. May be repeated.",
             only_in=("deployed",),
         ),
     ] = Field(
@@ -84,8 +85,8 @@ class ModelConfig(Section):
         ),
     ] = Field(
         default=InputOptions(),
-        description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std of pixels, "
-        "(pixel * scale - mean) / std; of audio front_end, rate, samples.",
+        description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std "
+        "of pixels, (pixel * scale - mean) / std; of audio front_end, rate, samples.",
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
     output: Annotated[
@@ -98,8 +99,8 @@ class ModelConfig(Section):
         ),
     ] = Field(
         default="auto",
-        description="auto (by the output's type and the seeds), probabilities, logits, transcript or, the "
-        "deployed model only, label (a class index, no scores).",
+        description="auto (by the output's type and the seeds), probabilities, logits, transcript "
+        "or, the deployed model only, label (a class index, no scores).",
     )
     output_name: Annotated[
         str | None,
@@ -119,7 +120,8 @@ class ModelConfig(Section):
         Flag(
             "--decoder",
             "Of speech recognisers whose files don't tell how all models' outputs become text: "
-            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be repeated.",
+            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be "
+            "repeated.",
         ),
     ] = Field(
         default=None,
@@ -142,14 +144,14 @@ class SeedsConfig(Section):
         Flag("--resize"),
     ] = Field(
         default=None,
-        description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and torchvision), "
-        "area, bicubic or crop.",
+        description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and "
+        "torchvision), area, bicubic or crop.",
         examples=["bilinear"],
     )
     cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
         default=None,
-        description="For audio longer than the model takes: first (its beginning) or windows (one piece after "
-        "the other, each a seed).",
+        description="For audio longer than the model takes: first (its beginning) or windows (one "
+        "piece after the other, each a seed).",
         examples=["windows"],
     )
     resample: Annotated[bool, Flag("--resample-audio")] = Field(
@@ -161,7 +163,7 @@ class SeedsConfig(Section):
         examples=["labels.json"],
     )
     limit: Annotated[int | None, Flag("--limit")] = Field(
-        default=None, ge=1, description="Only the first so many seeds.", examples=[100]
+        default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
     )
 
 
@@ -174,17 +176,18 @@ class SearchConfig(Section):
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
         default=_BY_LABELS,
-        description="The search strategy: boundary (the default: along the original's decision boundary, with the "
-        "fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with operators chosen "
-        "uniformly), diffchaser (a genetic search) or none (nothing is searched: only the seeds themselves are "
-        "compared).",
+        description="The search strategy: boundary (the default: along the original's decision "
+        "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
+        "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search) or none "
+        "(nothing is searched: only the seeds themselves are compared).",
     )
     options: Annotated[
         dict[str, Any],
         Flag(
             "--variant",
-            "Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text (the paper's "
-            "words). Short for --option variant=NAME; without --strategy it means dflare.",
+            "Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text "
+            "(the paper's words). Short for --option variant=NAME; without --strategy it means "
+            "dflare.",
             metavar="NAME",
             key="variant",
             type=str,
@@ -192,49 +195,52 @@ class SearchConfig(Section):
         Flag("--option"),
         Flag(
             "--crossing",
-            "For boundary, how the original's decision boundary is reached: auto (the default: by what a device "
-            "query costs), least-l2, line, mutants or natural. Short for --option crossing=NAME.",
+            "For boundary, how the original's decision boundary is reached: auto (the default: by "
+            "what a device query costs), least-l2, line, mutants or natural. Short for --option "
+            "crossing=NAME.",
             metavar="NAME",
             key="crossing",
             type=str,
         ),
         Flag(
             "--device-budget",
-            "For boundary, at most N search queries for each seed (confirmations come on top); what is left after "
-            "the first trigger goes to a more severe one. Short for --option device_budget=N.",
+            "For boundary, at most N search queries for each seed (confirmations come on top); "
+            "what is left after the first trigger goes to a more severe one. Short for --option "
+            "device_budget=N.",
             metavar="N",
             key="device_budget",
             type=Annotated[int, Field(ge=1)],
         ),
         Flag(
             "--max-l2",
-            "For boundary, the largest L2 distance from the seed, of pixels from 0 to 1 or samples from -1 to 1; "
-            "above 0. Short for --option max_l2=F.",
+            "For boundary, the largest L2 distance from the seed, of pixels from 0 to 1 or samples "
+            "from -1 to 1; above 0. Short for --option max_l2=F.",
             metavar="F",
             key="max_l2",
             type=Annotated[float, Field(gt=0)],
         ),
         Flag(
             "--max-linf",
-            "For boundary, the largest change of one value, in levels (of audio those of 16 bits). Short for "
-            "--option max_linf=N.",
+            "For boundary, the largest change of one value, in levels (of audio those of 16 bits). "
+            "Short for --option max_linf=N.",
             metavar="N",
             key="max_linf",
             type=Annotated[int, Field(ge=1, le=65_534)],
         ),
         Flag(
             "--min-ssim",
-            "For boundary, the smallest SSIM to the seed (needs scikit-image). Short for --option min_ssim=F.",
+            "For boundary, the smallest SSIM to the seed (needs scikit-image). Short for --option "
+            "min_ssim=F.",
             metavar="F",
             key="min_ssim",
             type=Annotated[float, Field(ge=0, le=1)],
         ),
     ] = Field(
         default_factory=dict,
-        description="For the strategy; may be repeated. dflare, dflare-d, dflare-r: variant=reference, "
-        "acceptance=not-lower, change or none, selection=metropolis-hastings, rank or uniform, "
-        "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
-        "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
+        description="For the strategy; may be repeated. dflare, dflare-d, dflare-r: "
+        "variant=reference, acceptance=not-lower, change or none, selection=metropolis-hastings, "
+        "rank or uniform, overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, "
+        "delta=1e-3, threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
         "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
         "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=20, effort=64, "
         "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9.",
@@ -242,7 +248,8 @@ class SearchConfig(Section):
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
         default=(),
-        description="A mutation operator; may be repeated. Default: those of the strategy's variant.",
+        description="A mutation operator; may be repeated. Default: those of the strategy's "
+        "variant.",
         examples=[["gaussian-noise", "median-blur"]],
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
@@ -251,7 +258,8 @@ class SearchConfig(Section):
     max_host_queries: Annotated[int, Flag("--max-host-queries", metavar="N")] = Field(
         default=1_000_000,
         ge=0,
-        description="Inputs given to the original alone, for each seed; default 1000000. 0: no limit.",
+        description="Inputs given to the original alone, for each seed; default 1000000. 0: no "
+        "limit.",
     )
     timeout_s: Annotated[Seconds, Flag("--timeout", metavar="SECONDS")] = Field(
         default=180.0, description="Seconds for each seed; 0: no limit."
@@ -264,9 +272,9 @@ class SearchConfig(Section):
         ge=0,
         lt=1,
         allow_inf_nan=False,
-        description="A deviation counts only where both models' top-1 probability is so far above their "
-        "second (for transcripts: at each word that differs); default 1e-3. An input on which the original's "
-        "isn't is not sent to the device. 0 <= F < 1; 0: none.",
+        description="A deviation counts only where both models' top-1 probability is so far above "
+        "their second (for transcripts: at each word that differs); default 1e-3. An input on "
+        "which the original's isn't is not sent to the device. 0 <= F < 1; 0: none.",
     )
     seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
         default=0, description="Fixes all randomness."
@@ -282,8 +290,8 @@ class SearchConfig(Section):
         gt=0,
         lt=1,
         allow_inf_nan=False,
-        description="For --oracle tolerance, the largest total variation distance of both models' scores that "
-        "is no deviation; 0 < F < 1.",
+        description="For --oracle tolerance, the largest total variation distance of both models' "
+        "scores that is no deviation; 0 < F < 1.",
     )
 
     @model_validator(mode="before")
@@ -342,8 +350,10 @@ class SearchConfig(Section):
         if not traits_of(self.oracle).compares_scores or "strategy" in self.model_fields_set:
             return ""
         return (
-            f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where labels change and "
-            f'oracle = "{self.oracle}" asks for scores; state it (--strategy {self.strategy}) to leave this out'
+            f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where "
+            "labels change and "
+            f'oracle = "{self.oracle}" asks for scores; state it (--strategy {self.strategy}) to '
+            "leave this out"
         )
 
     @field_validator("options")
@@ -387,13 +397,14 @@ class FleetConfig(Section):
 
     mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
         default="split",
-        description="split: devices of one kind share the seeds (the default). replicate: each device searches "
-        "from every seed, then every trigger is tried on every device and their answers are compared.",
+        description="split: devices of one kind share the seeds (the default). replicate: each "
+        "device searches from every seed, then every trigger is tried on every device and their "
+        "answers are compared.",
     )
     allow_mixed: Annotated[bool, Flag("--allow-mixed")] = Field(
         default=False,
-        description="Let devices that differ share the seeds; what is found then depends on which device took "
-        "which seed.",
+        description="Let devices that differ share the seeds; what is found then depends on which "
+        "device took which seed.",
     )
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
         default=None,
@@ -429,7 +440,8 @@ class CampaignConfig(Section):
     ] = Field(
         default=("local",),
         min_length=1,
-        description="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
+        description="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for "
+        "a fleet.",
     )
     original_timeout_s: Annotated[
         float, Flag("--original-timeout", metavar="SECONDS", panel=SEARCH)
@@ -438,12 +450,14 @@ class CampaignConfig(Section):
         ge=1,
         le=86400,
         allow_inf_nan=False,
-        description="Seconds that loading the original here, or one inference of it, may take; default 60.",
+        description="Seconds that loading the original here, or one inference of it, may take; "
+        "default 60.",
     )
     python: Annotated[str | None, Flag("--python", panel=DEVICES)] = Field(
         default=None,
         min_length=1,
-        description="The devices' Python command, over what the inventory says; else python3 there.",
+        description="The devices' Python command, over what the inventory says; else python3 "
+        "there.",
         examples=["/home/pi/venv/bin/python"],
     )
     inventory: Annotated[AbsolutePath | None, Flag("--inventory", panel=DEVICES)] = Field(
@@ -462,34 +476,36 @@ class CampaignConfig(Section):
     )
     limits: LimitsConfig = Field(
         default=LimitsConfig(),
-        description="What the results must keep to: `edgeflare run` ends with exit code 1 where one is crossed.",
+        description="What the results must keep to: `edgeflare run` ends with exit code 1 where "
+        "one is crossed.",
     )
     concurrency: Annotated[int | None, Flag("--concurrency", panel=DEVICES)] = Field(
         default=None,
         ge=1,
         le=4096,
-        description="Searches in flight on each device; by default as many as keep it busy. Doesn't change what "
-        "is found.",
+        description="Searches in flight on each device; by default as many as keep it busy. "
+        "Doesn't change what is found.",
         examples=[16],
     )
     one_trip: Annotated[bool, Flag("--one-trip", panel=DEVICES)] = Field(
         default=False,
-        description="For devices far away or that take batches: gather what all searches ask into few large "
-        "requests. That alone doesn't change what is found; for boundary it also sends 4 candidates at once "
-        "(option candidates), which does.",
+        description="For devices far away or that take batches: gather what all searches ask into "
+        "few large requests. That alone doesn't change what is found; for boundary it also sends 4 "
+        "candidates at once (option candidates), which does.",
     )
     control: Annotated[bool, Flag("--control", panel=SEARCH)] = Field(
         default=False,
-        description="Then search from the same seeds with the original against itself: each trigger there is a "
-        "false alarm; the report gives their rate. Every search that finds nothing goes to its limit (see "
-        "--max-queries).",
+        description="Then search from the same seeds with the original against itself: each "
+        "trigger there is a false alarm; the report gives their rate. Every search that finds "
+        "nothing goes to its limit (see --max-queries).",
         examples=[True],
     )
     control_model: Annotated[
         AbsolutePath | None, Flag("--control-model", metavar="FILE", panel=SEARCH)
     ] = Field(
         default=None,
-        description="--control against this float copy of the original, perhaps of another runtime.",
+        description="--control against this float copy of the original, perhaps of another "
+        "runtime.",
         examples=["float.tflite"],
     )
     allow_disagreement: Annotated[bool, Flag("--allow-disagreement", panel=SEARCH)] = Field(

@@ -35,25 +35,28 @@ class LimitsConfig(BaseModel):
     )
     min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         default=None,
-        description="Median of the search queries to a seed's first trigger; without one: more than any.",
+        description="Median of the search queries to a seed's first trigger; without one: more "
+        "than any.",
         examples=[5],
     )
     min_l2: Annotated[Number, Field(gt=0)] | None = Field(
         default=None,
-        description="No trigger that was searched for is nearer to its seed. Pixels count from 0 to 1, samples "
-        "from -1 to 1.",
+        description="No trigger that was searched for is nearer to its seed. Pixels count from 0 "
+        "to 1, samples from -1 to 1.",
         examples=[0.5],
     )
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="No trigger whose smaller margin is larger; give the search a device_budget. The margin is "
-        "top-1 minus top-2 probability, of both models; of transcripts that of the words that differ.",
+        description="No trigger whose smaller margin is larger; give the search a device_budget. "
+        "The margin is top-1 minus top-2 probability, of both models; of transcripts that of the "
+        "words that differ.",
         examples=[0.3],
     )
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="None at which more probability lies on different classes, or more words differ. A badly "
-        "damaged model is sure of nothing, so that this measures damage better than the severity.",
+        description="None at which more probability lies on different classes, or more words "
+        "differ. A badly damaged model is sure of nothing, so that this measures damage better "
+        "than the severity.",
         examples=[0.2],
     )
     new_pairs: Annotated[bool, Field(strict=True)] = Field(

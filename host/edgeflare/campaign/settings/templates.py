@@ -45,7 +45,8 @@ def demo_config(
 _HEAD = """\
 # An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
 # Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here;
-# `edgeflare run --help` says more of each setting. What is commented out has the default, or is an example.
+# `edgeflare run --help` says more of each setting.
+# What is commented out has the default, or is an example.
 """
 _COLUMN, _WIDTH = 26, 120
 

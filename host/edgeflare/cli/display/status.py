@@ -88,7 +88,7 @@ def rate_text(rate: float) -> str:
 
 
 def noteworthy(devices: Sequence[DeviceStatus], most: int) -> list[DeviceStatus]:
-    """Return at most so many devices, the least healthy ones, in the order given."""
+    """Return at most `most` devices, the least healthy ones, in the order given."""
     if len(devices) <= most:
         return list(devices)
     worst = sorted(range(len(devices)), key=lambda number: _health(devices[number]))[:most]

@@ -141,7 +141,8 @@ def ask_firmware(names):
     for name in names:
         path = which(name)
         try:
-            return int((output_of([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
+            answer = output_of([path, "get_throttled"]) if path else ""
+            return int(answer.strip().partition("=")[2], 16) & ALL_BITS
         except ValueError:
             pass
     return None

@@ -51,7 +51,8 @@ def python(probed: Probe, facts: Facts) -> CheckLine:
     return bad(
         "python",
         problem.what,
-        f"{newer} is there: try it with `edgeflare devices check {shlex.quote(probed.name)} --python "
+        f"{newer} is there: try it with `edgeflare devices check {shlex.quote(probed.name)} "
+        "--python "
         f'{shlex.quote(command)}`, then give python = "{command}" in the device\'s inventory entry',
     )
 

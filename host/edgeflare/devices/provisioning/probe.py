@@ -114,8 +114,8 @@ def check_python(probed: Probe) -> Problem | None:
         return None
     return Problem(
         DevicePythonError,
-        f"Python on {probed.name} is {probed.python} ({probed.executable}) and EdgeFlare's agent needs 3.8 "
-        "or newer",
+        f"Python on {probed.name} is {probed.python} ({probed.executable}) and EdgeFlare's agent "
+        "needs 3.8 or newer",
         "install a newer one there and name it as `python` in the device's inventory entry",
     )
 
@@ -140,15 +140,16 @@ def check_runtime(probed: Probe, runtime: str) -> Problem | None:
     if not any(package in probed.runtimes for package in _PACKAGES_OF[runtime]):
         return Problem(
             DeviceRuntimeError,
-            f"no runtime for {runtime} models is installed for {probed.executable} on {probed.name}",
+            f"no runtime for {runtime} models is installed for {probed.executable} on "
+            f"{probed.name}",
             _how_to_install_runtime(probed, runtime),
         )
     if runtime == "tflite" and _TFLITE not in probed.runtimes and _major(probed.numpy) >= 2:
         packages = _packages(probed, runtime)
         return Problem(
             DeviceRuntimeError,
-            f"{_OLD_TFLITE} {probed.runtimes[_OLD_TFLITE]} on {probed.name} was built for numpy 1 and "
-            f"numpy {probed.numpy} is installed",
+            f"{_OLD_TFLITE} {probed.runtimes[_OLD_TFLITE]} on {probed.name} was built for numpy 1 "
+            f"and numpy {probed.numpy} is installed",
             how_to_install(probed, *((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
         )
     return None

@@ -40,7 +40,10 @@ def run_script_with_output(
     none, DeviceProtocolError where something else answers, and what the transport raises.
     """
     # The current folder may be anybody's: nothing is imported from there.
-    head = f"import sys\nsys.path[:] = [one for one in sys.path if one]\nimport json\nPARAMETERS = json.loads({json.dumps(parameters)!r})\n"
+    head = (
+        "import sys\nsys.path[:] = [one for one in sys.path if one]\nimport json\nPARAMETERS = "
+        f"json.loads({json.dumps(parameters)!r})\n"
+    )
     tail = f"\nprint({_BEGIN!r} + json.dumps(main(**PARAMETERS)) + {_END!r})\n"
     done = transport.run(["-"], (head + script + tail).encode("ascii"), timeout=timeout)
     printed = done.stdout.decode(errors="replace")
@@ -58,8 +61,8 @@ def run_script_with_output(
 def invalid_answer(name: str, why: object) -> DeviceProtocolError:
     """Return the error for an answer whose fields are not what the script returns."""
     return DeviceProtocolError(
-        f"the Python on {name} gave an answer that makes no sense: {why}; check `python` in the device's "
-        "inventory entry"
+        f"the Python on {name} gave an answer that makes no sense: {why}; check `python` in the "
+        "device's inventory entry"
     )
 
 
@@ -68,8 +71,8 @@ def _no_script_reply(
 ) -> DevicePythonError | DeviceProtocolError:
     if done.status in (126, 127):
         return DevicePythonError(
-            f"there is no Python command {python!r} on {name}: install Python 3.8 or newer there, or "
-            "give its command as `python` in the device's inventory entry"
+            f"there is no Python command {python!r} on {name}: install Python 3.8 or newer there, "
+            "or give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
     lines = [line.strip() for line in printed if line.strip()]
@@ -78,7 +81,8 @@ def _no_script_reply(
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
     lines = [clean_text(line, LONGEST_LINE) for line in lines]
     return DeviceProtocolError(
-        f"the command {python!r} on {name} did not behave as Python does (exit status {done.status}); "
+        f"the command {python!r} on {name} did not behave as Python does (exit status "
+        f"{done.status}); "
         + (f"it printed: {' | '.join(lines)}" if lines else "it printed nothing")
         + "; check `python` in the device's inventory entry and what the login shell does there"
     )

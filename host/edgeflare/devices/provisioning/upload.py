@@ -70,7 +70,7 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
 
 
 RECENT_S = 3600
-"""Files used within so many seconds may be in use, and stay."""
+"""Files used within this number of seconds may be in use, and stay."""
 TEMPORARY = ".part"
 _SPARE_BYTES = 256 << 10
 _CLEAN_S = 60.0
@@ -282,8 +282,8 @@ def _check_space(probed: Probe, missing: Sequence[_File]) -> None:
     needed = sum(file.size for file in missing) + _SPARE_BYTES
     if missing and probed.free_bytes is not None and needed > probed.free_bytes:
         raise DeviceDiskFullError(
-            f"{probed.root} on {probed.name} has {probed.free_bytes} bytes free and {needed} are needed: "
-            + _how_to_make_space(probed)
+            f"{probed.root} on {probed.name} has {probed.free_bytes} bytes free and {needed} are "
+            "needed: " + _how_to_make_space(probed)
         )
 
 
@@ -304,8 +304,8 @@ def _upload(transport: Transport, probed: Probe, file: _File) -> str:
 def _how_to_make_space(probed: Probe) -> str:
     """Return advice on freeing space."""
     return (
-        f"free some there, run `edgeflare devices prune {probed.name}`, or give a folder on another "
-        "disk as `cache` in the device's inventory entry"
+        f"free some there, run `edgeflare devices prune {probed.name}`, or give a folder on "
+        "another disk as `cache` in the device's inventory entry"
     )
 
 

@@ -1,1 +1,1 @@
-"""Sessions: requests to the agent on a device, their replies, and reconnecting after a lost link."""
+"""Sessions: requests to a device's agent, their replies, and reconnecting after a lost link."""

@@ -47,8 +47,8 @@ _BY_STATUS = {
     0: "ended by itself",
     EXIT_OLD_PYTHON: "ended: Python on the device is older than 3.8",
     EXIT_NO_NUMPY: "ended: numpy is missing on the device",
-    connection.BROKEN_STREAM: "ended: what reached it was damaged on its way, or not this program's "
-    "protocol; try again, and check cable, adapter or Wi-Fi where it happens again",
+    connection.BROKEN_STREAM: "ended: what reached it was damaged on its way, or not this "
+    "program's protocol; try again, and check cable, adapter or Wi-Fi where it happens again",
     connection.LOST_HEARTBEAT: "ended: it heard nothing from this host for too long; was the host "
     "suspended, or the link cut?",
     connection.FAULT: "ended by a fault of its own",
@@ -97,8 +97,8 @@ def died_error(
 def damage_error(name: str, why: str) -> DeviceProtocolError:
     """Return the error for bytes that are no frame, or no reply, from an agent that has greeted."""
     return DeviceProtocolError(
-        f"what the agent on {name} said arrived damaged or makes no sense: {why}; try again, and check "
-        "cable, adapter or Wi-Fi where it happens again"
+        f"what the agent on {name} said arrived damaged or makes no sense: {why}; try again, and "
+        "check cable, adapter or Wi-Fi where it happens again"
     )
 
 
@@ -114,9 +114,9 @@ def no_handshake_error(name: str, why: str, printed: Sequence[str]) -> DevicePro
 def other_version_error(name: str, version: object) -> DeviceProtocolError:
     """Return the error for an agent of another version."""
     return DeviceProtocolError(
-        f"the agent on {name} speaks protocol version {version}, this host {VERSION}: it belongs to "
-        "another EdgeFlare; install EdgeFlare anew on this host, then run `edgeflare devices prune "
-        f"--all {name}`"
+        f"the agent on {name} speaks protocol version {version}, this host {VERSION}: it belongs "
+        "to another EdgeFlare; install EdgeFlare anew on this host, then run `edgeflare devices "
+        f"prune --all {name}`"
     )
 
 
@@ -131,8 +131,8 @@ def hang_error(
     text = f"the agent on {name} lives, but did not {_WORK.get(kind, 'infer')} {allowed}"
     if kind is Kind.LOAD:
         text += (
-            "; a large model, or an engine that TensorRT builds, takes longer: raise `timeout_s` in the "
-            "device's inventory entry"
+            "; a large model, or an engine that TensorRT builds, takes longer: raise `timeout_s` "
+            "in the device's inventory entry"
         )
     return (InferenceTimeoutError if kind is Kind.INFER else DeviceTimeoutError)(text)
 
@@ -140,16 +140,16 @@ def hang_error(
 def heartbeat_error(name: str, seconds: float) -> DeviceTimeoutError:
     """Return the error for a heartbeat whose answer never came."""
     return DeviceTimeoutError(
-        f"the agent on {name} did not answer a heartbeat within {seconds:g} s: the link loses data or is "
-        "far too slow; try again"
+        f"the agent on {name} did not answer a heartbeat within {seconds:g} s: the link loses data "
+        "or is far too slow; try again"
     )
 
 
 def silence_error(name: str, seconds: float) -> DeviceTimeoutError:
     """Return the error for an agent from which nothing comes any more."""
     return DeviceTimeoutError(
-        f"nothing came from the agent on {name} for {seconds:.0f} s: the device hangs or the link is "
-        "cut"
+        f"nothing came from the agent on {name} for {seconds:.0f} s: the device hangs or the link "
+        "is cut"
     )
 
 

@@ -55,7 +55,7 @@ FailureCallback = Callable[[EdgeFlareError], None]
 
 
 class LinkFailure:
-    """The first error of a link, and the callbacks for one that was not closed by the host; no locks."""
+    """The first error of a link, and the callbacks if the host did not close it; no locks."""
 
     def __init__(self) -> None:
         self.failure: EdgeFlareError | None = None
@@ -78,7 +78,7 @@ class LinkFailure:
 
 
 def copy(error: EdgeFlareError) -> EdgeFlareError:
-    """Return a new error of the same class and text, since tracebacks accumulate in a shared one."""
+    """Return a new error of the same class and text: tracebacks accumulate in a shared one."""
     return type(error)(str(error))
 
 
@@ -174,14 +174,14 @@ class AgentLink:
         return self._failure.failure
 
     def on_failure(self, callback: FailureCallback) -> None:
-        """Register a callback for an unexpected end of the link; it is called before the requests fail."""
+        """Register a callback for the link's unexpected end, called before the requests fail."""
         with self._changed:
             waits = self._failure.add_callback(callback)
         if not waits and self._failure.failure is not None and self._failure.unexpected:
             callback(copy(self._failure.failure))
 
     def on_health(self, callback: Callable[[Health], None]) -> None:
-        """Register a callback for the health: called now, and from the reader's thread after each heartbeat."""
+        """Register a callback for the health: called now, then after each heartbeat."""
         self._on_health = callback
         callback(self.health)
 
@@ -237,7 +237,7 @@ class AgentLink:
         return request.future
 
     def ping(self, size: int = 0) -> "Future[float]":
-        """Send a heartbeat now, with so many bytes; the future has the round trip in seconds."""
+        """Send a heartbeat now, with `size` bytes; the future has the round trip in seconds."""
         with self._changed:
             failure = self._failure.failure
             if failure is None:
@@ -250,7 +250,7 @@ class AgentLink:
         return failed
 
     def round_trip(self, size: int = 0) -> float:
-        """Wait for a heartbeat's round trip in seconds. Raises what ended the link, DeviceTimeoutError."""
+        """Return a heartbeat's round trip (s). Raises the link's error or DeviceTimeoutError."""
         try:
             return self.ping(size).result(self.limits.timeout_s)
         except futures.TimeoutError:
@@ -283,7 +283,7 @@ class AgentLink:
             self._fail(error)
         except ProtocolError as error:
             self._fail(self._protocol_error(str(error)))
-        except Exception as error:  # noqa: BLE001  any error ends the link, so that no caller waits for ever
+        except Exception as error:  # noqa: BLE001  any error ends the link: no caller waits for ever
             self._fail(
                 self._protocol_error(str(error) if type(error) is ValueError else repr(error))
             )
@@ -321,7 +321,7 @@ class AgentLink:
             self._greeting.future.set_result(header)
 
     def _settle(self, frame: Frame) -> None:
-        """Settle a request with its reply; it stays in the table, to fail with the link, until that is read."""
+        """Settle a request with its reply; until that is read it stays, to fail with the link."""
         failed = frame.kind is Kind.ERROR
         if failed and frame.header.get("id") is None:
             self._fail(self._reported(frame))
@@ -446,7 +446,7 @@ class AgentLink:
         self._fail(agent_errors.died_error(self.name, status, stderr, self._printed()))
 
     def _fail(self, error: EdgeFlareError) -> None:
-        """End the link: call back, fail every future with this error, wake the threads, end the agent."""
+        """End the link: call back, fail all futures, wake the threads, end the agent."""
         pending: list[Future[Any]]
         with self._changed:
             callbacks = self._failure.end(error, unexpected=not self._closing)

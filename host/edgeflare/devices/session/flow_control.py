@@ -117,7 +117,7 @@ _AGAIN = 2
 def measure_bandwidth(ping: Callable[[int], float], round_trip: float) -> float | None:
     """Return the link's bytes per second towards the device; None where it is too fast to tell.
 
-    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an
+    `ping(size)` is a round trip in seconds with `size` bytes on the way there, `round_trip` an
     empty one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the
     last size goes out again, since TCP begins slowly, and the quickest counts.
     """
@@ -139,13 +139,15 @@ _WORTH_A_TRIAL = 512
 
 
 def gains(raw: int, packed: int, seconds: float, bytes_per_s: float) -> bool:
-    """Whether bodies of `raw` bytes arrive clearly sooner as `packed` bytes, packed in `seconds`."""
+    """Whether `raw` bytes arrive clearly sooner as `packed` bytes, compressed in `seconds`."""
     unpacking = raw / DECOMPRESSED_PER_S
     return seconds + packed / bytes_per_s + unpacking < _GAIN * raw / bytes_per_s
 
 
 class Compression:
-    """Decides for one link; safe in several threads. Its bandwidth is None where it is too fast to tell.
+    """Decides for one link; safe in several threads.
+
+    Its bandwidth is None where it is too fast to measure.
 
     "auto" packs the first requests that are worth it for trial only, and then goes by them.
     """

@@ -73,7 +73,7 @@ class ClockJumpDetector:
 
 
 def boot_clock() -> float:
-    """Return seconds on a monotonic clock that includes the host's sleep where the system has one."""
+    """Return seconds on a monotonic clock, which includes the host's sleep where possible."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
@@ -81,7 +81,7 @@ _NUMBER = "ping"
 
 
 class Ping:
-    """One heartbeat with `size` bytes; the future, which can't be cancelled, has its round trip in seconds."""
+    """One heartbeat with `size` bytes; the future, never cancelled, has its round trip in s."""
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
@@ -112,7 +112,7 @@ class PendingHeartbeats:
         return ping
 
     def find(self, pong: Mapping[str, Any]) -> Ping | None:
-        """Return the heartbeat of an answer; None where it was answered before. Raises LookupError."""
+        """Return the heartbeat of an answer; None if it was answered before. Raises LookupError."""
         number = pong[_NUMBER]
         if number not in range(self._next):
             raise LookupError(f"heartbeat {number!r} was never sent")
@@ -146,7 +146,7 @@ class AgentMonitor:
         return self._history.health
 
     def record_pong(self, frame: Frame, received: float) -> Ping | None:
-        """Record an answer to a heartbeat, received at this time of `boot_clock`; None for a second one.
+        """Record an answer to a heartbeat, received at `boot_clock` time; None for a second one.
 
         Raises LookupError or ValueError for an invalid answer.
         """

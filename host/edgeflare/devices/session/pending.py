@@ -11,12 +11,14 @@ from edgeflare.types import Sample
 from edgeflare_agent.decoding import RawOutput
 
 MAX_DEATHS = 3
-"""A request fails after the agent has died on it so many times in a row."""
+"""A request fails after the agent has died on it this number of times in a row."""
 
 
 @dataclass(eq=False)
 class PendingRequest:
-    """One request. `read` makes of a raw output what the caller is to have; `deaths`: how often the agent died at it.
+    """One request.
+
+    `read` makes the caller's answer of a raw output; `deaths`: how often the agent died at it.
 
     `future` can't be cancelled. The deaths are those in a row.
     """
@@ -63,7 +65,7 @@ class PendingRequests:
         return request
 
     def send_next(self, now: float) -> PendingRequest | None:
-        """Mark the next request as sent and return it; None where none is queued or one must be alone."""
+        """Mark the next request as sent; return it, None if none is queued or one must be alone."""
         while self._unsent and self._unsent[0].id not in self._requests:
             self._unsent.popleft()
         if not self._unsent:
@@ -81,7 +83,9 @@ class PendingRequests:
         return self._requests.pop(request.id, None) is not None
 
     def requeue(self, *, died: bool) -> PendingRequest | None:
-        """Queue all requests again after a lost session; remove and return the one that failed too often, if any.
+        """Queue all requests again after a lost session.
+
+        Remove and return the one that failed too often, if any.
 
         `died`: whether the agent died, as far as is known.
         """

@@ -1,4 +1,4 @@
-"""The state of a device that is away: since when and why, when to try again, and messages to the user."""
+"""The state of a device that is away: since when, why, when to try again, and messages."""
 
 import random
 from collections.abc import Callable
@@ -87,7 +87,9 @@ class ReconnectState:
             self._reported_at = None
 
     def next_delay_s(self) -> float:
-        """Return the seconds to wait before the next attempt, and count it; 0 first where an inference was late.
+        """Return the seconds to wait before the next attempt, and count it.
+
+        The first are 0 where an inference was late.
 
         Such a device is alive and reachable: a pause does not help.
         """

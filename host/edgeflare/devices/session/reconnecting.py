@@ -1,4 +1,4 @@
-"""A session that reconnects: when the device is lost it is reopened, and pending requests are sent again."""
+"""A session that reconnects: it reopens a lost device and sends pending requests again."""
 
 import random
 import threading
@@ -75,7 +75,7 @@ def _closing(session: DeviceSession) -> Task:
 
 
 class ReconnectingSession:
-    """A deployed model on a device that may be lost and come back; safe to use from several threads.
+    """A deployed model on a device that may be lost and come back; safe in several threads.
 
     It takes over an open session. When a session fails, the device is AWAY: requests without a
     reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
@@ -172,7 +172,7 @@ class ReconnectingSession:
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
+        """Set input specification, output and decoder, as `DeviceSession.configure` does.
 
         Applies to later requests, in all sessions; while the device is away it is only stored.
         Raises UsageError, also while requests are pending, ModelError, and the error of a device
@@ -183,7 +183,8 @@ class ReconnectingSession:
                 raise copy(self._retired)
             if self._pending:
                 raise UsageError(
-                    f"{self.name} still answers {len(self._pending)} requests; configure it after them"
+                    f"{self.name} still answers {len(self._pending)} requests; configure it after "
+                    "them"
                 )
             session, before = self._session, self._configuration
             self._configuration = _Configuration(spec, output, decoder)
@@ -251,7 +252,7 @@ class ReconnectingSession:
             )
 
     def withdraw(self) -> None:
-        """Fail all pending requests with DeviceAwayError; a device that is away is still reopened."""
+        """Fail pending requests with DeviceAwayError; a device that is away is still reopened."""
         with self._lock:
             pending = self._pending.drain()
             why = self._detail()
@@ -374,7 +375,7 @@ class ReconnectingSession:
             )
 
     def _reopen_until_up(self) -> Task:
-        """Reopen the device, with delays, until it is up, retired or closed; at most one runs at a time."""
+        """Reopen the device, with delays, until it is up, retired or closed; only one runs."""
         while True:
             with self._lock:
                 if self._state() is not DeviceState.AWAY:
@@ -394,7 +395,7 @@ class ReconnectingSession:
                     self._reconnect.cause = told
 
     def _adopt(self, session: DeviceSession) -> None:
-        """Configure a new session and use it. Raises DeviceChangedError and the errors of configuring."""
+        """Configure and use a new session. Raises DeviceChangedError and configuring's errors."""
         taken = False
         try:
             check_unchanged(self.name, self.fingerprint, session.fingerprint)
@@ -438,7 +439,7 @@ class ReconnectingSession:
             self._on_notice(f"{self.name} takes no more part: {one_line(error)}")
 
     def _end(self, error: EdgeFlareError) -> DeviceSession | None:
-        """Refuse new requests and fail the pending ones with this error; return the session that was up."""
+        """Refuse new requests, fail the pending ones with this error; return the open session."""
         with self._lock:
             if self._retired is not None:
                 return None

@@ -1,4 +1,4 @@
-"""Reads an agent's handshake, model description and answers, and checks answers against the description."""
+"""Reads an agent's handshake and model description; checks answers against the description."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,9 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was requested.
+    """The model as the device's runtime describes it.
+
+    `runtime` is what is in effect, not what was requested.
 
     `decoder` identifies the decoder in the file of a speech recogniser, if any.
     """
@@ -72,7 +74,7 @@ class ReplyReader:
             self.most_bytes = self._elements * 8
 
     def read(self, frame: Frame, count: int) -> Reply[RawOutput]:
-        """Return the answer on so many samples. Raises ValueError where it is not as announced."""
+        """Return the answer on `count` samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
         if frame.header.get("decoded", False) is not (self._decoded and count > 0):
             asked = "text" if self._decoded else f"output {self._described()}"
@@ -91,7 +93,8 @@ class ReplyReader:
                 self._dtypes.add(array.dtype)
             if not fits or array.dtype not in self._dtypes:
                 raise ValueError(
-                    f"output {self._described()} was announced, {shape_text(array.shape)} {array.dtype.name} came"
+                    f"output {self._described()} was announced, {shape_text(array.shape)} "
+                    f"{array.dtype.name} came"
                 )
         return Reply(outputs, seconds)
 
@@ -114,7 +117,7 @@ def check_hello(header: dict[str, Any]) -> None:
 
 
 def read_model(frame: Frame) -> LoadedModel:
-    """Return what LOADED announces. Raises LookupError, TypeError or ValueError where it makes no sense."""
+    """Return what LOADED announces. Raises LookupError, TypeError, ValueError if it is invalid."""
     header = frame.header
     decoder = None
     if header.get("decoder") is not None:

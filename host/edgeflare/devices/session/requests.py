@@ -22,7 +22,9 @@ _SLOWEST_BYTES_S = 16 << 10
 
 @dataclass(eq=False)
 class Request:
-    """One request: its encoded frame of `size` bytes; `read` makes the future's result of its reply.
+    """One request: its encoded frame of `size` bytes.
+
+    `read` makes the future's result of its reply.
 
     `allowance_s`: how long the agent may work on it. `read` raises for an invalid reply.
     `written_at`: when it was written completely, by the table's clock.
@@ -77,7 +79,9 @@ class RequestTable:
         return not self._sent or self._sent_bytes + self._waiting[0].size <= self._window.most_bytes
 
     def send_next(self, together: int = 0) -> list[Request]:
-        """Mark the next requests as in flight and return them: one, or more up to so many bytes together.
+        """Mark the next requests as in flight and return them.
+
+        That is one request, or more of up to `together` bytes in all.
 
         Requests that were cancelled while they waited are dropped, so there may be none.
         """

@@ -150,7 +150,7 @@ class DeviceSession:
         return self._link.failure
 
     def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
-        """Register a callback for the end of the session by itself, not by `close`; it is called once.
+        """Register a callback, called once, for the session's end by itself, not by `close`.
 
         It is called from a thread of the session, before the pending futures fail; at once, from
         this thread, where the session has ended already.
@@ -158,7 +158,7 @@ class DeviceSession:
         self._link.on_failure(callback)
 
     def on_health(self, callback: Callable[[Health], None]) -> None:
-        """Register a callback for the health: called now, and from a thread of the session after each heartbeat."""
+        """Register a callback for the health: called now, then by a thread after each heartbeat."""
         self._link.on_health(callback)
 
     def configure(
@@ -208,7 +208,7 @@ class DeviceSession:
 
 
 def _measure(link: AgentLink, compression: CompressionMode) -> None:
-    """Measure the round trip and, where compression may be used, the bandwidth, while nothing else is sent."""
+    """Measure the idle link's round trip and, where compression is allowed, its bandwidth."""
     round_trip = min(link.round_trip() for _ in range(_FIRST_PINGS))
     if compression == "off":
         return

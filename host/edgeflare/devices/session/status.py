@@ -72,7 +72,7 @@ class Throughput:
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
     def record_reply(self, now: float, queries: int, latency_s: float) -> None:
-        """Record a reply to a request of so many queries."""
+        """Record a reply to a request of a number of queries."""
         self.queries += queries
         self.requests += 1
         self._latencies.append(latency_s)
@@ -90,7 +90,7 @@ class Throughput:
         return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
 
     def latency_s(self, fraction: float) -> float | None:
-        """Return the latency that this fraction of the last 1024 requests stayed within, by nearest rank."""
+        """Return the nearest-rank quantile, at this fraction, of the last 1024 latencies."""
         if not self._latencies:
             return None
         ordered = sorted(self._latencies)

@@ -100,9 +100,9 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
                 [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
             )
         more.append(
-            f"The severest: the original {verb} {answers[0]}, the deployed model {answers[1]}, with margins of "
-            f"{margin_text(outcome.original_margin)} and {margin_text(outcome.deployed_margin)} (from "
-            f"{worst.finding.seed.id})."
+            f"The severest: the original {verb} {answers[0]}, the deployed model {answers[1]}, "
+            f"with margins of {margin_text(outcome.original_margin)} and "
+            f"{margin_text(outcome.deployed_margin)} (from {worst.finding.seed.id})."
         )
     return more
 

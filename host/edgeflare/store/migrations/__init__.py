@@ -115,8 +115,8 @@ def _run_scripts(connection: Connection, folder: Path, schema: Schema, version: 
     if version < oldest:
         anew = "run the campaign" if schema.kind == "campaign" else "make it from its campaigns"
         raise StoreError(
-            f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any more, only "
-            f"schema {oldest} and later; {anew} anew"
+            f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any "
+            f"more, only schema {oldest} and later; {anew} anew"
         )
     with _one_by_one, Operations.context(MigrationContext.configure(connection)):
         for script in scripts:

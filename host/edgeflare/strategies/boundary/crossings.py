@@ -15,7 +15,7 @@ from edgeflare_mutators import Corruption, Operator, SampleSpec
 _MAX_SEEDS = 32
 _MAX_STEPS = 8
 _PATIENCE = 3
-"""After so many steps without a less certain mutant, the search goes on from the least certain."""
+"""Number of steps without a less certain mutant after which the search goes on from the best."""
 _MAX_CORRUPTIONS = 3
 _TIE_TRIES = 4
 _MAX_CROSSINGS = 300
@@ -177,7 +177,7 @@ class CrossingSchedule:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether there were so many tries, or failures in a row, that no more are worth while."""
+        """Whether the number of tries, or of failures in a row, has reached its limit."""
         return self._failures >= _MAX_FAILURES or self._tried >= _MAX_CROSSINGS
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:

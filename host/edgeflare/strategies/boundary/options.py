@@ -99,8 +99,8 @@ class Bounds:
         if similarity is None:
             height, width = self._seed.shape[:2]
             raise UsageError(
-                f"min_ssim: SSIM is not defined for images of {height} x {width} pixels (3 are needed "
-                "either way); state max_l2 or max_linf instead"
+                f"min_ssim: SSIM is not defined for images of {height} x {width} pixels (3 are "
+                "needed either way); state max_l2 or max_linf instead"
             )
         return similarity >= options.min_ssim
 
@@ -155,8 +155,8 @@ def resolve_options(
     what the samples are; "transcript" where speech recognisers answer, for which only natural
     corruptions have a meaning. The result depends on measured times and decides what a search
     finds: it is computed once, when a campaign is created, and stored with it. For recordings,
-    whose answers cost the host a few milliseconds, there are always so many directions that the
-    changes are faint.
+    whose answers cost the host a few milliseconds, there are always enough directions to keep the
+    changes faint.
     """
     if of != "image":
         return _of_audio(options, one_trip, words=of == "transcript")

@@ -230,7 +230,10 @@ def _query_many(
 def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
     """Return why nothing was found, as far as it is known."""
     if device.remaining <= 0:
-        return f"the device budget of {options.device_budget} queries was spent without a triggering input"
+        return (
+            f"the device budget of {options.device_budget} queries was spent without a triggering "
+            "input"
+        )
     asked = "" if device.queries else ": nothing was asked of the device"
     if bounds := options.bounds_text():
         return f"no triggering input was found within {bounds}{asked}; wider bounds may have one"

@@ -41,7 +41,7 @@ that a signal-to-noise ratio says how much of the change a person hears."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
-"""After so many paths without a change of the original's words, corruptions get stronger."""
+"""Number of paths without a change of the original's words after which corruptions get stronger."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST_ZERO = 1.1
@@ -112,8 +112,9 @@ def check_options(options: BoundaryOptions) -> None:
             )
     if options.crossing not in ("auto", "natural"):
         raise UsageError(
-            f"strategy boundary: crossing {options.crossing} needs class scores; of transcripts the change is looked "
-            "for along natural corruptions: leave --crossing out, or state natural"
+            f"strategy boundary: crossing {options.crossing} needs class scores; of transcripts "
+            "the change is looked for along natural corruptions: leave --crossing out, or state "
+            "natural"
         )
 
 

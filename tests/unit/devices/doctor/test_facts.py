@@ -105,12 +105,31 @@ def test_empty_system_reports_nothing_and_nothing_is_wrong(tmp_path: Path) -> No
     assert "doesn't tell" in lines["memory"].detail
 
 
-@pytest.mark.parametrize("damage", ["", "\0\0", "word without a colon\n: \n\t:\t\n", "9" * 99])
-def test_odd_files_tell_nothing(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "governor", "temperature"),
+    [
+        ("", "ok", "ok"),
+        ("\0\0", "note", "ok"),
+        ("word without a colon\n: \n\t:\t\n", "note", "ok"),
+        ("9" * 99, "note", "note"),  # a hexadecimal number with the bits of low voltage and heat
+    ],
+)
+def test_odd_files_end_no_check(
+    tmp_path: Path, damage: str, governor: str, temperature: str
+) -> None:
     for path in list(pi(tmp_path).rglob("*")):
         if path.is_file():
             path.write_text(damage)
-    list(machine(SystemReading(ask(tmp_path), "", 0.0, 0.1)))
+    lines = {line.name: line for line in machine(SystemReading(ask(tmp_path), "", 0.0, 0.1))}
+    assert {name: line.state for name, line in lines.items()} == {
+        "memory": "ok",
+        "clock": "ok",
+        "cpu": "ok",
+        "governor": governor,
+        "temperature": temperature,
+    }
+    assert lines["memory"].detail == "the system doesn't tell"
+    assert " C (" not in lines["temperature"].detail
 
 
 def test_coolers_of_the_processor_count_and_fans_do_not(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
-"""Rates, latencies and the busy fraction over the last seconds."""
+"""Rates, latencies and the busy fraction over the last seconds; a status as JSON."""
+
+import dataclasses
+import json
 
 import numpy as np
 import pytest
+from fake_sessions import HOT
 
+from edgeflare.devices import DeviceStatus
 from edgeflare.devices.session.status import BusyFraction, Throughput
 
 
@@ -68,3 +73,11 @@ def test_counters_of_another_agent_begin_again() -> None:
     busy.record(105.0, 95.0)
     busy.record(4.0, 1.0)
     assert busy.value == 0.25
+
+
+def test_a_status_written_down_keeps_its_reasons() -> None:
+    slow = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "throttled"))
+    stored = json.loads(json.dumps(slow.to_json()))
+    assert DeviceStatus.from_json(stored) == slow
+    del stored["throttle_reasons"]
+    assert DeviceStatus.from_json(stored).throttle_reasons == ()

@@ -1,14 +1,15 @@
-"""A user's runtime as the agent's zipapp brings it to a device, driven there by the tests."""
+"""Distributions with entry points; a user's runtime, brought to a device in the agent's zipapp."""
 
 import pickle
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from edgeflare.devices import Transport
 from edgeflare.devices.provisioning.upload import agent_bundle
 
-SOURCE = """
+RUNTIME_SOURCE = """
 from edgeflare_agent.runtimes.onnx import OnnxRuntime
 
 
@@ -17,7 +18,7 @@ class MineRuntime(OnnxRuntime):
     suffixes = (".mine",)
 """
 """The example: files of ONNX under a suffix of its own, and onnxruntime as the engine."""
-ENTRIES = {"edgeflare.runtimes/mine": "MineRuntime"}
+RUNTIME_ENTRIES = {"edgeflare.runtimes/mine": "MineRuntime"}
 
 _SERVER = """
 import pickle, struct, sys
@@ -41,6 +42,24 @@ while True:
     out.write(struct.pack(">I", len(answer)) + answer)
     out.flush()
 """
+
+
+def write_distribution(
+    site: Path, module: str, source: str, entries: Mapping[str, str], name: str = "my-plugins"
+) -> None:
+    """Write a distribution, as pip installs it, into a folder that is or will be on ``sys.path``.
+
+    `entries` has an object of the module for each ``group/name``.
+    """
+    info = site / f"{name.replace('-', '_')}-1.2.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    lines = []
+    for entry, attribute in entries.items():
+        group, _, one = entry.partition("/")
+        lines.append(f"[{group}]\n{one} = {module}:{attribute}\n")
+    (info / "entry_points.txt").write_text("".join(lines))
+    (site / f"{module}.py").write_text(source)
 
 
 class RemoteAgent:

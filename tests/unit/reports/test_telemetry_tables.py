@@ -1,17 +1,12 @@
-"""How the devices fared, as ``show`` prints it, and what slows a device down in the live views."""
+"""The devices' latency, temperature and throttling during a campaign, as a table."""
 
 import dataclasses
-import json
 import re
 
 import pytest
-from fake_sessions import HOT, PI
 from rich.console import Console
 
 from edgeflare.analysis import TelemetryFigures
-from edgeflare.cli.display.devices import print_reports
-from edgeflare.cli.display.status import device_sentence, device_table
-from edgeflare.devices import DeviceReport, DeviceStatus
 from edgeflare.reports import print_document
 from edgeflare.reports.devices import telemetry_table
 
@@ -78,54 +73,3 @@ def test_of_columns_that_no_device_reports_nothing_is_reported(
 def test_almost_a_second_is_written_as_other_times_are(capsys: pytest.CaptureFixture[str]) -> None:
     _, row = printed(capsys, dataclasses.replace(PI_NIGHT, latency_max_s=0.9996))
     assert row[5] == "1000"
-
-
-SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))
-
-
-def test_the_live_line_says_what_slows_a_device_down() -> None:
-    assert "under-voltage +2" in device_table([PI, SLOW], 120).plain
-    assert "throttled" in device_table([PI, HOT], 120).plain  # an agent that gives no reasons
-    sentence = device_sentence(SLOW)
-    assert "throttled (under-voltage, frequency capped, throttled)" in sentence
-    assert "throttled" not in device_sentence(PI)
-
-
-def test_a_status_written_down_keeps_its_reasons() -> None:
-    told = json.loads(json.dumps(SLOW.to_json()))
-    assert DeviceStatus.from_json(told) == SLOW
-    del told["throttle_reasons"]
-    assert DeviceStatus.from_json(told).throttle_reasons == ()
-
-
-def test_a_device_asked_for_its_status_says_more(capsys: pytest.CaptureFixture[str]) -> None:
-    report = DeviceReport(
-        name="phone",
-        agent="0.2, protocol 2",
-        python="3.12",
-        numpy="2.0",
-        runtimes={},
-        board=None,
-        leases=(),
-        temperature_c=41.0,
-        frequency_mhz=None,
-        throttled=True,
-        memory_available_bytes=None,
-        disk_free_bytes=None,
-        load=None,
-        round_trip_s=0.01,
-        throttle_reasons=("thermal status light",),
-        throttled_since_boot=("under-voltage", "throttled"),
-        battery_percent=81.0,
-        battery_charging=False,
-        gpu_load=0.437,
-        gpu_mhz=612.0,
-    )
-    print_reports({"phone": report}, False)
-    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert "temperature 41 °C, throttled: thermal status light" in shown
-    assert "GPU 44 % busy, 612 MHz" in shown
-    assert "battery 81 %, not charging" in shown
-    assert "throttled since boot under-voltage, throttled" in shown
-    print_reports({"phone": report}, True)
-    assert json.loads(capsys.readouterr().out)["phone"]["gpu_load"] == 0.437

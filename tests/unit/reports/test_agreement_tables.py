@@ -1,14 +1,12 @@
-"""``show`` of what devices do differently with the same model."""
+"""What reports say of devices that answer differently with the same model."""
 
 import dataclasses
-import re
 
 import pytest
-from campaign_stores import compared_campaign, pooled_campaign
+from campaign_stores import compared_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import EveryDevice, FingerprintDifference
-from edgeflare.cli.display.tables import print_summary
 from edgeflare.reports import print_document
 from edgeflare.reports.devices import (
     agreement_blocks,
@@ -82,20 +80,6 @@ def test_what_differs_is_grouped_and_long_lists_are_counted(pair):
         "they differ in hardware: board unknown / virt, architecture x86_64 / aarch64"
     )
     assert "no difference" in difference_line(dataclasses.replace(pair, differences=()))
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_show_has_a_row_for_seeds_and_one_for_triggers(tmp_path, capsys, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
-    with compared_campaign(tmp_path / "c") as store:
-        print_summary(summarize(store), False)
-    text = capsys.readouterr().out
-    rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
-    assert ["host / board", "3 seeds", "1", "2.5e-01", "1"] in rows
-    assert ["host / board", "3 triggers", "1", "3.8e-01", "2"] in rows
-    with pooled_campaign(tmp_path / "pool") as store:
-        print_summary(summarize(store), False)
-    assert "Agreement of devices" not in capsys.readouterr().out
 
 
 def test_what_is_on_all_devices_is_reported_of_more_than_two(pair, capsys):
