@@ -85,6 +85,7 @@ class TestRun:
         assert stored[0]["search"]["options"]["effort"] is not None
         assert rank_campaigns([run.folder for run in ran.finished]).seeds == 3
 
+    @pytest.mark.extended
     def test_two_files_of_one_name_have_a_folder_each(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
@@ -96,6 +97,7 @@ class TestRun:
         assert ranking.duels[0].interval == (0, 0)
         assert ranking.duels[0].verdict == "tie"
 
+    @pytest.mark.extended
     def test_like_a_campaign_that_is_there(
         self, tmp_path: Path, models: list[Path], compared: Candidates
     ) -> None:
@@ -122,6 +124,7 @@ class TestFailing:
         with pytest.raises((ModelError, DeviceError)):
             run_candidates(config(tmp_path / "out"), [garbage])
 
+    @pytest.mark.extended
     def test_one_that_failed_is_tried_again(
         self, tmp_path: Path, models: list[Path], garbage: Path
     ) -> None:
@@ -234,6 +237,7 @@ class TestRefused:
         with pytest.raises(UsageError, match="there is no model file"):
             run_candidates(config(tmp_path / "out"), [models[0], tmp_path / "missing.onnx"])
 
+    @pytest.mark.extended
     def test_a_file_whose_runtime_nothing_says(self, tmp_path: Path, models: list[Path]) -> None:
         names = tmp_path / "names.txt"
         names.write_text("cat")

@@ -145,6 +145,7 @@ def test_a_filter_leaves_what_was_asked_for(
     assert shown(opened) == len(findings())
 
 
+@pytest.mark.extended
 def test_filters_add_up(opened: Browser) -> None:
     choose(opened, "pair", "4-9")
     choose(opened, "device", DEVICES[0])
@@ -155,6 +156,7 @@ def test_filters_add_up(opened: Browser) -> None:
     assert cards(opened, "1") == []
 
 
+@pytest.mark.extended
 def test_the_distance_is_a_limit_and_the_cards_can_be_sorted_by_it(opened: Browser) -> None:
     choose(opened, "sort", "nearest")
     choose(opened, "status", "found")
@@ -184,6 +186,7 @@ def test_a_cell_of_the_matrix_shows_its_triggers(opened: Browser) -> None:
     assert opened.run("return document.querySelector('#gallery [name=pair]').value") == "3-5"
 
 
+@pytest.mark.extended
 def test_every_filter_can_be_reached_and_set_by_the_keyboard_alone(opened: Browser) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -214,6 +217,7 @@ def test_focus_is_seen(opened: Browser) -> None:
         assert style[2] >= 2, style
 
 
+@pytest.mark.extended
 def test_more_cards_come_as_one_scrolls_until_all_are_there(opened: Browser) -> None:
     choose(opened, "device", DEVICES[0])
     assert len(cards(opened, "1")) < shown(opened)
@@ -223,6 +227,7 @@ def test_more_cards_come_as_one_scrolls_until_all_are_there(opened: Browser) -> 
     assert len(shows) == len(set(shows)) == shown(opened)
 
 
+@pytest.mark.extended
 def test_an_address_restores_its_filter(opened: Browser, report: Path) -> None:
     choose(opened, "pair", "7-1")
     choose(opened, "cause", "compression")
@@ -297,6 +302,7 @@ def test_anybody_can_read_the_report(
     assert window.axe() == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("theme", "size"), LOOKS)
 def test_anybody_can_read_the_trends(
     window: Browser, trends: Path, theme: Literal["light", "dark"], size: tuple[int, int]
@@ -311,6 +317,7 @@ def test_anybody_can_read_the_trends(
     assert {address.partition(":")[0] for address in window.requests()} <= {"file", "data"}
 
 
+@pytest.mark.extended
 def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(
     window: Browser, trends: Path
 ) -> None:

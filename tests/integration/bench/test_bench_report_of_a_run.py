@@ -74,6 +74,7 @@ def test_its_figures_are_those_of_the_campaigns(folder: Path) -> None:
     assert report.devices[0].fingerprint["runtime"]["name"] == "tflite"
 
 
+@pytest.mark.extended
 def test_each_triggering_input_is_measured_against_its_seed(folder: Path) -> None:
     bench, report = open_bench(folder), bench_report(folder)
     row = next(row for row in report.searches if row.found and row.repeat == 1)
@@ -88,6 +89,7 @@ def test_each_triggering_input_is_measured_against_its_seed(folder: Path) -> Non
     )
 
 
+@pytest.mark.extended
 def test_what_it_cost_is_what_the_campaigns_counted(folder: Path) -> None:
     bench, report = open_bench(folder), bench_report(folder)
     assert report.cells[0].costs.round_trips == report.cells[0].queries  # it asks one by one
@@ -99,6 +101,7 @@ def test_what_it_cost_is_what_the_campaigns_counted(folder: Path) -> None:
         assert row.round_trips == kept.round_trips
 
 
+@pytest.mark.extended
 def test_a_strategy_s_margin_floor_holds_for_all_that_it_finds(folder: Path) -> None:
     rows = {
         name: [row for row in bench_report(folder).searches if row.strategy == name and row.found]
