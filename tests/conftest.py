@@ -23,6 +23,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # The tests start hundreds of programs that import the same modules: each is compiled once.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads cost more than numpy's import
 
 # Stores wait for the disk at every write: the tests' folders are in memory, where that has room and
 # runs programs.

@@ -95,6 +95,7 @@ def assert_whole(folder: Path, undisturbed: Path) -> None:
     assert ours == theirs
 
 
+@pytest.mark.extended
 def test_the_control_searches_from_the_same_seeds_with_the_same_randomness(
     undisturbed: Path,
 ) -> None:

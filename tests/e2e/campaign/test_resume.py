@@ -137,6 +137,7 @@ def test_an_interrupted_campaign_says_how_to_go_on_and_does(
     assert "nothing is left to do" in again.err
 
 
+@pytest.mark.extended
 def test_a_second_process_on_one_campaign_is_refused(tmp_path: Path, undisturbed: Found) -> None:
     folder = tmp_path / "busy"
     first = start(*ARGUMENTS, "--out", folder, home=tmp_path)

@@ -226,6 +226,7 @@ def test_watching_ends_with_a_campaign_that_is_stopped(
     assert again.out.startswith("interrupted")
 
 
+@pytest.mark.extended
 def test_in_a_terminal_the_bars_are_gone_before_the_advice(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     with subprocess.Popen(

@@ -133,6 +133,7 @@ def test_calibration_that_is_none_is_refused_before_anything_is_sent(
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.extended
 def test_a_build_that_takes_too_long_says_what_to_raise(jetson: MakeDevice, model: Path) -> None:
     device = jetson(build_s=30, timeout_s=4)
     with pytest.raises(

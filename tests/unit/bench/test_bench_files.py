@@ -11,10 +11,11 @@ from bench_stores import bench_of, fill_cell, suite_of
 
 from edgeflare._internal.text import margin_text, number_text, p_value_text, percent_text
 from edgeflare.bench.cells import Bench, Cell, cells
+from edgeflare.bench.document import bench_document
 from edgeflare.bench.report import BenchReport, bench_report
 from edgeflare.bench.writing import write_report
 from edgeflare.errors import StoreError
-from edgeflare.reports.document import plain
+from edgeflare.reports.document import plain, to_markdown
 from edgeflare.store import Store
 from edgeflare.types import Status
 
@@ -64,8 +65,7 @@ def text(written: Path) -> str:
 
 
 def document(bench: Bench) -> str:
-    write_report(bench_report(bench), bench.folder)
-    return (bench.folder / "report.md").read_text(encoding="utf-8")
+    return to_markdown(bench_document(bench_report(bench)))
 
 
 def lines_of(folder: Path, name: str) -> list[dict[str, str]]:

@@ -6,9 +6,10 @@ import pytest
 from bench_stores import bench_of, fill_cell, suite_of
 
 from edgeflare.bench.cells import cells
+from edgeflare.bench.document import bench_document
 from edgeflare.bench.report import BenchReport, bench_report
 from edgeflare.bench.suite import Suite, suite_from
-from edgeflare.bench.writing import write_report
+from edgeflare.reports.document import to_markdown
 from edgeflare.types import Status
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 30), (Status.FOUND, 20), (Status.SEED_DEVIATES, 0)]
@@ -21,8 +22,7 @@ def written(folder: Path, suite: Suite, found_by: str) -> tuple[BenchReport, str
     for cell in cells(suite):
         fill_cell(bench, cell, QUICK if cell.strategy in found_by else NONE)
     report = bench_report(bench)
-    write_report(report, bench.folder)
-    return report, (bench.folder / "report.md").read_text("utf-8")
+    return report, to_markdown(bench_document(report))
 
 
 def control() -> Suite:
