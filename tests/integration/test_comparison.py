@@ -26,6 +26,8 @@ from edgeflare.campaign.comparison import search_for
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.store import Store
 
+pytestmark = pytest.mark.extended
+
 ORIGINAL = DEMO / "original.onnx"
 FIXED = {"crossing": "line", "effort": 16, "tied_classes": 2, "candidates": 1, "device_budget": 2}
 
@@ -85,7 +87,6 @@ class TestRun:
         assert stored[0]["search"]["options"]["effort"] is not None
         assert rank_campaigns([run.folder for run in ran.finished]).seeds == 3
 
-    @pytest.mark.extended
     def test_two_files_of_one_name_have_a_folder_each(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
@@ -97,7 +98,6 @@ class TestRun:
         assert ranking.duels[0].interval == (0, 0)
         assert ranking.duels[0].verdict == "tie"
 
-    @pytest.mark.extended
     def test_like_a_campaign_that_is_there(
         self, tmp_path: Path, models: list[Path], compared: Candidates
     ) -> None:
@@ -124,7 +124,6 @@ class TestFailing:
         with pytest.raises((ModelError, DeviceError)):
             run_candidates(config(tmp_path / "out"), [garbage])
 
-    @pytest.mark.extended
     def test_one_that_failed_is_tried_again(
         self, tmp_path: Path, models: list[Path], garbage: Path
     ) -> None:
@@ -237,7 +236,6 @@ class TestRefused:
         with pytest.raises(UsageError, match="there is no model file"):
             run_candidates(config(tmp_path / "out"), [models[0], tmp_path / "missing.onnx"])
 
-    @pytest.mark.extended
     def test_a_file_whose_runtime_nothing_says(self, tmp_path: Path, models: list[Path]) -> None:
         names = tmp_path / "names.txt"
         names.write_text("cat")

@@ -9,7 +9,7 @@ from command import Ran, edgeflare
 
 from edgeflare.store import Store
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.extended, pytest.mark.shared_data]
 
 RATE = 16000
 FRONT_END = ("--input", "front_end=mlperf-tiny-kws")

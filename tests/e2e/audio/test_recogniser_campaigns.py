@@ -28,6 +28,8 @@ from edgeflare.reports import print_document, reproductions_document
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Decision, Status, Transcript
 
+pytestmark = pytest.mark.extended
+
 TEXTS = ("ab|ca", "b|ac|b", "ca|ba")
 
 
@@ -83,7 +85,6 @@ def better(pair: Path, campaign: tuple[Path, list[str]]) -> Path:
     return run_replay(campaign[0], replay_config(config(pair), settings), only="triggers")
 
 
-@pytest.mark.extended
 def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[str]]) -> None:
     with Store.open(campaign[0]) as store:
         found = [one for one in store.outcomes() if one.status is Status.FOUND]
@@ -172,7 +173,6 @@ class TestReplay:
         with pytest.raises(UsageError, match=r"audio at 1000 Hz, but the original .* at 2000 Hz"):
             run_replay(campaign[0], replay_config(faster))
 
-    @pytest.mark.extended
     def test_what_the_deployed_models_input_alone_gives_is_enough(
         self, pair: Path, tmp_path: Path
     ) -> None:
@@ -207,7 +207,6 @@ def test_a_clip_that_the_original_cannot_take_ends_no_campaign(pair: Path, tmp_p
     assert failed["odd.wav"].startswith("original model: onnx failed to run")
 
 
-@pytest.mark.extended
 def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
     pair: Path, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, Replace, connecting
 from edgeflare_agent.wire import Frame
 
+pytestmark = pytest.mark.extended
+
 SEEDS = 4
 SHAPE = (1, 8, 8, 1)
 TENSOR = {"dtype": "float32", "quantization": None}
@@ -131,7 +133,6 @@ agent(
 """
 
 
-@pytest.mark.extended
 def test_on_the_command_line_a_hostile_device_is_a_short_sentence_and_exit_code_3(
     tmp_path: Path,
 ) -> None:

@@ -9,6 +9,8 @@ from command import DEMO, Ran, edgeflare
 from edgeflare.store import SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision
 
+pytestmark = pytest.mark.extended
+
 SEEDS = 5
 PAIR = f"""
 [original]

@@ -9,7 +9,10 @@ import pytest
 from command import DEMO_PAIR, edgeflare
 from stand_ins import on_path, stand_in
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script"),
+]
 
 SLOWED = (
     "(under-voltage, throttled): times and rates of this campaign are not what the device can do"

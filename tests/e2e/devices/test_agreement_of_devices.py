@@ -9,6 +9,8 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from command import DEMO, Ran, edgeflare
 
+pytestmark = pytest.mark.extended
+
 SEEDS = 10
 
 INVENTORY = """
@@ -60,7 +62,6 @@ def rows(home: Path, query: str) -> list[tuple[Any, ...]]:
         database.close()
 
 
-@pytest.mark.extended
 def test_seeds_differ_as_the_runtime_says_by_itself(ran: Ran) -> None:
     with np.load(DEMO / "seeds.npz") as file:
         images = file["images"][:SEEDS].reshape(-1, 28, 28, 1)

@@ -16,6 +16,8 @@ from campaigns import finished as searches_finished
 from campaigns import found_in
 from command import DEMO, Ran, edgeflare, environment
 
+pytestmark = pytest.mark.extended
+
 SUITE = """
 name = "tiny"
 title = "A tiny suite"
@@ -85,7 +87,6 @@ def cell(bench: Path, name: str) -> Path:
     return bench / "cells" / "LeNet-5" / name
 
 
-@pytest.mark.extended
 def test_a_run_says_which_cell_it_is_at_and_what_each_has_found(ran: Ran) -> None:
     told = [line for line in ran.err.splitlines() if line.startswith("cell ")]
     names = [
@@ -202,7 +203,6 @@ name = "dflare"
     assert "cell 1 of 2" not in again.err
 
 
-@pytest.mark.extended
 def test_an_interrupted_bench_goes_on_as_if_nothing_had_been(home: Path, ran: Ran) -> None:
     folder = home / "torn"
     process = subprocess.Popen(
@@ -323,7 +323,6 @@ def test_the_packaged_suites_are_listed(tmp_path: Path) -> None:
         assert suite["title"]
 
 
-@pytest.mark.extended
 def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path: Path) -> None:
     models, seeds = tmp_path / "models", tmp_path / "seeds"
     for folder, names in (

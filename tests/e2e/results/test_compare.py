@@ -8,6 +8,8 @@ import pytest
 from command import DEMO, Ran, edgeflare
 from small_models import prune
 
+pytestmark = pytest.mark.extended
+
 ORIGINAL = DEMO.parent / "mnist" / "lenet5.onnx"
 SHARES = {"fifth": 0.2, "two-fifths": 0.4, "three-fifths": 0.6, "four-fifths": 0.8, "most": 0.95}
 PAIR = ("--original", ORIGINAL, "--seeds", DEMO / "seeds.npz", "--timeout", 0)
@@ -37,7 +39,6 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Five:
     return Five(home, out, models, ran)
 
 
-@pytest.mark.extended
 def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> None:
     assert five.ran.code == 0, five.ran.err
     said = five.ran.json
@@ -50,7 +51,6 @@ def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> No
     assert verdicts["two-fifths", "most"] == "two-fifths"
 
 
-@pytest.mark.extended
 def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     five: Five, tmp_path: Path
 ) -> None:

@@ -5,6 +5,8 @@ from command import DEMO, edgeflare
 
 from edgeflare.analysis import add_to_corpus, corpus_summary
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -26,7 +28,6 @@ def replayed(home, name, *options):
     return {state: ran.json["counts"][state] for state in ("fixed", "still", "new")}
 
 
-@pytest.mark.extended
 def test_a_fixed_trigger_that_comes_back_is_new(home):
     entries = corpus_summary(home / "corpus").entries
     fixed = ("--deployed", DEMO / "original.onnx")

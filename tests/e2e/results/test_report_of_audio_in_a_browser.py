@@ -9,7 +9,7 @@ from report_stores import KEYWORDS, LINES, audio_campaign
 
 from edgeflare import write_html_report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.extended, pytest.mark.browser]
 
 CARDS = "[...document.querySelectorAll('#gallery article')]"
 COUNT = 13

@@ -16,6 +16,8 @@ from edgeflare.campaign import Stage
 from edgeflare.store import Store
 from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
 
+pytestmark = pytest.mark.extended
+
 SEEDS = 8
 CHOSEN = ("crossing", "effort", "candidates")
 
@@ -70,7 +72,6 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: ratio)
 
 
-@pytest.mark.extended
 def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
     recorder = EventRecorder()
     folder = run_campaign(config(tmp_path / "auto"), progress=recorder)
@@ -132,7 +133,6 @@ def test_the_choice_follows_the_cost(
     assert f"crossing={crossing}" in shown.out
 
 
-@pytest.mark.extended
 def test_no_more_candidates_are_sent_than_a_search_may_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +142,6 @@ def test_no_more_candidates_are_sent_than_a_search_may_ask(
     assert any(value[0] is Status.FOUND for value in found_in(folder).values())
 
 
-@pytest.mark.extended
 def test_a_resumed_campaign_keeps_what_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +155,6 @@ def test_a_resumed_campaign_keeps_what_it_began_with(
     assert found_in(tmp_path / "torn") == found_in(whole)
 
 
-@pytest.mark.extended
 def test_a_campaign_that_ended_before_it_was_kept_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +169,6 @@ def test_a_campaign_that_ended_before_it_was_kept_measures(
     assert len(recorder.notices) == 1
 
 
-@pytest.mark.extended
 def test_the_control_searches_as_the_campaign_was_resolved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +226,6 @@ def test_every_search_knows_both_models_answers_on_the_seeds(
     assert np.array_equal(after.deployed, before.deployed)
 
 
-@pytest.mark.extended
 def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
     options = {"crossing": "least-l2", "effort": 8, "max_l2": 0.001}
     seeds = {"path": DEMO / "seeds.npz", "limit": 1}

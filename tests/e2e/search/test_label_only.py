@@ -13,6 +13,8 @@ from edgeflare.store import Store
 from edgeflare.types import Status
 from edgeflare_agent.runtimes import load
 
+pytestmark = pytest.mark.extended
+
 ORIGINAL = DEMO / "original.onnx"
 SEEDS = 4
 
@@ -86,7 +88,6 @@ def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: st
             assert one.deployed_margin is None, "a label has no margin"
 
 
-@pytest.mark.extended
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     deployed = label_onnx(ORIGINAL, tmp_path / "label.onnx")
     whole = tmp_path / "whole"

@@ -23,6 +23,8 @@ from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.errors import InventoryError, StoreError, UnreachableError, UsageError
 from edgeflare.store import CampaignLock
 
+pytestmark = pytest.mark.extended
+
 HELPER = Path(__file__).resolve().parents[2] / "helpers" / "killed_at_write.py"
 SUITE = """
 name = "small"
@@ -123,7 +125,6 @@ def test_a_finished_bench_is_left_alone(undisturbed: Bench) -> None:
     assert seen == []
 
 
-@pytest.mark.extended
 def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
     seen: Seen = []
     one = load_suite(suite).narrowed(strategies=["short"], seeds=2)
@@ -139,7 +140,6 @@ def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
     assert stages[-1] == "search"
 
 
-@pytest.mark.extended
 def test_killed_time_and_again_it_finds_the_same(
     suite: str, tmp_path: Path, undisturbed: Bench
 ) -> None:
@@ -162,7 +162,6 @@ def test_killed_time_and_again_it_finds_the_same(
     assert all_found(bench) == all_found(undisturbed)
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
 def test_a_torn_beginning_starts_again(
     suite: str, tmp_path: Path, undisturbed: Bench, content: bytes | None
@@ -194,7 +193,6 @@ def test_a_campaign_that_cannot_be_read_is_not_thrown_away(suite: str, tmp_path:
     assert database.exists()
 
 
-@pytest.mark.extended
 def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     folder = tmp_path / "bench"
     seen: Seen = []
@@ -211,7 +209,6 @@ def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturb
     assert all_found(bench) == all_found(undisturbed)
 
 
-@pytest.mark.extended
 def test_other_devices_go_on_with_it(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     folder = tmp_path / "bench"
     with pytest.raises(KeyboardInterrupt):
@@ -244,7 +241,6 @@ def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Be
         run_bench(load_suite(suite), tmp_path)
 
 
-@pytest.mark.extended
 def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path) -> None:
     with Path(suite).open("a") as file:
         file.write(OTHER_PAIR)
@@ -272,7 +268,6 @@ def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path)
     assert states(bench) == ["finished", "finished"]
 
 
-@pytest.mark.extended
 def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     def away(device: Any, ask: Any) -> Any:
         raise UnreachableError(f"{device.name} is away")
@@ -293,7 +288,6 @@ def test_an_unknown_device_is_reported_before_anything_is_made(suite: str, tmp_p
     assert not (tmp_path / "bench").exists()
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize("stopped_at", [Stage, Step], ids=["between cells", "within a cell"])
 def test_a_model_that_changed_meanwhile_is_refused(
     suite: str, tmp_path: Path, stopped_at: type
@@ -341,7 +335,6 @@ def test_it_says_in_json_what_it_was_run_from(undisturbed: Bench) -> None:
     assert said["suite"] == undisturbed.suite.model_dump(mode="json")
 
 
-@pytest.mark.extended
 def test_a_changed_model_is_made_and_searched(suite: str, tmp_path: Path) -> None:
     with Path(suite).open("a") as file:
         file.write(CHANGED_PAIR)
