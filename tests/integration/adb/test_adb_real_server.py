@@ -16,7 +16,7 @@ from ssh_servers import SshServer, free_port
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.open import connect
 from edgeflare.devices.transports.adb.phones import attached, choose
-from edgeflare.devices.transports.adb.server import AdbRefusedError, AdbServer
+from edgeflare.devices.transports.adb.server import AdbServer
 from edgeflare.devices.transports.adb.transport import AdbShellTransport
 from edgeflare.devices.transports.base import Deadline
 from edgeflare.devices.transports.ssh.trust import trust_host_key
@@ -110,13 +110,15 @@ def test_the_shell_through_the_real_server(adbd: FakeAdbd, tmp_path: Path) -> No
     transport.close()
 
 
-def connect_again(device: Device) -> AdbShellTransport:
-    """Connect as a session does: a server that has just lost the phone refuses for a moment."""
+def connect_and_run(device: Device) -> AdbShellTransport:
+    """Connect and run, again as a session does: the server learns a moment later of a lost phone."""
     deadline = Deadline(60)
     while True:
         try:
-            return AdbShellTransport.connect(device)
-        except AdbRefusedError:
+            transport = AdbShellTransport.connect(device)
+            assert transport.run(["-c", "print(1)"], timeout=30).stdout == b"1\n"
+            return transport
+        except UnreachableError:
             if deadline.expired:
                 raise
             time.sleep(0.1)
@@ -127,8 +129,7 @@ def test_a_phone_that_the_real_server_lost_comes_back(
 ) -> None:
     device = Device(name="p", transport="adb", adb_shell=True, python=sys.executable)
     for forgotten in (False, True, False):
-        transport = connect_again(device)
-        assert transport.run(["-c", "print(1)"], timeout=30).stdout == b"1\n"
+        transport = connect_and_run(device)
         adbd.cut()
         transport.close()
         if forgotten:
