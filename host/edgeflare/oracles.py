@@ -323,9 +323,8 @@ def oracle_for(
 
 
 def _users(name: str, floor: float) -> Oracle:
+    plugins.check_installed("oracle", name, ())
     found = plugins.load("oracle", name)
-    if found is None:
-        raise UsageError(f"there is no oracle {name!r}; is the distribution that has it installed?")
     try:
         oracle: Oracle = found(floor)
     except Exception as error:  # the user's code: it may raise anything

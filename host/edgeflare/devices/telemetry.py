@@ -67,7 +67,7 @@ class Health(NamedTuple):
     sample. `throttle_reasons`: what slows the device down now, `throttled_since_boot`: what has
     since boot. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
     recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's
-    monotonic clock in this session, without jumps below 5 s.
+    monotonic clock since the link was opened, without jumps below 5 s.
     """
 
     busy_s: float = 0.0
