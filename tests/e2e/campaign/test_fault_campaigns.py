@@ -106,8 +106,9 @@ def over_ssh(folder: Path, tmp_path: Path, server: object, **more: object) -> Ca
         + "".join(
             f"{key} = {json.dumps(value)}\n"
             for key, value in json.loads(server.device(name="board").model_dump_json()).items()  # type: ignore[attr-defined]
-            if value is not None and key not in ("name", "options")
+            if value is not None and key not in ("name", "options", "cache")
         )
+        + f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
     )
     return config(folder, devices=["board"], inventory=tmp_path / "devices.toml", **more)
 
