@@ -21,6 +21,7 @@ from documentation import (
     check_command,
     commands,
     links,
+    not_printed,
     run_page,
     users_folder,
 )
@@ -110,6 +111,19 @@ def test_commands_are_found_in_a_script(script: str, words: list[list[str]]) -> 
 def test_a_command_or_flag_that_does_not_exist_is_seen(words: list[str]) -> None:
     with pytest.raises(USAGE_ERROR):
         check_command(words)
+
+
+@pytest.mark.parametrize(
+    ("shown", "missing"),
+    [
+        ("found 3 of 20\nwrote ... kB", None),
+        ("found 3\nfound 4", "found 4"),
+        ("wrote 1.5 MB", "wrote 1.5 MB"),
+        ("wrote a: 9.5 kB\nfound", "found"),
+    ],
+)
+def test_an_output_that_was_not_printed_is_seen(shown: str, missing: str | None) -> None:
+    assert not_printed(shown, "found  20 of\n 20 in 5 s\nwrote a: 117.0 kB\n") == missing
 
 
 def test_the_reference_pages_are_as_the_code_is() -> None:
