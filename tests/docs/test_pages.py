@@ -100,7 +100,8 @@ def test_every_page_can_be_reached_from_the_readme_in_two_clicks() -> None:
     [
         ("edgeflare run a.toml --limit 4 | tee log", [["run", "a.toml", "--limit", "4"]]),
         ("cd x && HOME=y .venv/bin/edgeflare demo # edgeflare", [["demo"]]),
-        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"], []]),
+        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"]]),
+        ("sudo install -o edgeflare x; $as nice -n 10 /x/edgeflare demo", [["demo"]]),
     ],
 )
 def test_commands_are_found_in_a_script(script: str, words: list[list[str]]) -> None:
