@@ -1,4 +1,3 @@
-# ruff: noqa: INP001
 """Draws the figures of the page "How the search works": python docs/figures/search.py
 
 They are sketches of the space of inputs, not measurements. The SVG files lie beside this script.
