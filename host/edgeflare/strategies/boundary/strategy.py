@@ -6,7 +6,7 @@ changes, and the device only about inputs near that boundary: deployment has mov
 otherwise on one side of it. The drift on all seeds predicts that side more often than not (see
 `drift`); after the first answer the drift there is known, and the second input is on the side that
 it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs
-as much as some hundred of the original's, a third class is brought to a tie with the two: on two of
+as much as some eight of the original's, a third class is brought to a tie with the two: on two of
 three such inputs the device decides otherwise, not on one of two (see `first_trigger`). Where both
 models nearly agree the search goes on at another crossing. With a `device_budget` the rest of it
 makes the finding severe (see `severity`); with `candidates` above 1 both sides of several crossings
