@@ -55,7 +55,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the approximate bootstrap interval of the mean of all values in `groups`.
 
-    It is too narrow for few or skewed values (README, "Which of these models?", has its measured
+    It is too narrow for few or skewed values (docs/research/candidates.md has its measured
     coverage): a description of the mean, no test.
 
     A group is what one seed input's repeats gave. Groups are drawn whole, with replacement: repeats
