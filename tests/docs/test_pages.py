@@ -40,12 +40,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "users-folder"
     with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            made = folder.with_suffix(".new")
-            shutil.rmtree(made, ignore_errors=True)
+        finished = folder.with_suffix(".finished")
+        if not finished.exists():
+            shutil.rmtree(folder, ignore_errors=True)
             shared = os.environ.get("EDGEFLARE_SHARED_DATA", ROOT.parent / "shared" / "data")
-            users_folder(made, Path(shared))
-            made.rename(folder)
+            users_folder(folder, Path(shared))
+            finished.touch()
     return folder
 
 
