@@ -5,6 +5,7 @@
 The demo's seeds are MNIST digits; host/edgeflare/assets/demo/NOTICE.txt has their licence.
 """
 
+import io
 import os
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def edgeflare(*arguments: str, folder: Path) -> str:
 
 def draw_terminal(command: str, printed: str, file: Path) -> None:
     """Write an SVG of a terminal in which a command was typed."""
-    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: SIM115
+    console = Console(record=True, width=100, file=io.StringIO())
     console.print(Text.from_ansi(f"$ {command}\n{printed.rstrip()}"))
     console.save_svg(str(file), title="EdgeFlare", theme=MONOKAI, code_format=SVG)
 
@@ -74,8 +75,7 @@ def photograph_report(page: Path, file: Path) -> None:
         check=True,
         stderr=subprocess.DEVNULL,
     )
-    pixels = cv2.imread(str(whole))
-    assert pixels is not None
+    pixels = np.asarray(cv2.imread(str(whole)))
     rows = np.r_[slice(*VERDICT), slice(*CARDS)]
     cv2.imwrite(str(file), pixels[rows], [cv2.IMWRITE_PNG_COMPRESSION, 9])
 
