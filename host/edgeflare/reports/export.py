@@ -1,20 +1,18 @@
 """A campaign's findings as files that any program can read: PNG, WAV and JSON lines."""
 
-import csv
 import hashlib
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
 from edgeflare.analysis.findings import (
-    csv_cell,
     has_input,
     jsonable,
     outcome_part,
@@ -22,9 +20,9 @@ from edgeflare.analysis.findings import (
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
-from edgeflare.devices import DeviceMinute
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
+from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
@@ -96,8 +94,9 @@ def export_campaign(
     triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio
     `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
     campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
-    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv`
-    has a line for each minute of each device, where any was watched.
+    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
+    was watched, `telemetry.csv` has a line for each minute of each device, and
+    `telemetry.openmetrics.txt` the same figures as metrics with timestamps.
 
     The folder must not exist, be empty, or come from an earlier export of the same campaign, which
     is brought up to date. `progress` is called with the findings written and their number.
@@ -260,44 +259,19 @@ def _export_minutes(store: Store, folder: Path) -> int:
     """Write the devices' minutes, where there are any; return how many files that makes."""
     if next(store.telemetry(), None) is None:
         return 0
-    with replacing(folder / "telemetry.csv") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    with replacing(folder / "telemetry.csv") as file, _text_in(file, newline="") as text:
         write_minutes(text, store.telemetry())
-        text.detach()
-    return 1
+    with replacing(folder / "telemetry.openmetrics.txt") as file, _text_in(file) as text:
+        write_openmetrics(text, store.telemetry)
+    return 2
 
 
-_MINUTE_COLUMNS = (
-    "device",
-    "minute",
-    "queries",
-    "latency_median_s",
-    "latency_p99_s",
-    "latency_max_s",
-    "rss_bytes",
-    "temperature_mean_c",
-    "temperature_max_c",
-    "frequency_least_mhz",
-    "gpu_load_mean",
-    "gpu_least_mhz",
-    "readings",
-    "throttled_readings",
-    "throttle_reasons",
-    "battery_percent",
-    "battery_charging",
-)
-
-
-def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
-    """Write the minutes as CSV, in UTC; an unknown figure is empty."""
-    writer = csv.writer(file)
-    writer.writerow(_MINUTE_COLUMNS)
-    for minute in minutes:
-        row = {name: getattr(minute, name) for name in _MINUTE_COLUMNS} | {
-            "minute": minute.minute.isoformat(),
-            "throttle_reasons": "; ".join(minute.throttle_reasons),
-        }
-        writer.writerow(map(csv_cell, row.values()))
+@contextmanager
+def _text_in(file: BinaryIO, newline: str = "\n") -> Iterator[TextIO]:
+    """Yield a text file in UTF-8 around a binary one, which stays open."""
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline=newline)
+    yield text
+    text.detach()
 
 
 def _describe(store: Store) -> dict[str, Any]:
