@@ -1,5 +1,6 @@
 """The commands for one campaign: ``demo``, ``init``, ``run``, ``show``, ``report`` and others."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -217,8 +218,8 @@ def report(
             "--format",
             metavar="FORMAT",
             help="html: one page to look at. junit: test cases for CI. json: everything for a "
-            "program. markdown: for a comment on a change. csv: a line a finding, or an input of a "
-            "replay.",
+            "program. markdown: for a comment on a change or a job's summary, below 1 MB. csv: a "
+            "line a finding, or an input of a replay.",
         ),
     ] = _HTML,
     out: Annotated[
@@ -226,7 +227,7 @@ def report(
         typer.Option(
             metavar="FILE",
             help="The file to write; by default CAMPAIGN/report.html, and stdout for the other "
-            "formats.",
+            "formats. Markdown has pictures in a folder beside its file, on stdout none.",
         ),
     ] = None,
     class_names: Annotated[
@@ -291,7 +292,11 @@ def _write_text(
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    written = write_text_report(campaign, form, out, class_names=names)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")  # GitHub shows no other files there
+    pictures = summary is None or out.resolve() != Path(summary).resolve()
+    written = write_text_report(campaign, form, out, class_names=names, pictures=pictures)
+    more = f", {counted(written.pictures, 'picture')} beside it" if written.pictures else ""
     echo_err(
-        f"wrote {written.path}: {size_text(written.bytes)}, {counted(written.findings, 'finding')}"
+        f"wrote {written.path}: {size_text(written.bytes)}, "
+        f"{counted(written.findings, 'finding')}{more}"
     )

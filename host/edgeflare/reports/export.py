@@ -163,7 +163,7 @@ def _export_one(
 ) -> dict[str, Any]:
     original = store.get_sample(seed.sample)
     trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
-    stem = _file_stem(seed, outcome["replica"])
+    stem = file_stem(seed, outcome["replica"])
     rate = store.sample_rate
     made = (
         _image_files(original, trigger) if rate is None else _audio_files(original, trigger, rate)
@@ -233,7 +233,7 @@ def _exported_row(
     return plain
 
 
-def _file_stem(seed: SeedRecord, replica: str = "") -> str:
+def file_stem(seed: SeedRecord, replica: str = "") -> str:
     """Return the beginning of a finding's file names: unique, and plain on every file system.
 
     It ends in the device's name where each device searched for itself.
