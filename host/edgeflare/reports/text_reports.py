@@ -86,7 +86,7 @@ def _text(
     }
     if format not in writers:
         raise UsageError(f"there is no report format {format!r}; take one of {', '.join(writers)}")
-    text = writers[format](_report_data(store, class_names, limits))
+    text = writers[format](report_data(store, class_names, limits))
     return text.encode(errors="replace").decode()
 
 
@@ -187,7 +187,7 @@ class ReportData:
         return class_name(self.names, number)
 
 
-def _report_data(
+def report_data(
     store: Store,
     class_names: Sequence[str] | None = None,
     limits: tuple[LimitCheck, ...] | None = None,
