@@ -51,43 +51,44 @@ class Device(BaseModel):
     A field left None is taken from ~/.ssh/config, then from SSH's own defaults.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str = Field(min_length=1, max_length=2000)
     """Its name in messages: that in the inventory, or the ``ssh://`` or ``adb://`` address."""
     transport: Annotated[str, plugins.known_name("transport", BUILT_IN_TRANSPORTS)] = "ssh"
-    """``ssh``, ``local``, a plug-in's scheme, or ``adb``: through adb to a phone's SSH server."""
+    """How it is reached: ``ssh``, ``adb`` (a phone), ``local`` (this machine), or a plug-in's name."""
     url: str | None = Field(default=None, min_length=1)
-    """Where a plug-in's transport finds it: ``scheme://`` and what that plug-in takes."""
+    """Where a plug-in's transport finds it: ``NAME://`` and what that plug-in takes."""
     serial: str | None = Field(default=None, min_length=1)
-    """The phone's, as ``adb devices`` lists it; None: the only one that is attached."""
+    """A phone's serial number, as ``adb devices`` lists it; by default the only one attached."""
     adb_shell: bool = False
     """Use adb's own shell instead of an SSH server; that needs a Python for the shell user."""
     host: str | None = Field(default=None, min_length=1, max_length=253)
     """Name, address or alias in ~/.ssh/config; IPv6 without brackets."""
     port: int | None = Field(default=None, ge=1, le=65535)
-    """None: 22; 8022, Termux's, on a phone."""
+    """By default 22; on a phone 8022, which is Termux's."""
     user: str | None = Field(default=None, min_length=1)
+    """Login name there."""
     key: _LocalPath | None = None
     """Private key file on the host; the only key that is tried where it is given."""
     python: str = Field(default="python3", min_length=1)
     """Command prefix for the device's shell, such as ``proot-distro login debian -- python3``."""
     runtime: RuntimeName | None = None
-    """None: by the model file's extension."""
+    """``tflite``, ``onnx``, ``tensorrt`` or a plug-in's; by default by the model file's extension."""
     options: DeviceOptions = Field(default_factory=DeviceOptions)
     cache: str = Field(default="~/.cache/edgeflare", min_length=1)
     """Folder on the device that holds agent and models."""
     cache_limit_mb: int = Field(default=2048, ge=1)
     """Size limit of that folder in MB."""
     known_hosts: _LocalPath | None = None
-    """None: the user's ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
+    """By default the user's ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
     ssh_config: _LocalPath | None = None
-    """None: ~/.ssh/config."""
+    """By default ~/.ssh/config."""
     connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds that connecting may take; None: the SSH config's ConnectTimeout."""
+    """Seconds that connecting may take; by default 15, or ConnectTimeout of the SSH config."""
 
     heartbeat_s: float = Field(default=20, ge=1, le=3600, allow_inf_nan=False)
-    """Seconds without a word from the agent after which the device counts as lost."""
+    """Seconds without a message from the agent after which the device counts as lost."""
     timeout_s: float = Field(default=60, ge=1, le=86400, allow_inf_nan=False)
     """Seconds that the agent's start, loading the model, or one inference may take."""
     share: bool = False

@@ -27,7 +27,7 @@ def stated(text: str) -> set[str]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("deploy/**/README.md")):
+    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")):
         if file.name != "CHANGELOG.md":  # names of earlier versions
             yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
     for file in (PROJECT / "host").rglob("*.py"):

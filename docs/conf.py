@@ -1,0 +1,23 @@
+"""The build of the documentation: python -m sphinx -W -n docs site."""
+
+from edgeflare import __version__
+
+project = "EdgeFlare"
+author = "the EdgeFlare developers"
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["figures"]
+nitpicky = True
+default_role = "code"
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+
+html_theme = "furo"
+html_title = "EdgeFlare"
+html_static_path: list[str] = []
+copybutton_exclude = ".linenos, .gp, .go"

@@ -1,0 +1,223 @@
+"""Writes the reference pages of the command line and of the configuration files.
+
+    python docs/generate_reference.py           # writes the pages
+    python docs/generate_reference.py --check   # exit code 1 where a page differs from the code
+
+They are made from the commands and from the pydantic models that check the files, and are kept in
+the repository so that they can be read without a build.
+"""
+
+import argparse
+import html
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+from typer.cli import get_docs_for_click
+
+from edgeflare._internal import toml
+from edgeflare.bench import Suite
+from edgeflare.campaign import CampaignConfig
+from edgeflare.campaign.settings.config import Section
+from edgeflare.campaign.settings.flags import flags_in
+from edgeflare.cli import app
+from edgeflare.devices import Device
+from edgeflare.devices.runtimes import DeviceOptions
+from edgeflare.nightly import NightlyConfig
+
+FOLDER = Path(__file__).resolve().parent / "reference"
+_NOTE = "<!-- Made by docs/generate_reference.py: change the code, then run that. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its file name."""
+    return {
+        "cli.md": command_line(),
+        "campaign-toml.md": settings(
+            CampaignConfig,
+            "campaign.toml",
+            "The settings of a campaign. `edgeflare init` writes a commented file with all of them "
+            "and `edgeflare run campaign.toml` runs it; a flag wins over the file. Relative paths "
+            "start at the file's folder. The table `[deployed]` has the settings of `[original]`.",
+            elsewhere=("deployed",),
+        ),
+        "devices-toml.md": settings(
+            Device,
+            "devices.toml",
+            "The device inventory, `devices.toml` in the current folder or "
+            "`~/.config/edgeflare/devices.toml`, has a table `[devices.NAME]` for each device. What "
+            "is left out is taken from `~/.ssh/config`, then from SSH's defaults. How it is used: "
+            "[Devices by name](../how-to/devices-toml.md).",
+            table="devices.NAME",
+            leave_out=("name",),
+        ),
+        "nightly-toml.md": settings(
+            NightlyConfig,
+            "nightly.toml",
+            "The settings of `edgeflare nightly`. How it is used: "
+            "[Every night](../how-to/nightly.md). The tables `[search]`, `[fleet]` and `[limits]` "
+            "have the settings of [campaign.toml](campaign-toml.md).",
+            elsewhere=(
+                "search",
+                "fleet",
+                "limits",
+                "models.original",
+                "models.deployed",
+                "models.seeds",
+            ),
+        ),
+        "suite-toml.md": settings(
+            Suite,
+            "Benchmark suites",
+            "A file for `edgeflare bench run FILE`. `edgeflare bench suites` lists those that come "
+            "with EdgeFlare. `{data}` in a path stands for a folder given by `--data`. The tables "
+            "of models and seeds have the settings of [campaign.toml](campaign-toml.md).",
+            elsewhere=("pairs.original", "pairs.deployed", "pairs.seeds"),
+        ),
+    }
+
+
+def command_line() -> str:
+    """Return the page of all commands and their flags, by typer's own documentation command."""
+    command = typer.main.get_command(app)
+    text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="edgeflare")
+    text = html.unescape(text).replace("```console\n$ ", "```text\n")
+    text = text.replace("# `edgeflare`\n", "# Command line\n", 1)
+    text = re.sub(r"^(\* `[^`\n]*`): (?=.)", r"\1 -- ", text, flags=re.MULTILINE)
+    return _NOTE + re.sub(r"^(#+) `(.*)`$", r"\1 \2", text, flags=re.MULTILINE).strip() + "\n"
+
+
+def settings(
+    kind: type[BaseModel],
+    title: str,
+    about: str,
+    *,
+    table: str = "",
+    leave_out: tuple[str, ...] = (),
+    elsewhere: tuple[str, ...] = (),
+) -> str:
+    """Return the page of a configuration file; tables in `elsewhere` have a page of their own."""
+    parts = [f"# {title}", about, *_table(kind, table, leave_out, elsewhere)]
+    return _NOTE + "\n\n".join(parts) + "\n"
+
+
+def _table(
+    kind: Any, name: str, leave_out: tuple[str, ...] = (), elsewhere: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """Yield the paragraphs of one TOML table, then those of the tables in it."""
+    if issubclass(kind, BaseModel):
+        fields = kind.model_fields
+    else:
+        fields = {
+            key: FieldInfo(annotation=one, default=None)
+            for key, one in kind.__annotations__.items()
+        }
+    schema = TypeAdapter(kind).json_schema()
+    inner = []
+    rows = []
+    for key, field in fields.items():
+        if key in leave_out or field.exclude:
+            continue
+        found, several = _inner(field.annotation)
+        place = f"{name}.{key}" if name else key
+        if found is not None:
+            inner.append((found, place, several))
+            continue
+        found_flags = [
+            one for one in flags_in(field) if not one.only_in or name in (*one.only_in, "")
+        ]
+        text = field.description or " ".join(one.help for one in found_flags[:1])
+        flags = " ".join(f"`{one.name}`" for one in found_flags)
+        cells = (f"`{key}`", _values(schema["properties"][key]), _default(field), text, flags)
+        rows.append([_cell(cell) for cell in cells])
+    heads = ["setting", "values", "default", "meaning", "flag"]
+    used = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    if rows:
+        lines = [[heads[number] for number in used], ["---"] * len(used)]
+        lines += [[row[number] for number in used] for row in rows]
+        yield from (_prose(one.__doc__) for one in _documented(kind))
+        yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    for found, place, several in inner:
+        heading = f"[[{place}]]" if several else f"[{place}]"
+        if place in elsewhere:
+            continue
+        yield f"{'###' if '.' in place and place != 'devices.NAME.options' else '##'} `{heading}`"
+        yield from _table(found, place, elsewhere=elsewhere)
+
+
+def _documented(kind: Any) -> list[Any]:
+    """Return the classes whose docstrings tell of a table's settings: its own and those it extends."""
+    shared = {dict, CampaignConfig, Device, Section, *BaseModel.__mro__}
+    return [one for one in kind.__mro__ if one not in shared and one.__doc__]
+
+
+def _inner(annotation: Any) -> tuple[Any, bool]:
+    """Return the class of a setting that is a table of its own, and whether it may be repeated."""
+    if annotation is DeviceOptions:
+        return annotation, False
+    options = [annotation, *getattr(annotation, "__args__", ())]
+    found = next((o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), None)
+    return found, getattr(annotation, "__origin__", None) is tuple
+
+
+def _values(schema: dict[str, Any]) -> str:
+    """Return what a setting may be, from its JSON schema."""
+    if "anyOf" in schema:
+        found = [_values(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(found))
+    if "enum" in schema:
+        return ", ".join(f"`{toml.dumps(one)}`" for one in schema["enum"])
+    kind = schema.get("type", "")
+    if kind == "array":
+        if "prefixItems" in schema:
+            return f"list of {len(schema['prefixItems'])}: {_values(schema['prefixItems'][0])}"
+        return f"list: {_values(schema.get('items', {})) or 'any'}"
+    words = {"integer": "whole number", "number": "number", "boolean": "`true`, `false`"}
+    words |= {"object": "table", "string": "path" if schema.get("format") == "path" else "text"}
+    limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    bounds = [f"{sign} {schema[key]:,}" for key, sign in limits.items() if key in schema]
+    return " ".join([words.get(kind, "any"), ", ".join(bounds)]).strip()
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return "" if value is None or value in ({}, (), "") else f"`{toml.dumps(value)}`"
+
+
+def _prose(docstring: str) -> str:
+    """Return a docstring as Markdown: in one line a paragraph, code in single backticks."""
+    paragraphs = re.split(r"\n\s*\n", docstring.strip().replace("``", "`"))
+    return "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("``", "`").split()).replace("|", "\\|")
+
+
+def main(check: bool) -> int:
+    """Write the pages, or compare them; return the exit code."""
+    wrong = []
+    for name, text in pages().items():
+        file = FOLDER / name
+        if check and (not file.is_file() or file.read_text(encoding="utf-8") != text):
+            wrong.append(name)
+        elif not check:
+            file.write_text(text, encoding="utf-8")
+    if wrong:
+        sys.stderr.write(
+            f"not as the code is: {', '.join(wrong)}; run python docs/generate_reference.py\n"
+        )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    sys.exit(main(parser.parse_args().check))
