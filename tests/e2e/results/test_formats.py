@@ -124,6 +124,7 @@ def formats(home: Path) -> dict[str, Any]:
     out("export", "c", "e")
     lines = (home / "e" / "triggers.jsonl").read_text().splitlines()
     found["triggers.jsonl"] = shape([json.loads(line) for line in lines])
+    found["telemetry.csv"] = (home / "e/telemetry.csv").read_text().splitlines()[0].split(",")
     found["telemetry.openmetrics.txt"] = sorted(one.sample_name for one in METRIC_FAMILIES)
     with Store.open(home / "c") as store:
         data = report_data(store)
