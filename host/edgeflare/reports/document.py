@@ -144,6 +144,7 @@ class Table:
 
 
 Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table
+"""A part of a document."""
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:

@@ -50,6 +50,7 @@ from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
+"""A format of `report_text`."""
 
 
 def report_text(

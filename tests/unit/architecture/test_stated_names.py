@@ -20,16 +20,17 @@ _NO_OBJECTS = {*GROUPS.values(), "edgeflare.mutators", "edgeflare.input", "edgef
 
 def stated(text: str) -> set[str]:
     """Return the dotted names in a text, with those that it shows how to import."""
-    names = set(_DOTTED.findall(text))
+    names = {name for name in _DOTTED.findall(text) if not name.endswith(".md")}
     for module, imported in _IMPORTED.findall(text):
         names |= {f"{module}.{name}" for name in re.findall(r"\w+", imported)}
     return names - _NO_OBJECTS
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("deploy/**/README.md")):
-        if file.name != "CHANGELOG.md":  # names of earlier versions
-            yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
+    for pattern in ("*.md", "deploy/**/*.md", "docs/**/*.md"):
+        for file in PROJECT.glob(pattern):
+            if file.name != "CHANGELOG.md":  # names of earlier versions
+                yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
     for file in (PROJECT / "host").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
