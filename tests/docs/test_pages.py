@@ -40,12 +40,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "users-folder"
     with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            made = folder.with_suffix(".new")
-            shutil.rmtree(made, ignore_errors=True)
+        finished = folder.with_suffix(".finished")
+        if not finished.exists():
+            shutil.rmtree(folder, ignore_errors=True)
             shared = os.environ.get("EDGEFLARE_SHARED_DATA", ROOT.parent / "shared" / "data")
-            users_folder(made, Path(shared))
-            made.rename(folder)
+            users_folder(folder, Path(shared))
+            finished.touch()
     return folder
 
 
@@ -100,7 +100,8 @@ def test_every_page_can_be_reached_from_the_readme_in_two_clicks() -> None:
     [
         ("edgeflare run a.toml --limit 4 | tee log", [["run", "a.toml", "--limit", "4"]]),
         ("cd x && HOME=y .venv/bin/edgeflare demo # edgeflare", [["demo"]]),
-        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"], []]),
+        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"]]),
+        ("sudo install -o edgeflare x; $as nice -n 10 /x/edgeflare demo", [["demo"]]),
     ],
 )
 def test_commands_are_found_in_a_script(script: str, words: list[list[str]]) -> None:

@@ -30,6 +30,9 @@ _FENCE = re.compile(
     r"(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+_BEFORE_A_COMMAND = re.compile(
+    r"sudo|env|exec|nice|time|timeout|if|while|until|then|do|else|!|-\S*|[\d.]+s?|\$\w+|\w+=.*"
+)
 _MNIST = ROOT / "host" / "edgeflare" / "assets" / "mnist"
 _DEVICES = ("pi4", "pi5", "jetson", "phone")
 
@@ -85,14 +88,17 @@ def commands(script: str) -> list[list[str]]:
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         words: list[str] | None = None
+        may_begin = True
         for word in lexer:
-            if word.rpartition("/")[2] == "edgeflare" and words is None:
-                words = []
-                found.append(words)
-            elif set(word) <= set("();<>|&"):
-                words = None
+            if set(word) <= set("();<>|&"):
+                words, may_begin = None, True
             elif words is not None:
                 words.append(word)
+            elif may_begin and word.rpartition("/")[2] == "edgeflare":
+                words = []
+                found.append(words)
+            else:  # the argument of another program may be called edgeflare, too
+                may_begin = may_begin and _BEFORE_A_COMMAND.fullmatch(word) is not None
     return found
 
 

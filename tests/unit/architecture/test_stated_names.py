@@ -27,10 +27,9 @@ def stated(text: str) -> set[str]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    for pattern in ("*.md", "deploy/**/*.md", "docs/**/*.md"):
-        for file in PROJECT.glob(pattern):
-            if file.name != "CHANGELOG.md":  # names of earlier versions
-                yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
+    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")):
+        if file.name != "CHANGELOG.md":  # names of earlier versions
+            yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
     for file in (PROJECT / "host").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
