@@ -1,17 +1,17 @@
-"""Writes the reference pages of the command line and of the configuration files.
+"""Writes the reference pages of the command line, the configuration files and the strategies.
 
     python docs/generate_reference.py           # writes the pages
     python docs/generate_reference.py --check   # exit code 1 where a page differs from the code
 
-They are made from the commands and from the pydantic models that check the files, and are kept in
-the repository so that they can be read without a build.
+They are made from the commands, from the pydantic models that check files and options, and from the
+operators, and are kept in the repository so that they can be read without a build.
 """
 
 import argparse
 import html
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,24 @@ from typer.cli import get_docs_for_click
 from edgeflare._internal import toml
 from edgeflare.bench import Suite
 from edgeflare.campaign import CampaignConfig
-from edgeflare.campaign.settings.config import Section
+from edgeflare.campaign.settings.config import SearchConfig, Section
 from edgeflare.campaign.settings.flags import flags_in
 from edgeflare.cli import app
 from edgeflare.devices import Device
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.nightly import NightlyConfig
+from edgeflare.strategies import strategy_names, strategy_options
+from edgeflare.strategies.dflare import VARIANTS
+from edgeflare_mutators import (
+    SAMPLE_RATE,
+    SEED,
+    Operator,
+    corruptions,
+    default_pool,
+    operators,
+    reference_pool,
+)
+from edgeflare_mutators import get as operator_named
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 _NOTE = "<!-- Made by docs/generate_reference.py: change the code, then run that. -->\n\n"
@@ -71,6 +83,7 @@ def pages() -> dict[str, str]:
                 "models.seeds",
             ),
         ),
+        "strategies.md": strategies(),
         "suite-toml.md": settings(
             Suite,
             "Benchmark suites",
@@ -104,6 +117,98 @@ def settings(
     """Return the page of a configuration file; tables in `elsewhere` have a page of their own."""
     parts = [f"# {title}", about, *_table(kind, table, leave_out, elsewhere)]
     return _NOTE + "\n\n".join(parts) + "\n"
+
+
+def strategies() -> str:
+    """Return the page of the built-in strategies and mutation operators."""
+    parts = [
+        "# Strategies and operators",
+        _STRATEGIES,
+        "## Strategies",
+    ]
+    told: set[Any] = set()
+    for name in ("boundary", *(one for one in strategy_names() if one != "boundary")):
+        options = strategy_options(name)
+        parts += [f"### {name}", _prose(options.__doc__ or "")]
+        parts += _options(options, name, told)
+        told |= {options}
+    parts += ["## Operators", _OPERATORS]
+    groups: dict[str, Mapping[str, Operator]] = {
+        "DFLARE's, of images": default_pool(),
+        "Of the authors' code only": reference_pool(wrap=True),
+        "Natural corruptions of images": corruptions(),
+        "Corruptions of audio": corruptions("audio"),
+    }
+    listed: set[str] = set()
+    for heading, pool in groups.items():
+        parts += [f"### {heading}", _operators(one for one in pool if one not in listed)]
+        listed |= pool.keys()
+    missing = {*operators(), *operators("audio")} - listed
+    assert not missing, missing  # noqa: S101
+    return _NOTE + "\n\n".join(parts) + "\n"
+
+
+_STRATEGIES = (
+    "`--strategy NAME` chooses the search, `--option KEY=VALUE` (repeatable) its options, "
+    "`--operator NAME` (repeatable) the mutation operators in place of the strategy's own. In "
+    "[campaign.toml](campaign-toml.md#search) these are `strategy`, `options` and `operators` "
+    "of `[search]`. Which to choose: [Choose and limit the search](../how-to/search-options.md)"
+    ". Your own: [Add an operator, strategy, oracle, runtime or transport]"
+    "(../how-to/extend/index.md)."
+)
+_OPERATORS = (
+    "A parameter is drawn uniformly from its range; in brackets what a recorded mutation may have. "
+    "DFLARE's six are used by `dflare` with `pool=table-3`, by `diffchaser` and by `boundary` with "
+    "`--crossing mutants`; with them or in their place the authors' code has three more, and other "
+    "ranges (`pool=reference`). `--crossing natural` draws up to three natural corruptions. For "
+    "audio the first four are the strategies' own, those of section 6.1 of the DFLARE paper; they "
+    "need `pip install 'edgeflare[audio]'`."
+)
+
+
+def _options(options: Any, name: str, told: set[Any]) -> Iterator[str]:
+    """Yield the table of a strategy's options; of one that has another's, what is fixed."""
+    if any(issubclass(options, one) for one in told):
+        fixed = ", ".join(f"`{key}={toml.dumps(one)}`" for key, one in options.fixed.items())
+        yield f"Its options are those of `dflare`, with {fixed}."
+        return
+    flags = {one.key: one.name for one in flags_in(SearchConfig.model_fields["options"]) if one.key}
+    schema = TypeAdapter(options).json_schema()
+    rows = []
+    for key, field in options.model_fields.items():
+        cells = (f"`{key}`", _values(schema["properties"][key]), _default(field))
+        flag = f"`{flags[key]}`" if key in flags else ""
+        rows.append([_cell(cell) for cell in (*cells, field.description, flag)])
+    if rows:
+        yield _markdown_table(["option", "values", "default", "meaning", "flag"], rows)
+    if name == "dflare":
+        heads = ["`variant`", *VARIANTS["reference"]]
+        yield _markdown_table(
+            heads,
+            [[one, *(f"`{two}`" for two in chosen.values())] for one, chosen in VARIANTS.items()],
+        )
+
+
+def _operators(names: Iterable[str]) -> str:
+    """Return a table of operators: their parameters, and the first sentences of their docstrings."""
+    rows = []
+    for name in names:
+        operator = operator_named(name)
+        limits = {one.name: one for one in operator.limits}
+        parameters = [
+            f"`{one.name}` {one.low:,.10g} to {one.high:,.10g} "
+            f"({limits[one.name].low:,.10g} to {limits[one.name].high:,.10g})"
+            for one in operator.ranges
+            if one.name not in (SEED.name, SAMPLE_RATE.name)
+        ]
+        about = _prose(operator.__doc__ or "").partition("\n\n")[0]
+        rows.append([f"`{name}`", _cell("; ".join(parameters)), _cell(about)])
+    return _markdown_table(["operator", "parameters", "what it does"], rows)
+
+
+def _markdown_table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _table(

@@ -45,6 +45,11 @@ from .types import Answer as Answer
 from .types import Ask as Ask
 from .types import Decision as Decision
 from .types import Outcome as Outcome
+from .types import Output as Output
 from .types import Outputs as Outputs
+from .types import Sample as Sample
+from .types import Scores as Scores
+from .types import Search as Search
 from .types import Seed as Seed
 from .types import Strategy as Strategy
+from .types import Transcript as Transcript

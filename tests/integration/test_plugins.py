@@ -205,5 +205,8 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
             use("broken")
         with pytest.raises(edgeflare.EdgeFlareError, match=f"the {kind} 'useless' of my-plugins"):
             use("useless")
-    with pytest.raises(edgeflare.UsageError, match=r"by its extension.*the runtime 'broken'"):
+    with pytest.raises(
+        edgeflare.UsageError,
+        match=r"by its extension.*, \.mine \(mine\) files.*the runtime 'broken'",
+    ):
         edgeflare.open_device(LOCAL, model)

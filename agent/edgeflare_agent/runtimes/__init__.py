@@ -1,21 +1,43 @@
-"""Runtimes: each loads a model file and runs it. Imported only when a model asks for one."""
+"""Runtimes: each loads a model file and runs it. Imported only when a model asks for one.
+
+A user's runtime is a subclass of `Runtime`. It imports from here what it needs besides: `Option`
+for its options, `TensorInfo` to describe inputs and outputs, `Array` for annotations,
+`import_library` to import its engine; `edgeflare_agent.errors` has the errors.
+"""
 
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Dict, Mapping, Optional, Type
 
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.cache import default_root
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.runtimes.base import Runtime
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
 
-__all__ = ["ADDED", "RUNTIMES", "Runtime", "class_of", "load"]
+__all__ = [
+    "ADDED",
+    "RUNTIMES",
+    "THREADS",
+    "Array",
+    "Option",
+    "Runtime",
+    "TensorInfo",
+    "class_of",
+    "import_library",
+    "load",
+]
 
 RUNTIMES: Dict[str, str] = {
     "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
     "onnx": "edgeflare_agent.runtimes.onnx:OnnxRuntime",
     "tensorrt": "edgeflare_agent.runtimes.tensorrt:TensorRTRuntime",
 }
-"""Name -> module and class; a new runtime is one line here."""
+"""The built-in runtimes: name -> module and class.
+
+A new one also needs, on the host, its name, file suffixes and options in ``devices/runtimes.py``
+and its package in ``devices/provisioning/probe.py``.
+"""
 
 ADDED = "added_{}"
 """Module that the host adds to the agent for a user's runtime, by the runtime's name."""

@@ -66,7 +66,9 @@ class FleetStatus(NamedTuple):
 
 
 Event: TypeAlias = Stage | Step | Notice | FleetStatus
+"""What a run reports while it goes on."""
 Progress: TypeAlias = Callable[[Event], None]
+"""Is called with every event, by the thread that runs the campaign."""
 
 
 def silent(event: Event) -> None:

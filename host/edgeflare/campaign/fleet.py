@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Prompt: TypeAlias = Callable[[str], str | None]
 Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
+"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
 OnNotice: TypeAlias = Callable[[str], None]
 
 

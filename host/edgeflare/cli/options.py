@@ -29,7 +29,7 @@ class Typed:
     """What the user typed of the configuration.
 
     `values` is the nested table of it; `flags` has the flag of each key in that:
-    {"search.timeout_s": "--timeout"}.
+    ``{"search.timeout_s": "--timeout"}``.
     """
 
     values: dict[str, Any]

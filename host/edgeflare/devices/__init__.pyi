@@ -15,6 +15,7 @@ from .inventory import (
     resolve_device as resolve_device,
 )
 from .open import (
+    Prompt as Prompt,
     check_device as check_device,
     device_status as device_status,
     open_device as open_device,

@@ -72,18 +72,21 @@ def runtime_for(model: Path) -> RuntimeName:
     suffix = model.suffix.lower()
     if suffix in BY_EXTENSION:
         return BY_EXTENSION[suffix]
-    broken = []
+    known, broken = list(BY_EXTENSION), []
     for name in plugins.names("runtime"):
         try:
             users = users_runtime(name)
         except UsageError as error:
             broken.append(str(error))
             continue
-        if users is not None and suffix in users.suffixes:
+        if users is None:
+            continue
+        if suffix in users.suffixes:
             return name
+        known += (f"{one} ({name})" for one in users.suffixes)
     raise UsageError(
         f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
-        f"{', '.join(BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
+        f"{', '.join(known)} files: convert it to one of them, or name its `runtime` in "
         f"campaign.toml or in the device's inventory entry"
         + (f" ({'; '.join(broken)})" if broken else "")
     )

@@ -155,6 +155,7 @@ class Picture:
 
 
 Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table | Picture
+"""A part of a document."""
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from edgeflare.reports.markdown import PictureFolder
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
+"""A format of `report_text`."""
 
 
 def report_text(

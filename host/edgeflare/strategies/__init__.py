@@ -1,6 +1,17 @@
 """Search strategies: generators of queries that know nothing of devices."""
 
 from edgeflare.strategies.operators import check_operators
-from edgeflare.strategies.registry import build_strategy, check_audio_search, strategy_names
+from edgeflare.strategies.registry import (
+    build_strategy,
+    check_audio_search,
+    strategy_names,
+    strategy_options,
+)
 
-__all__ = ["build_strategy", "check_audio_search", "check_operators", "strategy_names"]
+__all__ = [
+    "build_strategy",
+    "check_audio_search",
+    "check_operators",
+    "strategy_names",
+    "strategy_options",
+]

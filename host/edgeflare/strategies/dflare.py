@@ -180,7 +180,7 @@ def _propose(ordered: Sequence[str], last_index: int, rng: np.random.Generator) 
 
 AcceptanceName: TypeAlias = Literal["not-lower", "change", "none"]
 
-_VARIANTS: dict[str, dict[str, Any]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "text": {
         "acceptance": "not-lower",
         "selection": "metropolis-hastings",
@@ -194,39 +194,64 @@ _VARIANTS: dict[str, dict[str, Any]] = {
         "pool": "reference",
     },
 }
+"""The options that each variant chooses."""
 
 
 class DflareOptions(BaseModel):
-    """What the search does in each step, and the paper's constants.
+    """DFLARE: mutants of mutants of the seed, until the two models decide differently.
 
-    `variant` chooses the next four together: "reference" (the default) as the authors' code does,
-    "text" as the paper says. The code's rules are the default because of the suites
-    ``default-variant`` and ``mnist``: of those measured, only they were among the fewest queries on
-    every pair and found a trigger from nearly every seed; the text's triggering inputs are nearer
-    to the seed. Each can be chosen alone as well. `acceptance`: "not-lower" (H(x) >= H(x_max)),
-    "change" (D changed by more than delta, up or down, or a new state), or "none" (the seed stays
-    the parent). `selection`: "metropolis-hastings" (algorithm 2), "rank" or "uniform". `pool`: the
-    six operators of table 3, or the code's seven with its ranges. `overflow`: whether values that
-    the pool's noises move out of [0, 255] are clipped or wrap around; both are for images.
-    Operators named by the user replace the pool, unchanged. `state_tracing`: whether O is part of
-    the fitness.
-
-    `delta`: tolerance of the fitness function (section 3.3.2). `threshold`: squared L2 distance
-    within which a state counts as observed (the authors' code). `epsilon`: keeps the ranking value
-    defined for an operator that was never selected (section 3.4).
+    `variant` chooses acceptance, selection, overflow and pool together; each can be chosen alone as
+    well. The rules of the authors' code are the default because of the suites ``default-variant``
+    and ``mnist``: of those measured, only they were among the fewest queries on every pair and
+    found a trigger from nearly every seed; the text's triggering inputs are nearer to the seed.
+    Operators named by the user replace the pool, unchanged.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    variant: Literal["reference", "text"] = "reference"
-    acceptance: AcceptanceName = "change"
-    selection: SelectionName = "rank"
-    overflow: Literal["clip", "wrap"] = "wrap"
-    pool: Literal["table-3", "reference"] = "reference"
-    state_tracing: bool = True
-    delta: float = Field(default=1e-3, gt=0)
-    threshold: float = Field(default=0.5, ge=0)
-    epsilon: float = Field(default=1e-7, gt=0)
+    variant: Literal["reference", "text"] = Field(
+        default="reference",
+        description="The rules of the authors' code, or those of the paper's text.",
+    )
+    acceptance: AcceptanceName = Field(
+        default="change",
+        description="When a mutant replaces its parent: if its fitness is not lower; if D, the "
+        "difference of the two top-1 probabilities, changed by more than delta, up or down, or the "
+        "state is new; or never.",
+    )
+    selection: SelectionName = Field(
+        default="rank",
+        description="How the next operator is chosen: Metropolis-Hastings (algorithm 2), by rank, "
+        "or uniformly.",
+    )
+    overflow: Literal["clip", "wrap"] = Field(
+        default="wrap",
+        description="Values that the pool's noises move out of 0 to 255 are clipped or wrap around; "
+        "images only.",
+    )
+    pool: Literal["table-3", "reference"] = Field(
+        default="reference",
+        description="The six operators of table 3, or the code's seven with its ranges; images "
+        "only.",
+    )
+    state_tracing: bool = Field(
+        default=True, description="Whether O, the new states, is part of the fitness."
+    )
+    delta: float = Field(
+        default=1e-3, gt=0, description="Tolerance of the fitness function (section 3.3.2)."
+    )
+    threshold: float = Field(
+        default=0.5,
+        ge=0,
+        description="Squared L2 distance within which a state counts as observed (the authors' "
+        "code).",
+    )
+    epsilon: float = Field(
+        default=1e-7,
+        gt=0,
+        description="Keeps the ranking value defined for an operator that was never selected "
+        "(section 3.4).",
+    )
 
     fixed: ClassVar[dict[str, Any]] = {}
     """The options that make it the strategy of its name."""
@@ -234,7 +259,7 @@ class DflareOptions(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_variant(cls, data: Any) -> Any:
-        chosen = _VARIANTS.get(str(data.get("variant", "reference")), {})
+        chosen = VARIANTS.get(str(data.get("variant", "reference")), {})
         return {**chosen, **cls.fixed, **data}
 
     @model_validator(mode="after")
@@ -250,8 +275,8 @@ class DflareOptions(BaseModel):
 class DflareDOptions(DflareOptions):
     """DFLARE-D (section 5.3): the fitness is D alone, no states are recorded.
 
-    With variant "reference", the default, no mutant is ever accepted, as in the authors' code (see
-    `AcceptNothing`), whose figures table 6 has; with "text" the search climbs by D.
+    With the variant reference, the default, no mutant is ever accepted, as in the authors' code,
+    whose figures table 6 has; with text the search climbs by D.
     """
 
     fixed: ClassVar[dict[str, Any]] = {"state_tracing": False}

@@ -74,21 +74,34 @@ _MARGIN_WITHOUT_WORDS = 1.0
 
 
 class DiffchaserOptions(BaseModel):
-    """The constants; the module says where they come from.
+    """DiffChaser (Xie et al., IJCAI 2019): a genetic search, the baseline of DFLARE's evaluation.
 
-    `population`: inputs of a generation (m). `fitness`: what is optimised; "targeted" needs
-    `target`, a class index. `k`: of k-uncertainty. `mutation_rate`: r2. `batch`: inputs that both
-    models are asked about at once.
+    Neither its settings nor its code were available; ``strategies/diffchaser.py`` says what is
+    known and what was chosen.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    population: int = Field(default=1000, ge=2, le=100_000)
-    fitness: Literal["k-uncertainty", "basic", "targeted"] = "k-uncertainty"
-    k: int = Field(default=2, ge=2)
-    target: int | None = Field(default=None, ge=0)
-    mutation_rate: float = Field(default=0.5, ge=0, le=1)
-    batch: int = Field(default=25, ge=1, le=1000)
+    population: int = Field(
+        default=1000, ge=2, le=100_000, description="Inputs of a generation (m)."
+    )
+    fitness: Literal["k-uncertainty", "basic", "targeted"] = Field(
+        default="k-uncertainty",
+        description="What is optimised: the uncertainty of the less certain model, the largest "
+        "difference of a probability, or how near the class target is.",
+    )
+    k: int = Field(
+        default=2, ge=2, description="Uncertainty is the highest less the k-highest probability."
+    )
+    target: int | None = Field(
+        default=None, ge=0, description="The class index of the fitness targeted, which needs it."
+    )
+    mutation_rate: float = Field(
+        default=0.5, ge=0, le=1, description="The probability that a child is mutated (r2)."
+    )
+    batch: int = Field(
+        default=25, ge=1, le=1000, description="Inputs that both models are asked about at once."
+    )
 
     @model_validator(mode="after")
     def _has_target(self) -> "DiffchaserOptions":

@@ -29,7 +29,7 @@ from edgeflare_mutators import Operator, default_pool
 
 
 class _NoneOptions(BaseModel):
-    """The strategy "none" has no options."""
+    """Searches nothing: only the seed inputs themselves are compared. It has no options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,6 +64,14 @@ _STRATEGIES = {
 def strategy_names() -> tuple[str, ...]:
     """Return the names that `build_strategy` knows: the built-in ones, then the user's."""
     return (*_STRATEGIES, *(name for name in plugins.names("strategy") if name not in _STRATEGIES))
+
+
+def strategy_options(name: str) -> type[Any]:
+    """Return the class of a strategy's options: a pydantic model or a dataclass.
+
+    Raises UsageError for an unknown strategy.
+    """
+    return _entry(name).options
 
 
 def build_strategy(

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["delay", "drop", "truncate", "corrupt", "duplicate", "cut", "kill", "refuse"]
+"""A kind of fault; `Fault` says what each does."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""All kinds of faults; `Fault` says what each does."""
+"""All kinds of faults."""
 
 Direction = Literal["to device", "from device"]
+"""A direction of a stream."""
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+"""Both directions of a stream."""
 
 _PARAMETERS: dict[Kind, tuple[str, ...]] = {
     "delay": ("seconds",),

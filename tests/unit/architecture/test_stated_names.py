@@ -21,8 +21,8 @@ _NO_OBJECTS |= {"edgeflare.limits", "edgeflare.verdict", "edgeflare.version"}
 
 def stated(text: str) -> set[str]:
     """Return the dotted names in a text, with those that it shows how to import."""
-    names = set(_DOTTED.findall(text))
-    for module, imported in _IMPORTED.findall(text):
+    names = {name for name in _DOTTED.findall(text) if not name.endswith(".md")}
+    for module, imported in _IMPORTED.findall(re.sub(r" as \w+", "", text)):
         names |= {f"{module}.{name}" for name in re.findall(r"\w+", imported)}
     return names - _NO_OBJECTS
 

@@ -30,6 +30,8 @@ __all__ = [
 ReplayState: TypeAlias = Literal[
     "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
 ]
+"""What became of an input: it deviated before and doesn't now, still does, deviates anew, or agrees
+as before; or no decision was possible."""
 STATES: tuple[ReplayState, ...] = get_args(ReplayState)
 _UNDECIDED: Mapping[Status, ReplayState] = {
     Status.UNSTABLE: "unstable",

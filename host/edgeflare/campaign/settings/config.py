@@ -539,7 +539,7 @@ def config_from(
     """Validate plain values. Raises UsageError with one sentence naming each wrong key.
 
     `typed` has the flag of each key that came from the command line, which is then named instead:
-    {"search.timeout_s": "--timeout"}.
+    ``{"search.timeout_s": "--timeout"}``.
     """
     try:
         return CampaignConfig.model_validate(values)

@@ -21,35 +21,68 @@ _FAR_ENOUGH = 1.5
 
 
 class BoundaryOptions(BaseModel):
-    """The options; None leaves the choice to `resolve_options`.
+    """Searches along the original's decision boundary and asks the device beside it.
 
-    `crossing`: how the original's boundary is reached ("auto": by the cost of a device query).
-    `effort`: how many directions (least-l2) or inputs (mutants, natural) the original is asked
-    about at once. `device_budget`: the largest number of device queries for each seed; those that
-    are left after the first triggering input go into a more severe one. None: the search ends with
-    the first one. `candidates`: inputs sent to the device at once; above 1 the search is for
-    devices where a round trip costs more than a query. `tied_classes`: how many classes are brought
-    to a tie for the original where the device is asked: 3 need fewer device queries and more host
-    queries than 2, a little farther from the seed. Where several `candidates` are sent at once,
-    with natural crossings, or with a margin floor above .02, it is 2. A triggering input lies
-    within `max_l2` (L2 of pixels from 0 to 1) and `max_linf` (levels) of its seed and has an SSIM
-    of `min_ssim` or more, which needs scikit-image.
-
-    For recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and
-    there is no `min_ssim`. For speech recognisers only `candidates` (above 1: both sides of a
-    change at once), `max_l2` and `max_linf` have a meaning; the crossing is natural.
+    What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` is chosen once, when
+    the campaign is created, by what a device query costs against a query of the original. For
+    speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and
+    `max_linf` have a meaning; the crossing is natural.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    crossing: Literal["auto", "least-l2", "line", "mutants", "natural"] = "auto"
-    effort: int | None = Field(default=None, ge=4, le=1024)
-    device_budget: int | None = Field(default=None, ge=1, le=100_000)
-    candidates: int | None = Field(default=None, ge=1, le=64)
-    tied_classes: Literal[2, 3] | None = None
-    max_l2: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_linf: int | None = Field(default=None, ge=1, le=65_534)
-    min_ssim: float | None = Field(default=None, ge=0, le=1)
+    crossing: Literal["auto", "least-l2", "line", "mutants", "natural"] = Field(
+        default="auto",
+        description="How the original's boundary is reached: nearest to the seed, towards another "
+        "seed input, by DFLARE's operators, or by natural corruptions.",
+    )
+    effort: int | None = Field(
+        default=None,
+        ge=4,
+        le=1024,
+        description="How many directions (least-l2) or inputs (mutants, natural) the original is "
+        "asked about at once.",
+    )
+    device_budget: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        description="The largest number of device queries for each seed; those that are left after "
+        "the first trigger go into a more severe one. Not stated: the search ends with the first.",
+    )
+    candidates: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Inputs sent to the device at once; above 1 for devices where a round trip "
+        "costs more than a query.",
+    )
+    tied_classes: Literal[2, 3] | None = Field(
+        default=None,
+        description="How many classes are brought to a tie for the original where the device is "
+        "asked. 3 need fewer device queries and more host queries than 2, a little farther from "
+        "the seed. It is 2 where several candidates are sent at once, with natural crossings, or "
+        "with a margin floor above 0.02.",
+    )
+    max_l2: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="The largest L2 distance of a trigger from its seed, of pixels from 0 to 1 or "
+        "amplitudes from -1 to 1.",
+    )
+    max_linf: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_534,
+        description="The largest change of one value, in levels (of audio those of 16 bits).",
+    )
+    min_ssim: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The smallest SSIM of a trigger to its seed; images only. Needs scikit-image.",
+    )
 
     def bounds_text(self) -> str:
         """Return the stated bounds, as "max_l2 3 and min_ssim 0.9"; "" for none."""
