@@ -37,7 +37,10 @@ COMMANDS = (
     "show campaign --json",
     "status campaign",
     "report campaign --out report.html",
-    *(f"report campaign --format {one} --out {one}" for one in ("junit", "json", "markdown", "csv")),
+    *(
+        f"report campaign --format {one} --out {one}"
+        for one in ("junit", "json", "markdown", "csv")
+    ),
     "export campaign exported",
     "corpus show corpus",
     "corpus add another campaign",
