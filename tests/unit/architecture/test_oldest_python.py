@@ -5,7 +5,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[3]
 _SECOND_BASE = re.compile(
-    r"^\s*class \w+\((?:[^()]*,\s*)?(?:NamedTuple\s*,|[^()]*,\s*NamedTuple)", re.M
+    r"^\s*class \w+\((?:[^()]*,\s*)?(?:NamedTuple\s*,|[^()]*,\s*NamedTuple)", re.MULTILINE
 )
 
 
