@@ -4,7 +4,7 @@ import pytest
 
 import edgeflare
 
-PAIR = ("original.onnx", "deployed.tflite", {"path": "seeds.npz", "limit": 4})
+PAIR = ("original.onnx", "deployed.tflite", {"path": "seeds.npz", "limit": 2})
 
 
 def test_the_models_agree_on_every_digit(edgeflare_device: str) -> None:

@@ -19,7 +19,7 @@ def test_both_have_the_board(edgeflare_device: str, own: str, other: str) -> Non
     edgeflare.assert_agrees(
         "original.onnx",
         "deployed.tflite",
-        {"path": "seeds.npz", "limit": 4},
+        {"path": "seeds.npz", "limit": 2},
         limits={"max_deviation_rate": 1.0},
         folder="kept",
     )
