@@ -146,7 +146,7 @@ def _table(
         heading = f"[[{place}]]" if several else f"[{place}]"
         if place in elsewhere:
             continue
-        yield f"{'##' if '.' not in place.removeprefix('devices.NAME') else '###'} `{heading}`"
+        yield f"{'###' if '.' in place and place != 'devices.NAME.options' else '##'} `{heading}`"
         yield from _table(found, place, elsewhere=elsewhere)
 
 

@@ -54,6 +54,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return (len(usable(0)) if usable else os.cpu_count() or 1) + 2
 
 
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home and a working folder of the test's own, so that this machine's cache is not used."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of shared models and data; tests that need it skip where it is absent."""

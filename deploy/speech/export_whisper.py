@@ -1,4 +1,4 @@
-"""Writes Whisper tiny.en as two ONNX files, float32 and dynamic int8: see README.md beside it."""
+"""Writes Whisper tiny.en as two ONNX files, float32 and dynamic int8: see docs/how-to/audio.md."""
 
 from __future__ import annotations
 

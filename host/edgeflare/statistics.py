@@ -55,7 +55,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the approximate bootstrap interval of the mean of all values in `groups`.
 
-    It is too narrow for few or skewed values (README, "Which of these models?", has its measured
+    It is too narrow for few or skewed values (docs/research/candidates.md has its measured
     coverage): a description of the mean, no test.
 
     A group is what one seed input's repeats gave. Groups are drawn whole, with replacement: repeats
@@ -199,7 +199,8 @@ def wilson(successes: int, total: int) -> tuple[float, float]:
     centre = rate + square / (2 * total)
     half = _Z * math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
     low, high = (centre - half) / (1 + square / total), (centre + half) / (1 + square / total)
-    return max(0.0, low), min(1.0, high)
+    # The ends are exact where arithmetic would miss them by its last bit.
+    return 0.0 if successes == 0 else low, 1.0 if successes == total else high
 
 
 def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:

@@ -21,6 +21,7 @@ from documentation import (
     check_command,
     commands,
     links,
+    not_printed,
     run_page,
     users_folder,
 )
@@ -39,12 +40,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "users-folder"
     with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            made = folder.with_suffix(".new")
-            shutil.rmtree(made, ignore_errors=True)
+        finished = folder.with_suffix(".finished")
+        if not finished.exists():
+            shutil.rmtree(folder, ignore_errors=True)
             shared = os.environ.get("EDGEFLARE_SHARED_DATA", ROOT.parent / "shared" / "data")
-            users_folder(made, Path(shared))
-            made.rename(folder)
+            users_folder(folder, Path(shared))
+            finished.touch()
     return folder
 
 
@@ -99,7 +100,8 @@ def test_every_page_can_be_reached_from_the_readme_in_two_clicks() -> None:
     [
         ("edgeflare run a.toml --limit 4 | tee log", [["run", "a.toml", "--limit", "4"]]),
         ("cd x && HOME=y .venv/bin/edgeflare demo # edgeflare", [["demo"]]),
-        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"], []]),
+        ("edgeflare run \\\n  --limit 4\necho edgeflare; ls", [["run", "--limit", "4"]]),
+        ("sudo install -o edgeflare x; $as nice -n 10 /x/edgeflare demo", [["demo"]]),
     ],
 )
 def test_commands_are_found_in_a_script(script: str, words: list[list[str]]) -> None:
@@ -110,6 +112,19 @@ def test_commands_are_found_in_a_script(script: str, words: list[list[str]]) -> 
 def test_a_command_or_flag_that_does_not_exist_is_seen(words: list[str]) -> None:
     with pytest.raises(USAGE_ERROR):
         check_command(words)
+
+
+@pytest.mark.parametrize(
+    ("shown", "missing"),
+    [
+        ("found 3 of 20\nwrote ... kB", None),
+        ("found 3\nfound 4", "found 4"),
+        ("wrote 1.5 MB", "wrote 1.5 MB"),
+        ("wrote a: 9.5 kB\nfound", "found"),
+    ],
+)
+def test_an_output_that_was_not_printed_is_seen(shown: str, missing: str | None) -> None:
+    assert not_printed(shown, "found  20 of\n 20 in 5 s\nwrote a: 117.0 kB\n") == missing
 
 
 def test_the_reference_pages_are_as_the_code_is() -> None:

@@ -134,8 +134,10 @@ def scripts() -> list[Path]:
 
 
 def documents() -> list[Path]:
-    """Return every text of the recipes."""
-    return sorted(DEPLOY.rglob("*.md"))
+    """Return the pages on devices, and the others that name files of the recipes."""
+    docs = DEPLOY.parent / "docs"
+    how_to = (docs / "how-to" / f"{name}.md" for name in ("audio", "nightly", "phones", "tensorrt"))
+    return [*sorted((docs / "devices").glob("*.md")), *how_to]
 
 
 def run_script(

@@ -26,7 +26,7 @@ from edgeflare.campaign.comparison import search_for
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.store import Store
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
 ORIGINAL = DEMO / "original.onnx"
 FIXED = {"crossing": "line", "effort": 16, "tied_classes": 2, "candidates": 1, "device_budget": 2}

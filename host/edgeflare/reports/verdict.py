@@ -102,8 +102,8 @@ def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
         f"seeds{far}."
     )
     next_steps = (
-        f"What to do next: set limits, such as max_disagreement, {severer}or hold models against "
-        "each other with edgeflare compare."
+        f"What to do next: set limits, such as max_disagreement, {severer}or rank models with "
+        "edgeflare compare."
     )
     return meaning, next_steps
 

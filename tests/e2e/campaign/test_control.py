@@ -31,6 +31,8 @@ from edgeflare.campaign import Stage, Step
 from edgeflare.errors import ModelError, StoreError, UsageError
 from edgeflare.store import Store
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SEEDS = 6
 KILLED_AT_WRITE = Path(__file__).resolve().parents[2] / "helpers" / "killed_at_write.py"
 
@@ -71,12 +73,6 @@ class EventRecorder:
 
 def interrupt() -> None:
     raise KeyboardInterrupt
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

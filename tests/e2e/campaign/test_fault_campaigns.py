@@ -23,6 +23,8 @@ from edgeflare.errors import DeviceAwayError
 from edgeflare.store import Store
 from edgeflare.testing import KINDS, FaultPlan, connecting
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SEEDS = 12
 BREAKING = tuple(kind for kind in KINDS if kind != "drop")
 
@@ -42,12 +44,6 @@ def config(out: Path, **more: object) -> CampaignConfig:
         **more,
     }
     return config_from(values, "test")
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +106,9 @@ def over_ssh(folder: Path, tmp_path: Path, server: object, **more: object) -> Ca
         + "".join(
             f"{key} = {json.dumps(value)}\n"
             for key, value in json.loads(server.device(name="board").model_dump_json()).items()  # type: ignore[attr-defined]
-            if value is not None and key not in ("name", "options")
+            if value is not None and key not in ("name", "options", "cache")
         )
+        + f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
     )
     return config(folder, devices=["board"], inventory=tmp_path / "devices.toml", **more)
 

@@ -19,7 +19,7 @@ from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, Replace, connecting
 from edgeflare_agent.wire import Frame
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
 SEEDS = 4
 SHAPE = (1, 8, 8, 1)
@@ -29,12 +29,6 @@ LOADED = {
     "outputs": [{"name": "y", "shape": [1, 4], **TENSOR}],
     "metadata": {"edgeflare.input": '{"scale": "1/255"}'},
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def infer(sample: np.ndarray) -> np.ndarray:

@@ -18,6 +18,8 @@ from edgeflare import (
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 def config(out: Path, **more: object) -> CampaignConfig:
     values = {
@@ -29,12 +31,6 @@ def config(out: Path, **more: object) -> CampaignConfig:
         **more,
     }
     return config_from(values, "test")
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

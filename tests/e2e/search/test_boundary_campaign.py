@@ -16,7 +16,7 @@ from edgeflare.campaign import Stage
 from edgeflare.store import Store
 from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
 SEEDS = 8
 CHOSEN = ("crossing", "effort", "candidates")
@@ -60,12 +60,6 @@ def options_of(folder: Path) -> dict[str, Any]:
     with Store.open(folder) as store:
         found: dict[str, Any] = store.campaign["search"]["options"]
         return found
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:

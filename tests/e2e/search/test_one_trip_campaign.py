@@ -15,6 +15,8 @@ from edgeflare.devices import connect
 from edgeflare.store import Store
 from edgeflare.testing import KINDS, FaultPlan, connecting
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 SEEDS = 16
 BREAKING = tuple(kind for kind in KINDS if kind != "drop")
 
@@ -30,12 +32,6 @@ def config(out: Path, **more: object) -> CampaignConfig:
         **more,
     }
     return config_from(values, "test")
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

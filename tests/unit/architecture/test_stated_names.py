@@ -15,7 +15,8 @@ _DOTTED = re.compile(r"(?<![\w./@:-])edgeflare(?:\.[A-Za-z_]\w*)+(?![\w/-])")
 _IMPORTED = re.compile(r"from (edgeflare[\w.]*) import ([\w, ]+|\([\w,\s]+\))")
 
 _NO_OBJECTS = {*GROUPS.values(), "edgeflare.mutators", "edgeflare.input", "edgeflare.decoder"}
-"""Groups of entry points, and keys of a model file's metadata."""
+_NO_OBJECTS |= {"edgeflare.limits", "edgeflare.verdict", "edgeflare.version"}
+"""Groups of entry points, keys of a model file's metadata, and tags of an MLflow run."""
 
 
 def stated(text: str) -> set[str]:
@@ -27,7 +28,7 @@ def stated(text: str) -> set[str]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("deploy/**/README.md")):
+    for file in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")):
         if file.name != "CHANGELOG.md":  # names of earlier versions
             yield file.relative_to(PROJECT).as_posix(), file.read_text(encoding="utf-8")
     for file in (PROJECT / "host").rglob("*.py"):

@@ -41,7 +41,7 @@ def _verify(mode: str, folder: Path, home: Path, *units: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home folder with an edgeflare where the README puts it."""
+    """A home folder with an edgeflare where docs/how-to/nightly.md puts it."""
     home = tmp_path / "home"
     write_command(home / "edgeflare" / "python" / "bin", "edgeflare", "exit 0")
     return home

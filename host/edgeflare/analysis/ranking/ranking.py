@@ -3,13 +3,8 @@
 
 Differences. The paper ranks by the mean queries that its search needs. Here that is one of three
 measures, and not the default: queries vary so much from seed to seed that only large differences
-show. Measured on LeNet-5 and 150 seeds (device queries with those on the seed and for
-confirmation): of five prunings from 20 to 80 % of the weights `disagreement` distinguishes all ten
-pairs, in the right order, with 11 device queries a seed, queries eight with 16 to 90; of five from
-30 to 50 % nine with 11 and eight with 26 to 58 (by intervals of mean differences, before verdicts
-rested on a permutation test of the measure, of queries on one of their ranks). `severity`, the
-smaller of both models' margins, falls again for a model so damaged that it is sure of nothing: 60,
-70 and 80 % tie by it, in the wrong order.
+show. `severity`, the smaller of both models' margins, falls again for a model so damaged that it is
+sure of nothing. Measured in docs/research/candidates.md.
 """
 
 import math
@@ -98,9 +93,12 @@ def _original(
 
 def _search(first: str, one: CandidateCampaign, name: str, other: CandidateCampaign) -> str | None:
     settings, theirs = _flat(one.search), _flat(other.search)
+    keys = list(dict.fromkeys((*settings, *theirs)))
+    if settings["strategy"] != theirs["strategy"]:  # then the options say nothing more
+        keys = ["strategy"]
     found = [
-        f"{key} is {settings.get(key)} for {first} and {theirs.get(key)} for {name}"
-        for key in dict.fromkeys((*settings, *theirs))
+        f"{key} is {_stated(settings.get(key))} for {first} and {_stated(theirs.get(key))} for {name}"
+        for key in keys
         if settings.get(key) != theirs.get(key)
     ]
     if not found:
@@ -109,6 +107,10 @@ def _search(first: str, one: CandidateCampaign, name: str, other: CandidateCampa
         f"their search settings differ: {'; '.join(found)}; run one of them again with the other's "
         "settings, or give the model files themselves"
     )
+
+
+def _stated(value: object) -> str:
+    return "not set" if value is None else str(value)
 
 
 def _flat(search: Mapping[str, Any]) -> dict[str, Any]:

@@ -248,8 +248,7 @@ class SearchConfig(Section):
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
         default=(),
-        description="A mutation operator; may be repeated. Default: those of the strategy's "
-        "variant.",
+        description="A mutation operator in place of the strategy's own; may be repeated.",
         examples=[["gaussian-noise", "median-blur"]],
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
@@ -272,9 +271,9 @@ class SearchConfig(Section):
         ge=0,
         lt=1,
         allow_inf_nan=False,
-        description="A deviation counts only where both models' top-1 probability is so far above "
-        "their second (for transcripts: at each word that differs); default 1e-3. An input on "
-        "which the original's isn't is not sent to the device. 0 <= F < 1; 0: none.",
+        description="A deviation counts only where each model's top-1 probability is at least F "
+        "above its second (for transcripts: at each word that differs); default 1e-3. An input on "
+        "which the original is below that is not sent to the device. 0 <= F < 1; 0: none.",
     )
     seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
         default=0, description="Fixes all randomness."
@@ -409,7 +408,7 @@ class FleetConfig(Section):
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
         default=None,
         ge=1,
-        description="Once a device was asked N times, no new search begins on it.",
+        description="Once a device was given N inputs, no new search begins on it.",
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(

@@ -35,33 +35,33 @@ class LimitsConfig(BaseModel):
     )
     min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         default=None,
-        description="Median of the search queries to a seed's first trigger; without one: more "
-        "than any.",
+        description="The smallest median of the search queries to a seed's first trigger. A search "
+        "without one counts as more than any.",
         examples=[5],
     )
     min_l2: Annotated[Number, Field(gt=0)] | None = Field(
         default=None,
-        description="No trigger that was searched for is nearer to its seed. Pixels count from 0 "
-        "to 1, samples from -1 to 1.",
+        description="The smallest L2 distance of a trigger that was searched for from its seed. "
+        "Pixels count from 0 to 1, samples from -1 to 1.",
         examples=[0.5],
     )
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="No trigger whose smaller margin is larger; give the search a device_budget. "
-        "The margin is top-1 minus top-2 probability, of both models; of transcripts that of the "
-        "words that differ.",
+        description="The largest severity of a trigger: the smaller of both models' margins. A "
+        "margin is top-1 minus top-2 probability, of transcripts that of the words that differ. Give "
+        "the search a device_budget.",
         examples=[0.3],
     )
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="None at which more probability lies on different classes, or more words "
-        "differ. A badly damaged model is sure of nothing, so that this measures damage better "
-        "than the severity.",
+        description="The largest disagreement of a trigger: the share of probability put on "
+        "different classes. Of transcripts: the share of words that differ. A badly damaged model is "
+        "sure of nothing, so this measures damage better than the severity.",
         examples=[0.2],
     )
     new_pairs: Annotated[bool, Field(strict=True)] = Field(
         default=True,
-        description="false: no pair of classes deviates that doesn't in the baseline.",
+        description="false: no pair of classes may deviate that doesn't in the baseline.",
         examples=[False],
     )
     baseline: AbsolutePath | None = Field(
@@ -71,7 +71,7 @@ class LimitsConfig(BaseModel):
     )
     max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = Field(
         default=None,
-        description="Of a replay: inputs that deviate and did not before.",
+        description="Of a replay, the largest number of inputs that deviate and did not before.",
         examples=[0],
     )
 

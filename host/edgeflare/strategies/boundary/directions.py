@@ -1,13 +1,8 @@
 """Directions in which a sample is changed: few of them, along which a model's answer changes much.
 
-For recordings they are parts of the sound itself. Measured on the MLPerf Tiny keyword spotter,
-float against int8, on 40 one-second windows of the shared utterances, margin floor .001, two
-classes tied (a triggering input from every window): the median signal-to-noise ratio of the
-triggering inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with 256, at 1.74, 1.59,
-1.87 and 1.69 device queries and some 100, 220, 350 and 570 host queries. Lines to other windows:
-1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB; mutants 1.97 at -2 dB. Tried without gain:
-three tied classes (1.77 queries at 31 dB, half as many host queries more); steps that are linear in
-the parts rather than in the logarithms of their gains (with 64 directions 1 dB, against 12 then).
+For recordings they are parts of the sound itself: the more of them, the fainter the change and the
+more host queries. Figures: docs/research/audio.md. What was tried without gain:
+docs/research/tried.md.
 """
 
 from collections.abc import Callable

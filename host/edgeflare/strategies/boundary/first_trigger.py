@@ -2,8 +2,8 @@
 
 Where the deployed model has an independent error of about the same size for each class, it prefers
 each of three tied classes equally often: it decides otherwise than the original, which gives one of
-them, in two cases of three (measured: .57 to .72, ties on the device being the rest; near a
-boundary of two classes .31 to .53).
+them, in two cases of three, near a boundary of two classes in one of two (measured:
+docs/research/tried.md).
 """
 
 from collections.abc import Generator

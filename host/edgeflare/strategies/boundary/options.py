@@ -126,8 +126,8 @@ _OTHER_QUERIES = 30
 _TIE_QUERIES = 110
 _TIE_EFFORT = 64
 """Three classes are brought to a tie from this effort on, which gives enough directions to find
-one. Not within bounds, since ties are farther from the seed, and not for large images: on
-EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
+one. Not within bounds, since ties are farther from the seed, and not for large images, where it
+needs more device queries (docs/research/tried.md)."""
 _SCREENED = 32
 _FEW_SCREENED = 8
 _LARGER_SIDE = 32

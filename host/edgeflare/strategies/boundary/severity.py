@@ -10,12 +10,7 @@ evolution strategy climbs: the end of the path is moved by smooth noise, the new
 placed by the drift of its parent, the device is asked, and the better one stays; the noise grows by
 success and shrinks by failure.
 
-Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40
-seeds each: a Gaussian process over low-frequency coefficients of all class pairs' drift, with an
-upper confidence bound that chooses the next point (median margin .028 against .043 on LeNet-5, .12
-against .14 on ResNet-8, in ten times the host's time); another step in the direction of the last
-success; differences of earlier paths as steps; one climber or many; larger first steps (all within
-7 %).
+Figures: docs/research/severity.md. What was tried without gain: docs/research/tried.md.
 """
 
 from collections.abc import Generator
@@ -171,11 +166,8 @@ class Exploration:
     unlike any speech. No answer near the seed points there, but a few inputs do: the seed under as
     much noise as the bounds allow, where the original is still sure.
 
-    Measured with noise of half this distance to all of it, the share of sixty seeds' inputs on
-    which both models are surer of different answers than near the boundary: keyword spotting .52,
-    ResNet-8 .007, the LeNets and ResNet-20 none, EfficientNet-Lite0 .13. So a few queries show
-    whether more are worth while. Salt and pepper, and noise that multiplies, do as well there;
-    smooth noise, rectangles, higher contrast and the line to another seed half as well.
+    On some models they are so often severe that a few queries show whether more are worth while
+    (measured: docs/research/severity.md).
     """
 
     def __init__(self, context: SearchContext) -> None:

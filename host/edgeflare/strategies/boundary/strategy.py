@@ -6,7 +6,7 @@ changes, and the device only about inputs near that boundary: deployment has mov
 otherwise on one side of it. The drift on all seeds predicts that side more often than not (see
 `drift`); after the first answer the drift there is known, and the second input is on the side that
 it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs
-as much as some hundred of the original's, a third class is brought to a tie with the two: on two of
+as much as some eight of the original's, a third class is brought to a tie with the two: on two of
 three such inputs the device decides otherwise, not on one of two (see `first_trigger`). Where both
 models nearly agree the search goes on at another crossing. With a `device_budget` the rest of it
 makes the finding severe (see `severity`); with `candidates` above 1 both sides of several crossings
@@ -18,16 +18,7 @@ Recordings are searched like images (see `Space` and `SoundParts`); speech recog
 Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows
 DeepFool (see `deepfool`).
 
-Tried without gain: to choose the rival class by the drift at the seed; a ridge model of the drift
-over low-frequency coefficients; a quantised copy of the original on the host as a model of the
-device (its drift had the right sign on .52 to .81 of the inputs); the lowest frequencies as
-directions for images of 224 x 224 pixels (no crossing on half of the photographs), and random
-directions there. Four tied classes: models with int8 outputs tie as well, more often the more
-classes there are (simulated with their drift of .2 to .3 and their steps of .17 in log-odds: .48 to
-.55 of the first queries trigger, with three .46 to .52). Noise before the crossing: on keyword
-spotting 1.43 queries for 1.74 at five times the distance; on ResNet-8 nothing. There one level in
-one value changes the drift by three fifths of its own size, so that most of what a query says is
-lost at the next input.
+Figures: docs/research/boundary.md. What was tried without gain: docs/research/tried.md.
 """
 
 from collections.abc import Generator, Mapping

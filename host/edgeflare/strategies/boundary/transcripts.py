@@ -8,16 +8,10 @@ change is elsewhere, so that on one side of it the models recognise different wo
 answer the device's margin of those words says which side: where it is the surer of the seed's
 words, the side on which the original has lost them.
 
-Source: none; measured against DFLARE's section 6.1 (table 9: 5.88 and 8.42 queries, DiffChaser 215
-and 223). On Whisper tiny.en, float against dynamic int8 (suite ``speech-to-text``, 22 utterances of
-1 to 10 s on which both agree, margin floor .001): a triggering input from each, 2.00 device queries
-on average (median 1.5), 22 host queries (median 12), a median signal-to-noise ratio of 7 dB. In two
-utterances noise, room and band-pass change no word in 40 tries: hence the harder corruptions.
+Where noise, room and band-pass change no word in many tries, harder corruptions follow.
 
-Tried without gain: all eight corruptions from the start, among them those that move the words in
-time (on 8 utterances 1.4 queries, where the first three needed as many, but the ratio, -3 dB, has
-no meaning then); to leave a change whose nearest input has a margin below the floor (for a stand-in
-for a recogniser 2.0 queries, against 1.6).
+Source: none; DFLARE's section 6.1 is what it is measured against. Figures: docs/research/audio.md.
+What was tried without gain: docs/research/tried.md.
 """
 
 from collections.abc import Generator, Mapping, Sequence

@@ -309,7 +309,7 @@ class TestWhatIsCompared:
             ({"search": {"margin_floor": 0.1}}, "margin_floor is 0.001 for a and 0.1 for b"),
             (
                 {"search": {"options": {"device_budget": 8}}},
-                "option device_budget is None for a and 8 for b",
+                "option device_budget is not set for a and 8 for b",
             ),
             ({"search": {"strategy": "dflare"}}, "strategy is boundary for a and dflare for b"),
             ({"search": {"max_queries": 9}}, "max_queries is 2000 for a and 9 for b"),
