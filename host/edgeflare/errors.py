@@ -9,6 +9,7 @@ EdgeFlareError                     2
 ├── PreflightError                 2   the model pair or its preprocessing looks wrong
 ├── StoreError                     2   the campaign folder can't be used
 │   └── DiskFullError              3   no space left on the host
+├── TrackingError                  3   a tracking server doesn't answer, or refuses a run
 └── DeviceError                    3   a device or its runtime failed
     ├── UnreachableError           3   no connection
     ├── HostKeyError               3   unknown or changed SSH host key
@@ -79,6 +80,12 @@ class DiskFullError(StoreError):
     def __str__(self) -> str:
         kept = f"; {self.kept}" if self.kept else ""
         return super().__str__() + kept + (f": {self.advice}" if self.advice else "")
+
+
+class TrackingError(EdgeFlareError):
+    """A tracking server, such as MLflow's, doesn't answer or refuses a run."""
+
+    exit_code = 3
 
 
 class DeviceError(EdgeFlareError):

@@ -1,4 +1,4 @@
-"""The libraries of the extra ``audio``, imported on first use; an error says how to install one."""
+"""Libraries of the extras, imported on first use; an error says how to install one."""
 
 from importlib import import_module
 from typing import Any
@@ -21,11 +21,16 @@ def soxr() -> Any:
     return _load("soxr", "soxr")
 
 
-def _load(module: str, name: str) -> Any:
+def mlflow() -> Any:
+    """Return `mlflow`, which logs runs. Raises UsageError where it is missing."""
+    return _load("mlflow", "MLflow", "mlflow", "--mlflow")
+
+
+def _load(module: str, name: str, extra: str = "audio", what: str = "audio") -> Any:
     try:
         return import_module(module)
     except (ImportError, OSError) as error:
         raise UsageError(
-            f"audio needs {name}, which can't be imported here ({error}); install it with "
-            "`pip install 'edgeflare[audio]'`"
+            f"{what} needs {name}, which can't be imported here ({error}); install it with "
+            f"`pip install 'edgeflare[{extra}]'`"
         ) from error

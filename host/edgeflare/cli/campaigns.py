@@ -1,5 +1,7 @@
 """The commands for one campaign: ``demo``, ``init``, ``run``, ``show``, ``report`` and others."""
 
+import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-    from edgeflare.reports import ReportFormat
+    from edgeflare.reports import MlflowRun, ReportFormat
 
 
 def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
@@ -122,16 +124,61 @@ def show(
     print_summary(summarize(campaign), json, wide=wide)
 
 
+_MLFLOW = "MLflow"
+
+
 def export(
     campaign: Campaign,
-    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="The folder to make; needed without --mlflow.")
+    ] = None,
+    mlflow: Annotated[
+        bool,
+        typer.Option(
+            "--mlflow",
+            help="Log the finished campaign as a run of MLflow: metrics, parameters, report.html, "
+            "triggers.jsonl and a few pictures. Logged again, its run is brought up to date.",
+            rich_help_panel=_MLFLOW,
+        ),
+    ] = False,
+    mlflow_uri: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="The tracking server; by default MLFLOW_TRACKING_URI, else MLflow's own choice.",
+            rich_help_panel=_MLFLOW,
+        ),
+    ] = None,
+    mlflow_experiment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The experiment; by default MLFLOW_EXPERIMENT_NAME, else edgeflare.",
+            rich_help_panel=_MLFLOW,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write pictures or sounds of seeds, triggers and differences, and a JSON line for each."""
-    from edgeflare import export_campaign
+    from edgeflare import UsageError, export_campaign
     from edgeflare.cli.display.tables import print_export
 
-    print_export(export_campaign(campaign, folder), json)
+    if not mlflow:
+        if mlflow_uri is not None or mlflow_experiment is not None:
+            raise UsageError("--mlflow-uri and --mlflow-experiment are for --mlflow; add it")
+        if folder is None:
+            raise UsageError("name the folder to write, or log the campaign with --mlflow")
+    run = _log_to_mlflow(campaign, mlflow_uri, mlflow_experiment) if mlflow else None
+    files = None if folder is None else export_campaign(campaign, folder)
+    print_export(files, run, json)
+
+
+def _log_to_mlflow(campaign: Path, uri: str | None, experiment: str | None) -> "MlflowRun":
+    from edgeflare.reports import log_to_mlflow
+
+    experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    with contextlib.redirect_stdout(sys.stderr):  # MLflow prints addresses of pages
+        return log_to_mlflow(campaign, uri=uri, experiment=experiment)
 
 
 RunCommand = command_with()
@@ -217,8 +264,8 @@ def report(
             "--format",
             metavar="FORMAT",
             help="html: one page to look at. junit: test cases for CI. json: everything for a "
-            "program. markdown: for a comment on a change. csv: a line a finding, or an input of a "
-            "replay.",
+            "program. markdown: for a comment on a change or a job's summary, below 1 MB. csv: a "
+            "line a finding, or an input of a replay.",
         ),
     ] = _HTML,
     out: Annotated[
@@ -226,7 +273,7 @@ def report(
         typer.Option(
             metavar="FILE",
             help="The file to write; by default CAMPAIGN/report.html, and stdout for the other "
-            "formats.",
+            "formats. Markdown has pictures in a folder beside its file, on stdout none.",
         ),
     ] = None,
     class_names: Annotated[
@@ -291,7 +338,11 @@ def _write_text(
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    written = write_text_report(campaign, form, out, class_names=names)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")  # GitHub shows no other files there
+    pictures = summary is None or out.resolve() != Path(summary).resolve()
+    written = write_text_report(campaign, form, out, class_names=names, pictures=pictures)
+    more = f", {counted(written.pictures, 'picture')} beside it" if written.pictures else ""
     echo_err(
-        f"wrote {written.path}: {size_text(written.bytes)}, {counted(written.findings, 'finding')}"
+        f"wrote {written.path}: {size_text(written.bytes)}, "
+        f"{counted(written.findings, 'finding')}{more}"
     )

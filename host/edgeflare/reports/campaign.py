@@ -359,7 +359,10 @@ def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
         Column("scores apart", 0, lambda one: margin_text(one.disagreement), optional=True),
     )
     more = total - len(lines)
-    rest: list[Block] = [Text(f"{more:,} more: see `edgeflare export`", has_code=True)]
+    where = "`edgeflare report` shows them as a page, `edgeflare export` writes each as files"
+    rest: list[Block] = [
+        Text(f"Left out here: {counted(more, 'more trigger')}; {where}", has_code=True)
+    ]
     return [Heading("First triggers"), Table(columns, lines), *(rest if more > 0 else [])]
 
 

@@ -143,7 +143,18 @@ class Table:
         ]
 
 
-Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table
+@dataclass(frozen=True)
+class Picture:
+    """A picture by reference: its file's relative address in a URL, and what it shows.
+
+    Only Markdown has it.
+    """
+
+    address: str
+    text: str
+
+
+Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table | Picture
 """A part of a document."""
 
 
@@ -253,6 +264,8 @@ def _markdown(block: Block) -> str:
             return "\n".join(
                 f"- {f'**{one.label}** ' if one.label else ''}{plain(one.text)}" for one in items
             )
+        case Picture(address, text):
+            return f"{plain(text)}\n\n![{plain(text)}]({address})"
         case Figures(rows):
             return _markdown_table(["", "figure"], [[one.name, one.text] for one in rows], 2)
         case Table() if block.rows:

@@ -1,20 +1,18 @@
 """A campaign's findings as files that any program can read: PNG, WAV and JSON lines."""
 
-import csv
 import hashlib
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
 from edgeflare.analysis.findings import (
-    csv_cell,
     has_input,
     jsonable,
     outcome_part,
@@ -22,9 +20,9 @@ from edgeflare.analysis.findings import (
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
-from edgeflare.devices import DeviceMinute
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
+from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
@@ -87,7 +85,11 @@ class ExportReport:
 
 
 def export_campaign(
-    campaign: Store | Path, folder: Path, *, progress: Callable[[int, int], None] | None = None
+    campaign: Store | Path,
+    folder: Path,
+    *,
+    most_pictures: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
     """Write every finding of a campaign into a folder.
 
@@ -96,11 +98,13 @@ def export_campaign(
     triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio
     `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
     campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
-    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv`
-    has a line for each minute of each device, where any was watched.
+    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
+    was watched, `telemetry.csv` has a line for each minute of each device, and
+    `telemetry.openmetrics.txt` the same figures as metrics with timestamps.
 
     The folder must not exist, be empty, or come from an earlier export of the same campaign, which
-    is brought up to date. `progress` is called with the findings written and their number.
+    is brought up to date. Only the first `most_pictures` findings get pictures or sounds, None: all
+    do. `progress` is called with the findings written and their number.
 
     Raises StoreError where a folder can't be used, DiskFullError where no space is left.
     """
@@ -117,7 +121,7 @@ def export_campaign(
         _write_json(folder / "campaign.json", _describe(store))
         with Spool(folder) as spool:
             statuses, replicas = _spool_outcomes(store, spool)
-            files = _export_all(store, folder, spool, sorted(replicas), progress)
+            files = _export_all(store, folder, spool, sorted(replicas), most_pictures, progress)
         files += _export_minutes(store, folder)
     return ExportReport(str(folder), statuses.total(), dict(statuses), files)
 
@@ -139,6 +143,7 @@ def _export_all(
     folder: Path,
     spool: Spool,
     replicas: Sequence[str],
+    most_pictures: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> int:
     """Write pictures and lines, seed by seed; return how many files there are in all."""
@@ -150,7 +155,10 @@ def _export_all(
                 outcome = spool.get((replica, seed.id))
                 if outcome is None:
                     continue
-                row = _export_one(store, folder, seed, outcome)
+                if most_pictures is None or done < most_pictures:
+                    row = _export_one(store, folder, seed, outcome)
+                else:
+                    row = _exported_row(outcome, seed, {}, None)
                 lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
                 files += len(row["files"])
                 done += 1
@@ -164,7 +172,7 @@ def _export_one(
 ) -> dict[str, Any]:
     original = store.get_sample(seed.sample)
     trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
-    stem = _file_stem(seed, outcome["replica"])
+    stem = file_stem(seed, outcome["replica"])
     rate = store.sample_rate
     made = (
         _image_files(original, trigger) if rate is None else _audio_files(original, trigger, rate)
@@ -234,7 +242,7 @@ def _exported_row(
     return plain
 
 
-def _file_stem(seed: SeedRecord, replica: str = "") -> str:
+def file_stem(seed: SeedRecord, replica: str = "") -> str:
     """Return the beginning of a finding's file names: unique, and plain on every file system.
 
     It ends in the device's name where each device searched for itself.
@@ -260,44 +268,19 @@ def _export_minutes(store: Store, folder: Path) -> int:
     """Write the devices' minutes, where there are any; return how many files that makes."""
     if next(store.telemetry(), None) is None:
         return 0
-    with replacing(folder / "telemetry.csv") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    with replacing(folder / "telemetry.csv") as file, _text_in(file, newline="") as text:
         write_minutes(text, store.telemetry())
-        text.detach()
-    return 1
+    with replacing(folder / "telemetry.openmetrics.txt") as file, _text_in(file) as text:
+        write_openmetrics(text, store.telemetry)
+    return 2
 
 
-_MINUTE_COLUMNS = (
-    "device",
-    "minute",
-    "queries",
-    "latency_median_s",
-    "latency_p99_s",
-    "latency_max_s",
-    "rss_bytes",
-    "temperature_mean_c",
-    "temperature_max_c",
-    "frequency_least_mhz",
-    "gpu_load_mean",
-    "gpu_least_mhz",
-    "readings",
-    "throttled_readings",
-    "throttle_reasons",
-    "battery_percent",
-    "battery_charging",
-)
-
-
-def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
-    """Write the minutes as CSV, in UTC; an unknown figure is empty."""
-    writer = csv.writer(file)
-    writer.writerow(_MINUTE_COLUMNS)
-    for minute in minutes:
-        row = {name: getattr(minute, name) for name in _MINUTE_COLUMNS} | {
-            "minute": minute.minute.isoformat(),
-            "throttle_reasons": "; ".join(minute.throttle_reasons),
-        }
-        writer.writerow(map(csv_cell, row.values()))
+@contextmanager
+def _text_in(file: BinaryIO, newline: str = "\n") -> Iterator[TextIO]:
+    """Yield a text file in UTF-8 around a binary one, which stays open."""
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline=newline)
+    yield text
+    text.detach()
 
 
 def _describe(store: Store) -> dict[str, Any]:

@@ -163,6 +163,31 @@ def panel(*images: Sample) -> Sample:
     return np.concatenate(pieces[1:], axis=1)
 
 
+def reduced(image: Sample, side: int) -> Sample:
+    """Return an image whose longer side is at most so many pixels, itself if it is small enough."""
+    height, width, channels = image.shape
+    if max(height, width) <= side:
+        return image
+    scale = side / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    small: Sample = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return small.reshape(size[1], size[0], channels)
+
+
+def small_panel(seed: Sample, trigger: Sample, rate: int | None) -> bytes:
+    """Return seed, trigger and difference in one PNG of moderate size.
+
+    Images are at most 256 pixels high and wide each; of a trigger that is its seed, or has another
+    shape, only the trigger is shown. Of audio, with its `rate` in Hz, they are spectrograms.
+    """
+    if rate is not None:
+        return png(spectrogram_panel(seed, trigger, rate))
+    images = [trigger]
+    if seed.shape == trigger.shape and not np.array_equal(seed, trigger):
+        images = [seed, trigger, difference(seed, trigger).picture]
+    return png(panel(*(reduced(image, _PANEL_SIDE) for image in images)))
+
+
 def indexed_png(shades: Shades, palette: Palette) -> bytes:
     """Return uint8 [height, width], colour numbers of a palette, as a PNG file."""
     height, width = shades.shape

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
-from edgeflare._internal.text import NOTHING, margin_text, number_text
+from edgeflare._internal.text import NOTHING, counted, margin_text, number_text
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
 from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
@@ -93,7 +93,10 @@ def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Blo
         Column("detail", 1, lambda one: one.detail, text=True, optional=True),
     )
     more = len(inputs) - MOST_SHOWN
-    rest: list[Block] = [Text(f"{more:,} more: `--json` has them all", has_code=True)]
+    where = "`edgeflare report --format csv` has them all"
+    rest: list[Block] = [
+        Text(f"Left out here: {counted(more, 'more input')}; {where}", has_code=True)
+    ]
     return [Heading(title), Table(columns, inputs[:MOST_SHOWN]), *(rest if more > 0 else [])]
 
 

@@ -5,9 +5,9 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import margin_text
@@ -30,24 +30,14 @@ from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
 from edgeflare.metrics import text_of
 from edgeflare.oracles import traits_in
-from edgeflare.reports.campaign import (
-    MOST_SHOWN,
-    STEPS_SHOWN,
-    TriggerLine,
-    answers_text,
-    campaign_blocks,
-    known_cause,
-    limits_list,
-    notices_list,
-    triggers_table,
-)
-from edgeflare.reports.document import Block, CommandLine, Heading, Text, to_markdown
+from edgeflare.reports.campaign import answers_text
 from edgeflare.reports.export import check_report_path, report_written_to
-from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
 from edgeflare.store import OutcomeRecord, Store, open_store
-from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
+
+if TYPE_CHECKING:
+    from edgeflare.reports.markdown import PictureFolder
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
 """A format of `report_text`."""
@@ -64,8 +54,9 @@ def report_text(
 
     "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of
     a replay each. "json": one object, the `Summary` with `verdict`, `limits`, `replay` and
-    `findings`. "markdown": what a comment on a change or a job's summary needs. "csv": a line a
-    finding, of a replay an input, with the columns `CSV_COLUMNS`.
+    `findings`. "markdown": what a comment on a change or a job's summary needs, always below 1 MB
+    in UTF-8; what is left out for that is counted. "csv": a line a finding, of a replay an input,
+    with the columns `CSV_COLUMNS`.
 
     `class_names` are in the order of the classes' numbers; by default those of the campaign's own
     label mapping, where that file is still there. `limits` are those of `check_limits` by default.
@@ -74,28 +65,43 @@ def report_text(
     Raises UsageError for another format or too few class names, StoreError where the folder can't
     be used.
     """
+    with open_store(campaign) as store:
+        return _text(store, format, class_names, limits)
+
+
+def _text(
+    store: Store,
+    format: ReportFormat,  # noqa: A002
+    class_names: Sequence[str] | None,
+    limits: "tuple[LimitCheck, ...] | None" = None,
+    pictures: "PictureFolder | None" = None,
+) -> str:
     from edgeflare.reports.junit import junit_text
+    from edgeflare.reports.markdown import markdown_text
 
     writers: Mapping[str, Callable[[ReportData], str]] = {
         "junit": junit_text,
         "json": _json,
-        "markdown": _markdown,
+        "markdown": partial(markdown_text, pictures=pictures),
         "csv": _csv,
     }
     if format not in writers:
         raise UsageError(f"there is no report format {format!r}; take one of {', '.join(writers)}")
-    with open_store(campaign) as store:
-        text = writers[format](_report_data(store, class_names, limits))
+    text = writers[format](report_data(store, class_names, limits))
     return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True)
 class TextReport:
-    """A report that was written: the file, its size in bytes, and its number of findings."""
+    """A report that was written: the file, its size in bytes, and its number of findings.
+
+    `pictures` are files beside it.
+    """
 
     path: str
     bytes: int
     findings: int
+    pictures: int = 0
 
 
 def write_text_report(
@@ -104,20 +110,29 @@ def write_text_report(
     path: Path,
     *,
     class_names: Sequence[str] | None = None,
+    pictures: bool = True,
 ) -> TextReport:
     """Write `report_text` to a file, whole or not at all; an earlier file is replaced, missing
     folders made.
 
+    With `pictures` Markdown shows the first triggers, of a replay the inputs that deviate: PNG
+    files in a folder beside the file, ``report-pictures`` of ``report.md``, which it refers to.
+
     Raises what `report_text` does, UsageError for a path that is a folder or the campaign's own
     database, StoreError where the file can't be written, DiskFullError where no space is left.
     """
+    from edgeflare.reports.markdown import PictureFolder
+
     with open_store(campaign) as store:
         check_report_path(path, store.folder)
         count = sum(map(has_input, store.outcomes()))
-        data = report_text(store, format, class_names=class_names).encode()
+        beside = PictureFolder.of(path) if pictures and format == "markdown" else None
+        data = _text(store, format, class_names, pictures=beside).encode()
     with report_written_to(path):
+        if beside is not None:
+            beside.write()
         write_durably(path, data)
-    return TextReport(str(path), len(data), count)
+    return TextReport(str(path), len(data), count, 0 if beside is None else len(beside))
 
 
 @dataclass(frozen=True)
@@ -173,7 +188,7 @@ class ReportData:
         return class_name(self.names, number)
 
 
-def _report_data(
+def report_data(
     store: Store,
     class_names: Sequence[str] | None = None,
     limits: tuple[LimitCheck, ...] | None = None,
@@ -328,47 +343,3 @@ def _json(data: ReportData) -> str:
 
 def _dumped(value: Any) -> str:
     return json.dumps(jsonable(value), allow_nan=False)
-
-
-# Markdown
-
-
-def _markdown(data: ReportData) -> str:
-    """Return verdict, limits, key figures, pairs, devices, triggers and notices."""
-    passed = ("Failed. " if data.crossed else "Passed. ") if data.has_limits else ""
-    replay = data.replay
-    blocks = [
-        Heading(f"EdgeFlare: {data.store.folder.resolve().name}", 2),
-        Text(passed + data.verdict, "strong"),
-        *map(Text, filter(None, [*data.guidance, data.progress])),
-        *limits_list(data.limits),
-    ]
-    if replay is None:
-        blocks += campaign_blocks(data.summary, _first_triggers(data), data.name)
-    else:
-        blocks += replay_inputs(replay, data.name)
-        blocks += notices_list(data.summary.notices)
-    return to_markdown(blocks) + "\n"
-
-
-def _first_triggers(data: ReportData) -> Sequence[Block]:
-    triggers = (one for one in findings(data.store) if one.outcome.status in TRIGGERS)
-    first = list(islice(triggers, MOST_SHOWN))
-    if not first:
-        return []
-    total = sum(data.summary.by_status[status.value] for status in TRIGGERS)
-    lines = [_trigger_line(data, one) for one in first]
-    return [*triggers_table(lines, total), Text("To see one again:"), CommandLine(first[0].command)]
-
-
-def _trigger_line(data: ReportData, finding: Finding) -> TriggerLine:
-    one = finding.outcome
-    return TriggerLine(
-        seed=f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id,
-        answers=outcome_words(data, one),
-        cause=known_cause(finding.cause),
-        steps=describe_last_mutations(one.mutations, STEPS_SHOWN),
-        l2=one.l2,
-        snr_db=one.snr_db,
-        smaller_margin=one.severity,
-    )

@@ -23,10 +23,16 @@ from pydantic import BaseModel
 from edgeflare import CampaignConfig, Device
 from edgeflare.cli.app import app
 from edgeflare.nightly import NightlyConfig
-from edgeflare.store import CampaignLock
+from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags
+from edgeflare.reports.telemetry import METRIC_FAMILIES
+from edgeflare.reports.text_reports import report_data
+from edgeflare.store import CampaignLock, Store
 from edgeflare_mutators import operators
 
 FORMATS = Path(__file__).resolve().parents[2] / "data" / "formats.json"
+_DEVICE = re.compile(r"^(by_device|telemetry)[.].*")
+_MEASURED = {"telemetry.*"}
+"""What a device reports is not the same everywhere; its names are those of the JSON."""
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -118,6 +124,15 @@ def formats(home: Path) -> dict[str, Any]:
     out("export", "c", "e")
     lines = (home / "e" / "triggers.jsonl").read_text().splitlines()
     found["triggers.jsonl"] = shape([json.loads(line) for line in lines])
+    found["telemetry.csv"] = (home / "e/telemetry.csv").read_text().splitlines()[0].split(",")
+    found["telemetry.openmetrics.txt"] = sorted(one.sample_name for one in METRIC_FAMILIES)
+    with Store.open(home / "c") as store:
+        data = report_data(store)
+        logged = (run_metrics(data.summary), run_params(store), run_tags(data))
+    found["export --mlflow"] = {
+        kind: sorted({_DEVICE.sub(r"\1.*", name) for name in names} - _MEASURED)
+        for kind, names in zip(("metrics", "params", "tags"), logged, strict=True)
+    }
     found["replay --json"] = keys("replay", "c", "--device", "local", "--out", "r", "--json")
     found["replay's campaign.sqlite"] = database(home / "r" / "campaign.sqlite")
     found["corpus add --json"] = keys("corpus", "add", "k", "c", "r", "--json")

@@ -88,6 +88,18 @@ def test_classes_are_called_by_their_names(home):
         assert row["deployed_class"] == CLASSES[row["deployed_label"]]
 
 
+def test_markdown_has_pictures_beside_its_file_but_not_in_a_job_summary(home, monkeypatch):
+    ran = report("digits", "--format", "markdown", "--out", "ci/summary.md")
+    assert ran.sentence.startswith("wrote ci/summary.md: ")
+    assert ran.sentence.endswith(" kB, 5 findings, 5 pictures beside it")
+    assert len(list((home / "ci" / "summary-pictures").glob("*.png"))) == 5
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(home / "ci" / "step"))
+    ran = report("digits", "--format", "markdown", "--out", "ci/step")
+    assert ran.sentence.endswith(" kB, 5 findings")
+    assert not (home / "ci" / "step-pictures").exists()
+    assert "![" not in (home / "ci" / "step").read_text()
+
+
 @pytest.mark.extended
 def test_a_replay_fails_on_what_is_new_only(home):
     for source, model, out in (

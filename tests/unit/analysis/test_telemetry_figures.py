@@ -12,7 +12,7 @@ import pytest
 from edgeflare import export_campaign, summarize
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Latencies
-from edgeflare.reports.export import write_minutes
+from edgeflare.reports.telemetry import write_minutes
 from edgeflare.store import Store
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

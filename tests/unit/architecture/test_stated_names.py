@@ -15,7 +15,8 @@ _DOTTED = re.compile(r"(?<![\w./@:-])edgeflare(?:\.[A-Za-z_]\w*)+(?![\w/-])")
 _IMPORTED = re.compile(r"from (edgeflare[\w.]*) import ([\w, ]+|\([\w,\s]+\))")
 
 _NO_OBJECTS = {*GROUPS.values(), "edgeflare.mutators", "edgeflare.input", "edgeflare.decoder"}
-"""Groups of entry points, and keys of a model file's metadata."""
+_NO_OBJECTS |= {"edgeflare.limits", "edgeflare.verdict", "edgeflare.version"}
+"""Groups of entry points, keys of a model file's metadata, and tags of an MLflow run."""
 
 
 def stated(text: str) -> set[str]:

@@ -248,7 +248,7 @@ def test_a_corpus_takes_keywords(
 
 
 def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    print_export(ExportReport("out", 0, {}, 3), as_json=False)
+    print_export(ExportReport("out", 0, {}, 3), None, as_json=False)
     assert capsys.readouterr().out == "0 findings, 3 files in out\n"
 
 

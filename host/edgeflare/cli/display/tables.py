@@ -1,7 +1,7 @@
 """Results on stdout: a document for people, or one JSON object for machines."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edgeflare import Summary
     from edgeflare.bench import BenchReport
     from edgeflare.nightly import Night, NightRun
-    from edgeflare.reports import ExportReport
+    from edgeflare.reports import ExportReport, MlflowRun
 
 
 def print_json(value: Any) -> None:
@@ -51,12 +51,27 @@ def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False)
     print_result(as_json, values, lambda: bench_summary(report, searches=searches))
 
 
-def print_export(report: "ExportReport", as_json: bool) -> None:
-    """Print what an export wrote."""
-    counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
-    found = counted(report.findings, "finding")
-    text = f"{found}{f' ({counts})' if counts else ''}, {report.files} files in {report.folder}"
-    print_result(as_json, report.to_json, lambda: [Text(text)])
+def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json: bool) -> None:
+    """Print what an export wrote, and the run that it logged."""
+
+    def values() -> dict[str, Any]:
+        files = {} if report is None else report.to_json()
+        return files if run is None else files | {"mlflow": run.to_json()}
+
+    def document() -> Iterator[Block]:
+        if report is not None:
+            counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
+            found = counted(report.findings, "finding") + (f" ({counts})" if counts else "")
+            yield Text(f"{found}, {report.files} files in {report.folder}")
+        if run is not None:
+            what = "new" if run.is_new else "brought up to date"
+            yield Text(
+                f"run {run.run_id} ({what}) of the experiment {run.experiment} on "
+                f"{run.tracking_uri}: {run.metrics} metrics, {run.params} parameters, "
+                f"{counted(run.artifacts, 'file')}"
+            )
+
+    print_result(as_json, values, document)
 
 
 _NIGHT_STYLES = {

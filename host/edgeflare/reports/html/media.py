@@ -21,6 +21,7 @@ from edgeflare.reports.media import (
     level_colours,
     pcm_wav,
     png,
+    reduced,
     spectrograms,
 )
 from edgeflare.types import Sample
@@ -46,14 +47,9 @@ def picture(image: Sample) -> Media:
     Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at
     most 224. Raises StoreError for a shape that is no image's.
     """
-    height, width = image.shape[:2]
-    if max(height, width) <= _EXACT_SIDE:
+    if max(image.shape[:2]) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
-    scale = min(1.0, _THUMBNAIL_SIDE / max(height, width))
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    if small.ndim == 3:
-        small = small[:, :, ::-1]  # OpenCV writes BGR
+    small = reduced(image, _THUMBNAIL_SIDE)[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise StoreError(f"an image of shape {list(image.shape)} can't be written as JPEG")

@@ -33,7 +33,8 @@ from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
 from edgeflare.store import Store, open_store
 
-_MOST_MB = 50.0
+MOST_EMBEDDED_MB = 50.0
+"""Largest size of a page, with its pictures."""
 _MB = 1_000_000
 _ADDRESSES = 5  # of a finding's pictures and sounds
 _ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
@@ -117,7 +118,7 @@ def _page(
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
-    room = _MOST_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
+    room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)

@@ -1,0 +1,247 @@
+"""``edgeflare export --mlflow`` into a real database of MLflow, read back by MLflow's own client."""
+
+import json
+import shutil
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import Ran, edgeflare
+
+from edgeflare import run_campaign
+from edgeflare.campaign import demo_config
+from edgeflare.errors import TrackingError
+from edgeflare.reports import log_to_mlflow
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+pytestmark = [
+    pytest.mark.extended,  # MLflow takes seconds to import, and as many to make a database
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the demo's finished campaign "digits" and, once it is asked for, MLflow's database."""
+    made = tmp_path_factory.mktemp("mlflow")
+    run_campaign(demo_config(seeds=3, out=made / "digits"))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+            patch.delenv(name, raising=False)
+        import mlflow  # noqa: F401 - its own warnings are not ours
+
+        yield made
+
+
+@pytest.fixture(scope="module")
+def database(home: Path) -> str:
+    return f"sqlite:///{home}/mlflow.db"
+
+
+@pytest.fixture(scope="module")
+def client(database: str) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=database)
+
+
+@pytest.fixture
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished campaign of two seeds, of which one has an outcome so far."""
+    monkeypatch.chdir(tmp_path)
+    with Store.create(tmp_path / "small", {"search": {"strategy": "boundary"}}) as store:
+        store.add_seeds(SeedInput(f"{n}.png", np.full((4, 4, 1), n, np.uint8)) for n in range(2))
+        store.complete_seeds([], [])
+        store.set_models({"name": "a.onnx", "sha256": "aa"}, {"name": "b.onnx", "sha256": "bb"})
+        store.add_outcome(OutcomeRecord("0.png", Status.SEED_DEVIATES, 0))
+        store.set_fact("finished", True)
+    return tmp_path / "small"
+
+
+def logged(home: Path, database: str, *arguments: object, campaign: str = "digits") -> Ran:
+    return edgeflare(
+        "export", campaign, *arguments, "--mlflow", "--mlflow-uri", database, home=home
+    )
+
+
+def artifacts(client: Any, run: str, folder: str | None = None) -> set[str]:
+    found = client.list_artifacts(run, folder)
+    files = {one.path for one in found if not one.is_dir}
+    return files.union(*(artifacts(client, run, one.path) for one in found if one.is_dir))
+
+
+def test_a_campaign_is_one_run_with_its_numbers_settings_and_files(
+    home: Path, database: str, client: Any
+) -> None:
+    ran = logged(home, database, "--json")
+    assert ran.code == 0, ran.err
+    told = ran.json["mlflow"]
+    assert set(ran.json) == {"mlflow"}
+    assert (told["experiment"], told["tracking_uri"]) == ("edgeflare", database)
+    assert told["is_new"] is True
+    run = client.get_run(told["run_id"])
+    shown = edgeflare("show", "digits", "--json", home=home).json
+    metrics = run.data.metrics
+    assert len(metrics) == told["metrics"]
+    assert (metrics["found"], metrics["seeds"]) == (shown["found"], 3)
+    assert metrics["success_rate"] == shown["success_rate"]
+    assert metrics["queries_found.median"] == shown["queries_found"]["median"]
+    assert metrics["by_status.found"] == shown["by_status"]["found"]
+    assert metrics["l2"] == pytest.approx(shown["l2"])
+    assert metrics["limits_crossed"] == 0
+    params = run.data.params
+    assert len(params) == told["params"]
+    for which in ("original", "deployed"):
+        assert params[f"{which}.name"] == shown["models"][which]["name"]
+        assert params[f"{which}.sha256"] == shown["models"][which]["sha256"]
+    assert (params["search.strategy"], params["devices"]) == ("boundary", "local")
+    assert params["seeds"] == "seeds.npz"
+    tags = run.data.tags
+    assert tags["edgeflare.campaign"] == shown["campaign"]
+    assert tags["edgeflare.verdict"].startswith("3 of 3 seeds")
+    assert tags["edgeflare.limits"] == "none"
+    assert (run.info.run_name, run.info.status) == ("digits", "FINISHED")
+    assert run.info.start_time < run.info.end_time
+    files = artifacts(client, told["run_id"])
+    assert len(files) == told["artifacts"]
+    assert {"report.html", "campaign.json", "triggers.jsonl"} <= files
+    assert sum(name.endswith("-panel.png") for name in files) == 3
+    page = Path(client.download_artifacts(told["run_id"], "report.html", str(home)))
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_second_export_brings_the_same_run_up_to_date(
+    finished: Path, database: str, client: Any
+) -> None:
+    first = log_to_mlflow(finished, uri=database, experiment="twice")
+    again = log_to_mlflow(finished, uri=database, experiment="twice")
+    assert (first.is_new, again.is_new) == (True, False)
+    with Store.open(finished) as store:
+        store.add_outcome(OutcomeRecord("1.png", Status.SEED_DEVIATES, 1))
+    later = log_to_mlflow(finished, uri=database, experiment="twice")
+    assert later.run_id == again.run_id == first.run_id
+    experiment = client.get_experiment_by_name("twice")
+    assert len(client.search_runs([experiment.experiment_id])) == 1
+    counts = client.get_metric_history(first.run_id, "finished")
+    assert [one.value for one in counts] == [1, 2]
+    assert len(client.get_metric_history(first.run_id, "seeds")) == 1
+    run = client.get_run(first.run_id)
+    assert run.data.metrics["finished"] == 2
+    assert run.data.tags["edgeflare.verdict"].startswith("2 of 2 seeds")
+    lines = client.download_artifacts(first.run_id, "triggers.jsonl", str(finished.parent))
+    assert len(Path(lines).read_text().splitlines()) == 2
+
+
+def test_a_run_that_was_cut_short_is_completed(
+    finished: Path, database: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*arguments: Any) -> None:
+        raise ConnectionError("the connection was\nreset")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mlflow.MlflowClient.log_artifacts", lost)
+        with pytest.raises(TrackingError, match="the connection was reset; repair that and export"):
+            log_to_mlflow(finished, uri=database, experiment="cut")
+    experiment = client.get_experiment_by_name("cut").experiment_id
+    (cut,) = client.search_runs([experiment])
+    assert cut.info.status == "RUNNING"
+    log_to_mlflow(finished, uri=database, experiment="cut")
+    (run,) = client.search_runs([experiment])
+    assert (run.info.run_id, run.info.status) == (cut.info.run_id, "FINISHED")
+    assert "report.html" in artifacts(client, run.info.run_id)
+
+
+def test_a_deleted_run_is_logged_anew(finished: Path, database: str, client: Any) -> None:
+    first = log_to_mlflow(finished, uri=database, experiment="gone")
+    client.delete_run(first.run_id)
+    again = log_to_mlflow(finished, uri=database, experiment="gone")
+    assert again.is_new
+    assert again.run_id != first.run_id
+
+
+def test_other_settings_are_not_mixed_into_a_run(finished: Path, database: str) -> None:
+    first = log_to_mlflow(finished, uri=database, experiment="settings")
+    with Store.open(finished) as store:
+        store.set_models({"name": "a.onnx", "sha256": "aa"}, {"name": "b.onnx", "sha256": "cc"})
+    ran = logged(
+        finished.parent, database, "--mlflow-experiment", "settings", campaign=finished.name
+    )
+    assert ran.code == 2
+    assert f"the run {first.run_id} on " in ran.sentence
+    assert "another deployed.sha256 (bb, now cc); delete that run" in ran.sentence
+
+
+def test_a_deleted_experiment_is_named(finished: Path, database: str, client: Any) -> None:
+    client.delete_experiment(client.create_experiment("old"))
+    ran = logged(finished.parent, database, "--mlflow-experiment", "old", campaign=finished.name)
+    assert ran.code == 2
+    assert "the experiment 'old' is deleted on sqlite:///" in ran.sentence
+
+
+def test_experiment_and_server_may_come_from_the_environment_and_files_go_along(
+    finished: Path, database: str, client: Any
+) -> None:
+    home = finished.parent
+    said = {"MLFLOW_TRACKING_URI": database, "MLFLOW_EXPERIMENT_NAME": "of the shell"}
+    ran = edgeflare("export", finished.name, "out", "--mlflow", home=home, extra=said)
+    assert ran.code == 0, ran.err
+    files, run = ran.out.splitlines()
+    assert files == "1 finding (1 seed-deviates), 6 files in out"
+    assert " (new) of the experiment of the shell on sqlite:///" in run
+    assert (home / "out" / "triggers.jsonl").is_file()
+    assert client.get_experiment_by_name("of the shell") is not None
+
+
+@pytest.mark.parametrize("answer", [None, b"SSH-2.0-OpenSSH_9.2\r\n"])
+def test_a_server_that_is_away_is_named_at_once_without_its_password(
+    finished: Path, answer: bytes | None
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+        if answer is None:
+            server.close()
+        else:
+            threading.Thread(target=_answer_once, args=(server, answer), daemon=True).start()
+        ran = logged(finished.parent, f"http://me:secret@127.0.0.1:{port}", campaign=finished.name)
+    assert (ran.code, ran.out) == (3, "")
+    assert f"the tracking server http://127.0.0.1:{port} doesn't answer (" in ran.sentence
+    assert "start it, or name another one" in ran.sentence
+    assert "secret" not in ran.err
+
+
+def _answer_once(server: socket.socket, answer: bytes) -> None:
+    with closing(server.accept()[0]) as connection:
+        connection.recv(4096)
+        connection.sendall(answer)
+
+
+def test_a_store_that_mlflow_does_not_take_is_one_sentence(finished: Path) -> None:
+    ran = logged(finished.parent, "nonsense://there", campaign=finished.name)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.count("\n") == 1
+    assert "the run can't be logged on nonsense://there: " in ran.err
+
+
+def test_an_unfinished_campaign_is_not_logged(home: Path, database: str, tmp_path: Path) -> None:
+    shutil.copytree(home / "digits", tmp_path / "digits")
+    with Store.open(tmp_path / "digits") as store:
+        store.set_fact("finished", None)
+    (tmp_path / "digits" / "live.json").unlink()
+    ran = logged(tmp_path, database)
+    assert (ran.code, ran.out) == (2, "")
+    assert "digits isn't finished (3 of 3 searches done)" in ran.sentence
+    assert f"edgeflare resume {tmp_path / 'digits'}, then export again" in ran.sentence
+
+
+def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:
+    ran = logged(finished.parent, database, "files", "--json", campaign=finished.name)
+    assert set(json.loads(ran.out)) == {"folder", "findings", "by_status", "files", "mlflow"}

@@ -1,0 +1,91 @@
+"""What of a campaign is logged into MLflow, and what is refused before."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from campaign_stores import replay_store, replicated_campaign
+from command import edgeflare
+from report_stores import many_triggers
+
+from edgeflare.analysis import summarize
+from edgeflare.errors import UsageError
+from edgeflare.reports import log_to_mlflow
+from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags
+from edgeflare.reports.text_reports import report_data
+from edgeflare.store import Store
+
+
+def test_the_metrics_are_the_summary_s_numbers_under_its_names(tmp_path: Path) -> None:
+    summary = summarize(many_triggers(tmp_path / "c", 20))
+    metrics = run_metrics(summary)
+    said = summary.to_json()
+    assert metrics["success_rate"] == said["success_rate"]
+    assert metrics["queries_found.p90"] == said["queries_found"]["p90"]
+    assert metrics["total_queries.search"] == said["total_queries"]["search"]
+    assert metrics["every_device.answered"] == said["every_device"]["answered"]
+    (row,) = (one for one in said["telemetry"] if one["device"] == "pi-5")
+    assert metrics["telemetry.pi-5.temperature_max_c"] == row["temperature_max_c"]
+    assert metrics["by_device.pi-4.found"] == said["by_device"][0]["found"]
+    assert not {"wall_s", "snr_db", "telemetry.pi-5.gpu_load"} & set(metrics)
+    assert not [name for name in metrics if name.startswith(("search.", "models", "devices"))]
+
+
+def test_no_metric_is_a_truth_value_or_no_number_and_any_name_is_taken(tmp_path: Path) -> None:
+    with replicated_campaign(tmp_path / "c") as store:
+        summary = replace(summarize(store), l2=float("nan"), linf=float("inf"))
+    metrics = run_metrics(summary)
+    assert "by_device.pi -1.found" in metrics
+    assert not {"l2", "linf"} & set(metrics)
+    with replay_store(tmp_path / "replay") as store:
+        metrics = run_metrics(summarize(store))
+    assert metrics["replay.counts.new"] == 1
+    assert "replay.same_deployed" not in metrics
+
+
+def test_the_params_are_models_devices_and_settings(tmp_path: Path) -> None:
+    with Store.open(many_triggers(tmp_path / "c", 4)) as store:
+        params = run_params(store)
+    assert params["original.name"] == "original.onnx"
+    assert params["deployed.sha256"] == "cd" * 32
+    assert params["deployed.runtime"] == "onnx 1.20.0"
+    assert (params["devices"], params["seeds"]) == ("pi-4, pi-5", "seeds.npz")
+    assert (params["search.strategy"], params["fleet.mode"]) == ("boundary", "replicate")
+    assert params["search.margin_floor"] == "0.001"
+    assert not [name for name, value in params.items() if value in ("", "null", "None")]
+
+
+def test_the_tags_say_whether_the_limits_are_kept(every_status) -> None:
+    with every_status(limits={"min_l2": 1.0}) as store:
+        tags = run_tags(report_data(store))
+        assert tags["edgeflare.campaign"] == store.id
+    assert tags["edgeflare.limits"] == "crossed"
+    assert tags["edgeflare.verdict"].startswith("The limit is crossed: min_l2.")
+
+
+def test_without_mlflow_the_sentence_says_what_to_install(
+    every_status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with (
+        every_status() as store,
+        pytest.raises(
+            UsageError, match=r"^--mlflow needs MLflow, .*pip install 'edgeflare\[mlflow\]'"
+        ),
+    ):
+        log_to_mlflow(store)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name the folder to write, or log the campaign with --mlflow"),
+        (["--mlflow-uri", "x"], "--mlflow-uri and --mlflow-experiment are for --mlflow; add it"),
+        (["out", "--mlflow-experiment", "x"], "are for --mlflow; add it"),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path: Path, arguments: list[str], words: str) -> None:
+    ran = edgeflare("export", "c", *arguments, home=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.sentence
