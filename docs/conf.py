@@ -9,6 +9,7 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["figures"]
 nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures; docstrings have no links
 default_role = "code"
 
 myst_heading_anchors = 4

@@ -10,6 +10,7 @@ from .reports import report_text as report_text
 from .analysis import summarize as summarize
 from .analysis import to_frames as to_frames
 from .reports import write_html_report as write_html_report
+from .assertions import assert_agrees as assert_agrees
 from .campaign import CampaignConfig as CampaignConfig
 from .campaign import Event as Event
 from .campaign import Notice as Notice

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, PriorityQueue, SimpleQueue
 from types import TracebackType
-from typing import Generic, NamedTuple, Protocol
+from typing import Generic, Protocol
 
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
@@ -79,12 +80,14 @@ class Original(Protocol):
         ...
 
 
-class _Done(NamedTuple, Generic[R]):
+@dataclass(frozen=True)
+class _Done(Generic[R]):
     running: RunningJob[R]
     result: R
 
 
-class _Lost(NamedTuple, Generic[R]):
+@dataclass(frozen=True)
+class _Lost(Generic[R]):
     """A job whose device is lost."""
 
     running: RunningJob[R]

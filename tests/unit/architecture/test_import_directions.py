@@ -28,9 +28,9 @@ LAYERS = (
     {"campaign"},
     {"analysis"},
     {"reports"},
-    {"bench", "nightly"},
+    {"assertions", "bench", "nightly"},
     {"__init__"},  # the public API
-    {"cli", "testing"},  # testing stands aside: nothing that runs imports it
+    {"cli", "pytest_plugin", "testing"},  # the last two stand aside: nothing that runs imports them
 )
 """The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
 

@@ -1,0 +1,5 @@
+"""Assertions for tests: `assert_agrees` searches and fails where a limit is crossed."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

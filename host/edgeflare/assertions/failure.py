@@ -1,0 +1,214 @@
+"""The text of a failed `assert_agrees`: limits, the worst input, its picture and its command."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from edgeflare._internal.files import natural_key, write_whole
+from edgeflare._internal.text import clean_text, counted, first_names, number_text, percent_text
+from edgeflare.analysis import LimitCheck, check_limits
+from edgeflare.analysis.class_names import class_name, known_class_names
+from edgeflare.analysis.findings import Commands, has_input
+from edgeflare.analysis.limits import applicable_rules, known_pairs
+from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.campaign import LimitsConfig
+from edgeflare.errors import StoreError
+from edgeflare.metrics import is_finite, text_of
+from edgeflare.reports.campaign import text_parts
+from edgeflare.reports.media import difference, panel, png, spectrogram_panel
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.types import TRIGGERS, Output, Status, Transcript
+
+PICTURE_NAME = "worst-trigger.png"
+_WIDTH = 96
+_LABEL_WIDTH = 12
+_NAMED = 3
+_TOP = 3
+_UNANSWERED = (Status.FAILED, Status.NONFINITE)
+
+Rank: TypeAlias = Callable[[OutcomeRecord], float | None]
+"""Returns how bad an outcome is, the worst highest; None where a limit is not about it."""
+
+
+def failure_text(folder: Path) -> str | None:
+    """Return why a campaign doesn't show agreement; None where it does.
+
+    That is where it crosses one of its own limits, or a model failed on an input or gave NaN or
+    infinity. The picture of the worst input is written into the folder. Raises StoreError.
+    """
+    with Store.open(folder) as store:
+        crossed = [one for one in check_limits(store) if one.crossed]
+        unanswered = [one for one in store.outcomes() if one.status in _UNANSWERED]
+        if not crossed and not unanswered:
+            return None
+        parts = [("crossed", one.words) for one in crossed]
+        if unanswered:
+            parts.append(("unanswered", _unanswered_text(unanswered)))
+        lines = [_title(store, crossed)]
+        for label, words in parts:
+            lines += _wrapped(label, words)
+        worst = _worst_outcome(store, crossed, unanswered)
+        if worst is not None:
+            lines += _outcome_lines(store, worst)
+        return "\n".join(lines)
+
+
+def _title(store: Store, crossed: Sequence[LimitCheck]) -> str:
+    original, deployed = (store.models[which]["name"] for which in ("original", "deployed"))
+    devices = ", ".join(device["name"] for device in store.fact("devices") or ())
+    names = ", ".join(one.name for one in crossed)
+    verb = "is" if len(crossed) == 1 else "are"
+    why = f"{names} {verb} crossed" if crossed else "not every input was answered"
+    return f"{deployed} on {devices} does not agree with {original}: {why}"
+
+
+def _unanswered_text(unanswered: Sequence[OutcomeRecord]) -> str:
+    failed, infinite = (
+        sum(one.status is status for one in unanswered)
+        for status in (Status.FAILED, Status.NONFINITE)
+    )
+    what = []
+    if failed:
+        what.append(f"a model could not answer on {counted(failed, 'input')}")
+    if infinite:
+        what.append(f"an output had NaN or infinity on {counted(infinite, 'input')}")
+    names = sorted({clean_text(one.seed_id) for one in unanswered}, key=natural_key)
+    return f"{', '.join(what)}: {first_names(names[:_NAMED], len(names))}"
+
+
+def _wrapped(label: str, words: str) -> list[str]:
+    """Return lines of words below each other; "5 %" stays together."""
+    lines = textwrap.wrap(
+        words.replace(" %", "\xa0%"),
+        _WIDTH,
+        initial_indent=_label(label),
+        subsequent_indent=" " * _LABEL_WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\xa0%", " %") for line in lines]
+
+
+def _label(label: str) -> str:
+    return f"{label + ':':<{_LABEL_WIDTH}}"
+
+
+def _worst_outcome(
+    store: Store, crossed: Sequence[LimitCheck], unanswered: Sequence[OutcomeRecord]
+) -> OutcomeRecord | None:
+    """Return the worst outcome for the first crossed limit that single outcomes cross."""
+    for check in crossed:
+        rank = _rank_for(check, store)
+        ranked = [
+            (-value, natural_key(one.seed_id), one.replica, one)
+            for one in store.outcomes()
+            if (value := rank(one)) is not None
+        ]
+        if ranked:
+            return min(ranked, key=lambda each: each[:3])[3]
+    return next(filter(has_input, unanswered), None)
+
+
+def _rank_for(check: LimitCheck, store: Store) -> Rank:
+    if check.name == "max_deviation_rate":
+        return lambda one: _severity(one) if one.status is Status.FOUND else None
+    if check.name == "max_seed_deviation_rate":
+        return lambda one: _severity(one) if one.status is Status.SEED_DEVIATES else None
+    if check.name == "new_pairs":
+        known = known_pairs(store, LimitsConfig.model_validate(store.campaign["limits"]))
+
+        def is_new(one: OutcomeRecord) -> bool:
+            return (one.original_label, one.deployed_label) not in known
+
+        return lambda one: _severity(one) if one.status in TRIGGERS and is_new(one) else None
+
+    def by_rule(one: OutcomeRecord) -> float | None:
+        for rule, value, _ in applicable_rules(one, {check.name: check.limit}):
+            return -value if rule.below else value
+        return None
+
+    return by_rule
+
+
+def _severity(one: OutcomeRecord) -> float:
+    return one.severity or 0.0
+
+
+def _outcome_lines(store: Store, worst: OutcomeRecord) -> list[str]:
+    """Return the lines on one outcome; write its picture."""
+    seed = next(seed for seed in store.seeds(worst.replica) if seed.id == worst.seed_id)
+    name = clean_text(seed.id)
+    changed = worst.trigger not in (None, seed.sample)
+    about = (
+        f"{name}, changed by an L2 of {number_text(worst.l2)}" if changed else f"{name}, as it is"
+    )
+    if worst.replica:
+        about += f", on {worst.replica}"
+    original, deployed = _answers(store, worst)
+    return [
+        _label("seed") + about,
+        _label("original") + original,
+        _label("deployed") + deployed,
+        _label("picture") + _write_picture(store, seed, worst.trigger if changed else None),
+        _replay_line(store, worst),
+    ]
+
+
+def _replay_line(store: Store, worst: OutcomeRecord) -> str:
+    """Return the command that sends a trigger again; the campaign where it is no trigger."""
+    if worst.status in TRIGGERS:
+        return _label("replay") + Commands(store).replay(worst.seed_id, worst.replica)
+    return _label("campaign") + str(store.folder.resolve())
+
+
+def _answers(store: Store, worst: OutcomeRecord) -> tuple[str, str]:
+    """Return both models' answers in words."""
+    if isinstance(worst.original, Transcript) or isinstance(worst.deployed, Transcript):
+        texts = text_parts(text_of(worst.original), text_of(worst.deployed))
+        first, second = ("no answer" if text is None else f'"{text}"' for text in texts)
+        return first, second
+    names = known_class_names(store)
+    original = _scores_text(worst.original, names)
+    if output_kind(store.models) == "label" and worst.deployed_label is not None:
+        return original, class_name(names, worst.deployed_label)
+    return original, _scores_text(worst.deployed, names)
+
+
+def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
+    """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""
+    if scores is None or isinstance(scores, Transcript) or not scores.size:
+        return "no answer"
+    if not is_finite(scores):
+        return "NaN or infinity among its scores"
+    order = np.argsort(-scores, kind="stable")[:_TOP]
+    return ", ".join(
+        f"{class_name(names, int(label))} ({percent_text(float(scores[label]))})"
+        for label in order
+        if scores[label] > 0
+    )
+
+
+def _write_picture(store: Store, seed: SeedRecord, trigger: str | None) -> str:
+    """Write seed, trigger and difference beside each other; return the path, or why there is none.
+
+    Where the seed itself is the finding, it is shown alone; of audio the spectrograms are.
+    """
+    first = store.get_sample(seed.sample)
+    second = first if trigger is None else store.get_sample(trigger)
+    path = store.folder / PICTURE_NAME
+    try:
+        if store.sample_rate is not None:
+            image = spectrogram_panel(first, second, store.sample_rate)
+        elif trigger is None:
+            image = panel(first)
+        else:
+            image = panel(first, second, difference(first, second).picture)
+        write_whole(path, png(image))
+    except OSError as error:
+        return f"none: {path} can't be written: {error.strerror}"
+    except StoreError as error:
+        return f"none: {error}"
+    return str(path)
