@@ -3,7 +3,7 @@
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.util.inspect import stringify_annotation
+from sphinx.util.typing import stringify_annotation
 
 from edgeflare import types
 from edgeflare.campaign import api, events, fleet
