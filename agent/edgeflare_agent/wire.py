@@ -30,7 +30,8 @@ Bytes = Union[bytes, bytearray, memoryview]
 def pack(blocks: Sequence[Bytes]) -> bytes:
     """Return the bytes of these blocks, one after the other, compressed."""
     packer = zlib.compressobj(LEVEL)
-    return b"".join([*map(packer.compress, blocks), packer.flush()])
+    packed = [packer.compress(block) for block in blocks]
+    return b"".join([*packed, packer.flush()])
 
 
 def unpack(packed: Bytes, length: int, limit: int) -> bytes:

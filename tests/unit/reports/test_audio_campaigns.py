@@ -6,6 +6,7 @@ import json
 import sqlite3
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,7 @@ def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
     with Store.open(folder) as store:
         search = store.campaign["search"] | {"oracle": "tolerance", "tolerance": 0.25}
         store.set_campaign(store.campaign | {"search": search | {"strategy": "dflare"}})
-    with sqlite3.connect(folder / DATABASE_NAME) as database:
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as database, database:
         database.execute("UPDATE outcomes SET deployed_label = original_label")
     text = report_text(folder, "markdown")
     assert "lead to an input on which both models have scores more than 0.25 apart" in text

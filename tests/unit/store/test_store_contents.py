@@ -266,7 +266,8 @@ def test_replays_come_back_in_order_and_are_kept_once(store):
     store.close()
     with Store.open(store.folder) as reopened:
         read = list(reopened.replays())
-    assert [replace(one, deployed=scores) for one in read] == replays
+    # as dicts, since records with arrays can't be compared from Python 3.13 on
+    assert [vars(one) | {"deployed": scores} for one in read] == [vars(one) for one in replays]
     for one in read:
         assert np.array_equal(one.deployed, scores, equal_nan=True)
 

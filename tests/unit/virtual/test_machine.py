@@ -8,11 +8,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from edgeflare.errors import DeviceError, DeviceTimeoutError
+from edgeflare.virtual import BoardSettings
 from edgeflare.virtual import machine as machine_module
 from edgeflare.virtual.machine import Machine, free_port, is_free, speaks_ssh
 
@@ -126,11 +128,25 @@ def test_qemu_s_own_words_are_reported(tmp_path: Path, monkeypatch: pytest.Monke
     fake.write_text("#!/bin/sh\necho 'could not set up host forwarding rule' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}{os.pathsep}{os.environ['PATH']}")
-    from edgeflare.virtual import BoardSettings
-
     (tmp_path / "initrd").write_bytes(b"base")
     board = tmp_path / "board"
     board.mkdir()
     with pytest.raises(DeviceError, match="could not set up host forwarding rule"):
         Machine(board).start(tmp_path, b"own", BoardSettings(), 2222)
     assert (board / "initrd").read_bytes() == b"baseown"
+
+
+def test_the_board_is_reached_from_this_machine_alone_and_reaches_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "qemu-system-aarch64"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/arguments\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "initrd").write_bytes(b"base")
+    (tmp_path / "board").mkdir()
+    Machine(tmp_path / "board").start(tmp_path, b"own", BoardSettings(), 2222)
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    links = [value for flag, value in pairwise(arguments) if flag in ("-netdev", "-nic", "-net")]
+    assert links == ["user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:2222-:22"]
