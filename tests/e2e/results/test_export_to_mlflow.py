@@ -35,6 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        patch.chdir(made)  # beside a database MLflow keeps artefacts in the working folder
         for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
             patch.delenv(name, raising=False)
         import mlflow  # noqa: F401 - its own warnings are not ours
