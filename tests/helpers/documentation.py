@@ -165,6 +165,7 @@ def users_folder(folder: Path, shared: Path) -> None:
     for name, more in (("first", ()), ("second", ("--strategy", "dflare"))):
         ran = edgeflare("run", "campaign.toml", "--out", f"campaigns/{name}", *more, home=folder)
         assert ran.code == 0, ran.err
+    shutil.copytree(folder / "campaigns" / "first", folder / "campaigns" / "release-3")
 
 
 def run_page(page: Path, folder: Path) -> None:

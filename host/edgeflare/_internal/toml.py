@@ -53,6 +53,8 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
         return loads(read(path))
     except FileNotFoundError as error:
         raise UsageError(f"there is no {path}; {advice}") from error
+    except IsADirectoryError as error:
+        raise UsageError(f"{path} is a folder; {advice}, or name a file in it") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}") from error
     except ValueError as error:

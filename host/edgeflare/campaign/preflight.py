@@ -113,6 +113,7 @@ def _distances(seeds: Sequence[Seed], originals: Sequence[Scores]) -> NDArray[np
 
 
 MINIMUM_SEEDS = 20
+FEWEST_LABELS = 8
 DISAGREEMENT_LIMIT = 0.20
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
@@ -157,8 +158,10 @@ def check_pair(
     Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
     where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
-    With fewer than 20 seeds it only warns. `audio`: the models take audio.
+    With fewer than 20 seeds it only warns. `audio`: the models take audio. A notice says where all
+    labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
+    notices = _one_class(seeds)
     problems = [
         problem
         for problem in (
@@ -170,18 +173,29 @@ def check_pair(
         if problem
     ]
     if not problems:
-        return []
+        return notices
     text = "; ".join(problems)
     if len(seeds) < MINIMUM_SEEDS:
         few = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        return [f"{text}; with only {few} this may be chance"]
+        return [*notices, f"{text}; with only {few} this may be chance"]
     if allow:
-        return [f"{text}; going on, as --allow-disagreement says"]
+        return [*notices, f"{text}; going on, as --allow-disagreement says"]
     raise PreflightError(
         f"{text}; the preprocessing or the model pair looks wrong: check "
         f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`), "
         "or go on with --allow-disagreement"
     )
+
+
+def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
+    labels = [seed.label for seed in seeds if seed.label is not None]
+    if len(set(labels)) != 1 or len(labels) < FEWEST_LABELS:
+        return []
+    text = (
+        f"all {len(labels)} labelled seeds are of class {labels[0]}, so that the accuracy on them "
+        "tells nothing of the preprocessing; take seeds of several classes (--limit takes the first)"
+    )
+    return [text]
 
 
 def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:

@@ -8,6 +8,7 @@ from edgeflare.analysis.agreement import NOT_ATTRIBUTED
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
 from edgeflare.reports.devices import (
     NO_SEARCH,
@@ -141,6 +142,12 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         if model.get("name"):
             about = runtime_words(model.get("runtime") or {}, brief=True)
             yield KeyFigure(f"{which} model", model["name"], about)
+    scalings = {which: _scaling(model) for which, model in summary.models.items()}
+    if scalings and all(scalings.values()):
+        alike = len(set(scalings.values())) == 1
+        words = (f"{which} {scaling}" for which, scaling in scalings.items())
+        text = next(iter(scalings.values())) if alike else "; ".join(words)
+        yield KeyFigure("preprocessing", f"{text} (pixels are 0 to 255)")
     kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
     for device in summary.devices:
         known = device["fingerprint"]
@@ -148,6 +155,18 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         yield KeyFigure(kind, f"{device['name']} {board}".strip())
     if summary.search.get("strategy"):
         yield KeyFigure("search", _search(summary.search))
+
+
+def _scaling(model: Any) -> str:
+    """Return how pixels become a model's input values, as for ``--input``; empty: not known."""
+    try:
+        spec = model["input"]
+        scale = "/".join(f"{number:g}" for number in spec["scale"])
+        mean, std = (tuple(spec[name]) for name in ("mean", "std"))
+        changed = {"mean": None if not any(mean) else mean, "std": None if set(std) == {1} else std}
+        return f"{ScalingOptions(scale=scale, **changed).shown()}, {spec['color']}"
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:

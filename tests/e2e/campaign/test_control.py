@@ -395,7 +395,7 @@ def killed(home: Path, at: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_killed_at_any_write_of_the_control_it_ends_the_same(
     tmp_path: Path, undisturbed: Path
 ) -> None:

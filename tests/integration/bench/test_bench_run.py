@@ -140,6 +140,7 @@ def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
     assert stages[-1] == "search"
 
 
+@pytest.mark.slow
 def test_killed_time_and_again_it_finds_the_same(
     suite: str, tmp_path: Path, undisturbed: Bench
 ) -> None:
