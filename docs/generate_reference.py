@@ -126,12 +126,14 @@ def strategies() -> str:
         _STRATEGIES,
         "## Strategies",
     ]
-    told: set[Any] = set()
+    documented: set[Any] = set()
     for name in ("boundary", *(one for one in strategy_names() if one != "boundary")):
         options = strategy_options(name)
+        if not options.__module__.startswith("edgeflare."):
+            continue  # a plug-in of this environment
         parts += [f"### {name}", _prose(options.__doc__ or "")]
-        parts += _options(options, name, told)
-        told |= {options}
+        parts += _options(options, name, documented)
+        documented |= {options}
     parts += ["## Operators", _OPERATORS]
     groups: dict[str, Mapping[str, Operator]] = {
         "DFLARE's, of images": default_pool(),
@@ -166,9 +168,9 @@ _OPERATORS = (
 )
 
 
-def _options(options: Any, name: str, told: set[Any]) -> Iterator[str]:
+def _options(options: Any, name: str, documented: set[Any]) -> Iterator[str]:
     """Yield the table of a strategy's options; of one that has another's, what is fixed."""
-    if any(issubclass(options, one) for one in told):
+    if any(issubclass(options, one) for one in documented):
         fixed = ", ".join(f"`{key}={toml.dumps(one)}`" for key, one in options.fixed.items())
         yield f"Its options are those of `dflare`, with {fixed}."
         return
@@ -243,10 +245,9 @@ def _table(
     heads = ["setting", "values", "default", "meaning", "flag"]
     used = [number for number in range(len(heads)) if any(row[number] for row in rows)]
     if rows:
-        lines = [[heads[number] for number in used], ["---"] * len(used)]
-        lines += [[row[number] for number in used] for row in rows]
         yield from (_prose(one.__doc__) for one in _documented(kind))
-        yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        used_rows = [[row[number] for number in used] for row in rows]
+        yield _markdown_table([heads[number] for number in used], used_rows)
     for found, place, several in inner:
         heading = f"[[{place}]]" if several else f"[{place}]"
         if place in elsewhere:

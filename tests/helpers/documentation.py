@@ -33,6 +33,7 @@ _FENCE = re.compile(
 _BEFORE_A_COMMAND = re.compile(
     r"sudo|env|exec|nice|time|timeout|if|while|until|then|do|else|!|-\S*|[\d.]+s?|\$\w+|\w+=.*"
 )
+_NUMBER = re.compile(r"(?P<number>\d+(?:[.,]\d+)*)|[^\d]+")
 _MNIST = ROOT / "host" / "edgeflare" / "assets" / "mnist"
 _DEVICES = ("pi4", "pi5", "jetson", "phone")
 
@@ -209,13 +210,21 @@ def run_page(page: Path, folder: Path) -> None:
 def not_printed(shown: str, printed: str) -> str | None:
     """Return the first line of a block that was not printed after those before it, else None.
 
-    Lines may be left out; ``...`` stands for anything, and a number for any number: those of times
-    and of other CPUs differ.
+    Lines may be left out; ``...`` stands for anything. A number stands for any number, since times,
+    sizes and versions differ, but counts ("19 of 20") and shares ("95 %") are what they are.
     """
     place = 0
     for line in filter(None, map(str.strip, shown.splitlines())):
-        words = [re.escape(word).replace(r"\.\.\.", ".*") for word in line.split()]
-        pattern = re.sub(r"\d(?:\\?[.,]?\d)*", r"\\d[\\d.,]*", r"\s+".join(words))
+        pattern = ""
+        for part in _NUMBER.finditer(line):
+            before, after = line[: part.start()], line[part.end() :]
+            if part["number"] is None:
+                text = re.sub(r"(\\ )+", r"\\s+", re.escape(part[0]))
+                pattern += text.replace(r"\.\.\.", ".*")
+            elif before.endswith(" of ") or after.startswith((" of ", " %")):
+                pattern += rf"\b{re.escape(part[0])}"
+            else:
+                pattern += r"\d[\d.,]*"
         found = re.compile(pattern).search(printed, place)
         if found is None:
             return line

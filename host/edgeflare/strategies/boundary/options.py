@@ -61,8 +61,9 @@ class BoundaryOptions(BaseModel):
         default=None,
         description="How many classes are brought to a tie for the original where the device is "
         "asked. 3 need fewer device queries and more host queries than 2, a little farther from "
-        "the seed. It is 2 where several candidates are sent at once, with natural crossings, or "
-        "with a margin floor above 0.02.",
+        "the seed. It is 2 where several candidates are sent at once, with natural crossings, with a "
+        "bound on the distance, for images of 64 pixels a side and more, or with a margin floor "
+        "above 0.02.",
     )
     max_l2: float | None = Field(
         default=None,
