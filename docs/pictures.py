@@ -1,12 +1,13 @@
 """Makes the pictures of the documentation from a real campaign, that of the demo.
 
-    python docs/pictures.py     # writes docs/pictures/; needs Chromium
+    python docs/pictures.py     # writes docs/pictures/; needs Chromium, its driver and selenium
 
 The demo's seeds are MNIST digits; host/edgeflare/assets/demo/NOTICE.txt has their licence.
 """
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,13 +18,11 @@ import numpy as np
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
+from selenium import webdriver
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 WIDTH = 1100
 """Of the report's window, in CSS pixels."""
-VERDICT, CARDS = (0, 410), (1628, 2290)
-"""From where to where the picture shows the page, in CSS pixels; it is as high as both."""
-
 SVG = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>.{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, monospace }}
@@ -60,23 +59,22 @@ def draw_terminal(command: str, printed: str, file: Path) -> None:
 
 
 def photograph_report(page: Path, file: Path) -> None:
-    """Write a PNG of a report: its verdict, and the first cards of its gallery."""
-    whole = page.with_suffix(".png")
-    subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--hide-scrollbars",
-            f"--window-size={WIDTH},{CARDS[1]}",
-            f"--screenshot={whole}",
-            page.as_uri(),
-        ],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
-    pixels = np.asarray(cv2.imread(str(whole)))
-    rows = np.r_[slice(*VERDICT), slice(*CARDS)]
+    """Write a PNG of a report: its verdict without the figures, and the first cards of its gallery."""
+    options = webdriver.ChromeOptions()
+    for flag in ("headless", "no-sandbox", "hide-scrollbars", "force-device-scale-factor=1"):
+        options.add_argument(f"--{flag}")
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
+    with webdriver.Chrome(options=options, service=service) as driver:
+        driver.set_window_size(WIDTH, 4000)
+        driver.get(page.as_uri())
+        figures, top, bottom = driver.execute_script(
+            "const [facts, card] = ['.verdict .facts', '.card'].map("
+            "  (one) => document.querySelector(one).getBoundingClientRect());"
+            "return [facts.top, card.top, card.bottom]"
+        )
+        encoded = np.frombuffer(driver.get_screenshot_as_png(), np.uint8)
+    pixels = np.asarray(cv2.imdecode(encoded, cv2.IMREAD_COLOR))
+    rows = np.r_[0 : int(figures) - 8, int(top) - 16 : int(bottom) + 16]
     cv2.imwrite(str(file), pixels[rows], [cv2.IMWRITE_PNG_COMPRESSION, 9])
 
 
