@@ -209,7 +209,7 @@ class _Server:
     def __init__(self, mlflow: Any, uri: str | None) -> None:
         self._mlflow = mlflow
         uri = uri or mlflow.get_tracking_uri()
-        self._uri = _without_password(uri)
+        self._uri = without_passwords(uri)
         _check_answers(self._uri)
         self._errors = (mlflow.exceptions.MlflowException, ImportError, OSError)
         try:
@@ -304,8 +304,9 @@ class _Server:
             self._client.log_batch(run.info.run_id, few_metrics, few_params, few_tags)
 
     def _refusal(self, error: Exception) -> TrackingError:
+        reason = without_passwords(str(error))  # MLflow names the address that it asked
         return TrackingError(
-            f"the run can't be logged on {self._uri}: {clean_text(str(error), _LONGEST_VALUE)}; "
+            f"the run can't be logged on {self._uri}: {clean_text(reason, _LONGEST_VALUE)}; "
             "repair that and export again: a run that was begun is completed"
         )
 
@@ -324,9 +325,12 @@ def _milliseconds(seconds: float) -> int:
     return round(1000 * seconds)
 
 
-def _without_password(uri: str) -> str:
-    """Return a URI without user and password."""
-    return re.sub("://[^/]*@", "://", uri)
+def without_passwords(text: str) -> str:
+    """Return a text without user and password of the URIs in it, also of those in their queries."""
+    text = re.sub(r"://\S*@", "://", text)
+    return re.sub(
+        r"(?i)([?&][^=&\s]*(?:user|pass|pwd|token|secret|key)[^=&\s]*=)[^&\s]*", r"\1...", text
+    )
 
 
 def _check_answers(uri: str) -> None:

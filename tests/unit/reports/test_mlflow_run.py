@@ -12,7 +12,7 @@ from report_stores import many_triggers
 from edgeflare.analysis import summarize
 from edgeflare.errors import UsageError
 from edgeflare.reports import log_to_mlflow
-from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags
+from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags, without_passwords
 from edgeflare.reports.text_reports import report_data
 from edgeflare.store import Store
 
@@ -89,3 +89,19 @@ def test_what_is_missing_is_said(tmp_path: Path, arguments: list[str], words: st
     ran = edgeflare("export", "c", *arguments, home=tmp_path)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://bob:s3cret@host:5000/mlflow",
+        "postgresql://bob:s3/cret@host/db",
+        "API request to http://bob:s3cret@host/api/2.0/x failed with 403",
+        "postgresql://host/db?user=bob&password=s3cret&sslmode=require",
+        "https://host/mlflow?api_token=s3cret",
+    ],
+)
+def test_no_password_of_a_server_is_shown(text: str) -> None:
+    shown = without_passwords(text)
+    assert not [secret for secret in ("bob", "s3cret", "cret") if secret in shown]
+    assert "://host" in shown
