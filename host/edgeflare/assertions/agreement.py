@@ -50,7 +50,8 @@ def assert_agrees(
     it is (``max_seed_deviation_rate = 0``); searched triggers are no default limit, since a search
     finds one from nearly every seed of a good model, too. Where no limit is about searched triggers,
     nothing is searched, unless the settings name a strategy, its options or operators. A seed on
-    which a model fails, or gives NaN or infinity, fails the assertion whatever the limits.
+    which a model fails, or gives NaN or infinity, fails the assertion whatever the limits; so does a
+    campaign that isn't finished, such as one that a query limit paused.
 
     `device` is by default the one of pytest's fixture `edgeflare_device` where the test uses it,
     else this machine. While another campaign, such as one of another process of pytest-xdist, holds

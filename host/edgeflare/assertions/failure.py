@@ -1,5 +1,6 @@
 """The text of a failed `assert_agrees`: limits, the worst input, its picture and its command."""
 
+import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
 from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.campaign import LimitsConfig
+from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, text_of
 from edgeflare.reports.campaign import text_parts
@@ -36,29 +37,39 @@ Rank: TypeAlias = Callable[[OutcomeRecord], float | None]
 def failure_text(folder: Path) -> str | None:
     """Return why a campaign doesn't show agreement; None where it does.
 
-    That is where it crosses one of its own limits, or a model failed on an input or gave NaN or
-    infinity. The picture of the worst input is written into the folder. Raises StoreError.
+    That is where it crosses one of its own limits, a model failed on an input or gave NaN or
+    infinity, or it isn't finished. The picture of the worst input is written into the folder.
+    Raises StoreError.
     """
+    status = campaign_status(folder)
+    unfinished = status.state != "finished"
     with Store.open(folder) as store:
         crossed = [one for one in check_limits(store) if one.crossed]
         unanswered = [one for one in store.outcomes() if one.status in _UNANSWERED]
-        if not crossed and not unanswered:
+        if not crossed and not unanswered and not unfinished:
             return None
         parts = [("crossed", one.words) for one in crossed]
         if unanswered:
             parts.append(("unanswered", _unanswered_text(unanswered)))
-        lines = [_title(store, crossed)]
+        if unfinished:
+            parts.append(("unfinished", _unfinished_text(status)))
+        lines = [_title(store, crossed, unanswered)]
         for label, words in parts:
             lines += _wrapped(label, words)
         worst = _worst_outcome(store, crossed, unanswered)
         if worst is not None:
             lines += _outcome_lines(store, worst)
+        if unfinished:
+            command = shlex.join(["edgeflare", "resume", str(store.folder.resolve())])
+            lines.append(_label("resume") + command)
         return "\n".join(lines)
 
 
-def _title(store: Store, crossed: Sequence[LimitCheck]) -> str:
+def _title(store: Store, crossed: Sequence[LimitCheck], unanswered: Sequence[OutcomeRecord]) -> str:
     original, deployed = (store.models[which]["name"] for which in ("original", "deployed"))
     devices = ", ".join(device["name"] for device in store.fact("devices") or ())
+    if not crossed and not unanswered:
+        return f"{deployed} on {devices} is not shown to agree with {original}: not finished"
     names = ", ".join(one.name for one in crossed)
     verb = "is" if len(crossed) == 1 else "are"
     why = f"{names} {verb} crossed" if crossed else "not every input was answered"
@@ -77,6 +88,12 @@ def _unanswered_text(unanswered: Sequence[OutcomeRecord]) -> str:
         what.append(f"an output had NaN or infinity on {counted(infinite, 'input')}")
     names = sorted({clean_text(one.seed_id) for one in unanswered}, key=natural_key)
     return f"{', '.join(what)}: {first_names(names[:_NAMED], len(names))}"
+
+
+def _unfinished_text(status: CampaignStatus) -> str:
+    why = f" ({status.message})" if status.message else ""
+    done = f"{status.done:,} of {counted(status.total, 'search', 'searches')} done"
+    return f"the campaign is {status.state}{why}: {done}"
 
 
 def _wrapped(label: str, words: str) -> list[str]:

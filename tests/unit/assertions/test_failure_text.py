@@ -1,6 +1,7 @@
 """What a failed `assert_agrees` says, of campaigns written by hand."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from edgeflare.assertions.failure import PICTURE_NAME, failure_text
+from edgeflare.campaign.status import first_status, write_status
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Output, Sample, Status, Transcript
 
@@ -29,8 +31,9 @@ def campaign(
     kind: str = "probabilities",
     rate: int | None = None,
     sample: Sample | None = None,
+    finished: bool = True,
 ) -> Path:
-    """Write a finished campaign with these limits, and an outcome of each seed."""
+    """Write a campaign with these limits, and an outcome of each seed."""
     with Store.create(folder, {"limits": dict(limits)}, environment={}) as store:
         inputs = {name: image(n) if sample is None else sample for n, name in enumerate(outcomes)}
         if rate is not None:
@@ -54,7 +57,7 @@ def campaign(
                 found["original_label"] = int(original.argmax())
                 found["deployed_label"] = int(deployed.argmax())
             store.add_outcome(OutcomeRecord(name, chain_seed=number, replica=replica, **found))
-        store.set_fact("finished", True)
+        store.set_fact("finished", finished)
     return folder
 
 
@@ -187,6 +190,24 @@ def test_an_input_without_an_answer_fails_whatever_the_limits(tmp_path: Path) ->
         f"picture:    {folder / PICTURE_NAME}",
         f"campaign:   {folder}",
     ]
+
+
+def test_a_campaign_that_is_not_finished_shows_no_agreement(tmp_path: Path) -> None:
+    limits = {"max_disagreement": 0.5}
+    folder = campaign(tmp_path / "a", limits, {}, finished=False)
+    status = first_status(folder)
+    write_status(replace(status, state="paused", message="the query limit is reached"))
+    assert lines_of(folder) == [
+        "int8.tflite on pi4 is not shown to agree with original.onnx: not finished",
+        "unfinished: the campaign is paused (the query limit is reached): 0 of 0 searches done",
+        f"resume:     edgeflare resume {folder}",
+    ]
+    folder = campaign(tmp_path / "b", limits, {"a.png": trigger(0.75)}, finished=False)
+    lines = lines_of(folder)
+    assert lines[0].endswith(" does not agree with original.onnx: max_disagreement is crossed")
+    assert "1 of 1 search done" in "\n".join(lines)
+    assert lines[-2].startswith("replay: ")
+    assert lines[-1] == f"resume:     edgeflare resume {folder}"
 
 
 def test_of_labels_alone_there_is_no_probability(tmp_path: Path) -> None:
