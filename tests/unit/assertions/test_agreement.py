@@ -58,6 +58,10 @@ def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         ),
         ({"limits": {"min_l2": 1.0}}, {"limits": {"min_l2": 1.0}}),
         (
+            {"limits": {"max_seed_deviation_rate": 0.5, "min_l2": None, "new_pairs": True}},
+            {"limits": {"max_seed_deviation_rate": 0.5}, "strategy": "none"},
+        ),
+        (
             {"limits": {"max_seed_deviation_rate": 0.5}, "concurrency": 2},
             {"limits": {"max_seed_deviation_rate": 0.5}, "concurrency": 2, "strategy": "none"},
         ),
@@ -98,7 +102,17 @@ def test_a_file_without_limits_is_refused(
         assert_agrees(*PAIR, limits="campaign.toml")
 
 
-@pytest.mark.parametrize("limits", [{}, {"max_new_triggers": 0}, "nowhere.toml"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"max_new_triggers": 0},
+        {"new_pairs": True},
+        {"max_severity": None},
+        {"max_severty": 0.5},
+        "nowhere.toml",
+    ],
+)
 def test_limits_that_no_search_can_cross_are_refused(
     searching: Callable[..., Searches], limits: Any
 ) -> None:
