@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from edgeflare import assert_agrees
-from edgeflare.assertions import RunningTest, agreement
+from edgeflare.assertions import agreement
+from edgeflare.assertions.running_test import RunningTest
 from edgeflare.errors import DeviceBusyError, SeedError, StrategyError, UsageError
 
 PAIR = ("original.onnx", {"path": "models/int8.tflite"}, "photos")
