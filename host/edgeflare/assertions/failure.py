@@ -19,7 +19,7 @@ from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, text_of
 from edgeflare.reports.campaign import text_parts
-from edgeflare.reports.media import difference, panel, png, spectrogram_panel
+from edgeflare.reports.media import small_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
@@ -209,21 +209,12 @@ def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
 
 
 def _write_picture(store: Store, seed: SeedRecord, trigger: str | None) -> str:
-    """Write seed, trigger and difference beside each other; return the path, or why there is none.
-
-    Where the seed itself is the finding, it is shown alone; of audio the spectrograms are.
-    """
+    """Write the `small_panel`; return its path, or why there is none."""
     first = store.get_sample(seed.sample)
     second = first if trigger is None else store.get_sample(trigger)
     path = store.folder / PICTURE_NAME
     try:
-        if store.sample_rate is not None:
-            image = spectrogram_panel(first, second, store.sample_rate)
-        elif trigger is None:
-            image = panel(first)
-        else:
-            image = panel(first, second, difference(first, second).picture)
-        write_whole(path, png(image))
+        write_whole(path, small_panel(first, second, store.sample_rate))
     except OSError as error:
         return f"none: {path} can't be written: {error.strerror}"
     except StoreError as error:

@@ -31,6 +31,7 @@ def campaign(
     kind: str = "probabilities",
     rate: int | None = None,
     sample: Sample | None = None,
+    changed: Sample | None = None,
     finished: bool = True,
 ) -> Path:
     """Write a campaign with these limits, and an outcome of each seed."""
@@ -50,8 +51,8 @@ def campaign(
         for number, (name, given) in enumerate(outcomes.items()):
             found = {"status": Status.FOUND, "search_queries": 2, "l2": 1.5, **given}
             if found["status"] is Status.FOUND:
-                trigger = image(100 + number) if sample is None else sample / 2
-                found["trigger"] = store.put_sample(trigger)
+                default = image(100 + number) if sample is None else sample / 2
+                found["trigger"] = store.put_sample(default if changed is None else changed)
             original, deployed = found.get("original"), found.get("deployed")
             if isinstance(original, np.ndarray) and isinstance(deployed, np.ndarray):
                 found["original_label"] = int(original.argmax())
@@ -232,6 +233,14 @@ def test_transcripts_are_quoted_and_the_picture_has_spectrograms(tmp_path: Path)
     assert 'original:   "mend the coat"' in lines
     assert 'deployed:   "men the coat"' in lines
     assert cv2.imread(str(folder / PICTURE_NAME)).shape[1] > 600
+
+
+def test_a_trigger_of_another_shape_is_shown_alone(tmp_path: Path) -> None:
+    folder = campaign(
+        tmp_path / "a", {"min_l2": 9.0}, {"a.png": trigger(0.5)}, changed=image(9)[1:]
+    )
+    assert f"picture:    {folder / PICTURE_NAME}" in lines_of(folder)
+    assert cv2.imread(str(folder / PICTURE_NAME)).shape == (192, 256, 3)
 
 
 def test_a_picture_that_can_not_be_written_hides_nothing(tmp_path: Path) -> None:
