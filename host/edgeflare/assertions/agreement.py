@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from edgeflare._internal import toml
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import duration
-from edgeflare.assertions.failure import failure_text
+from edgeflare.assertions.failure import failure_text, wrapped
 from edgeflare.assertions.running_test import RUNNING_TEST
 from edgeflare.campaign.api import PathOrTable, SearchResult, SeedInputs, search
 from edgeflare.campaign.settings.config import PATHS
@@ -21,6 +21,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import (
     DeviceBusyError,
     EdgeFlareError,
+    PreflightError,
     StoreError,
     StrategyError,
     UsageError,
@@ -85,6 +86,8 @@ def assert_agrees(
         failure = failure_text(result.folder)
     except StrategyError:  # the traceback may lead to the user's own code
         raise
+    except PreflightError as error:  # of several sentences
+        raise PreflightError("\n".join(wrapped(str(error)))) from None
     except EdgeFlareError as error:
         RUNNING_TEST.error = error
         raise error.with_traceback(None) from None

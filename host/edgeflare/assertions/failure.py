@@ -55,7 +55,7 @@ def failure_text(folder: Path) -> str | None:
             parts.append(("unfinished", _unfinished_text(status)))
         lines = [_title(store, crossed, unanswered)]
         for label, words in parts:
-            lines += _wrapped(label, words)
+            lines += wrapped(words, label)
         worst = _worst_outcome(store, crossed, unanswered)
         if worst is not None:
             lines += _outcome_lines(store, worst)
@@ -96,13 +96,13 @@ def _unfinished_text(status: CampaignStatus) -> str:
     return f"the campaign is {status.state}{why}: {done}"
 
 
-def _wrapped(label: str, words: str) -> list[str]:
-    """Return lines of words below each other; "5 %" stays together."""
+def wrapped(words: str, label: str = "") -> list[str]:
+    """Return lines of words below each other, right of the label; "5 %" stays together."""
     lines = textwrap.wrap(
         words.replace(" %", "\xa0%"),
         _WIDTH,
-        initial_indent=_label(label),
-        subsequent_indent=" " * _LABEL_WIDTH,
+        initial_indent=_label(label) if label else "",
+        subsequent_indent=" " * _LABEL_WIDTH if label else "",
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -9,7 +9,7 @@ import pytest
 from edgeflare import assert_agrees
 from edgeflare.assertions import agreement
 from edgeflare.assertions.running_test import RunningTest
-from edgeflare.errors import DeviceBusyError, SeedError, StrategyError, UsageError
+from edgeflare.errors import DeviceBusyError, PreflightError, SeedError, StrategyError, UsageError
 
 PAIR = ("original.onnx", {"path": "models/int8.tflite"}, "photos")
 
@@ -175,6 +175,19 @@ def test_a_failure_is_an_assertion_error_of_one_short_traceback(
     with pytest.raises(SeedError) as caught:
         assert_agrees(*PAIR)
     assert caught.value is agreement.RUNNING_TEST.error is error
+    assert len(caught.traceback) == 2
+
+
+def test_the_long_text_of_a_pair_that_looks_wrong_is_wrapped(
+    searching: Callable[..., Searches],
+) -> None:
+    words = " ".join(["the preprocessing looks wrong on 62 % of the seeds;"] * 9)
+    searching(PreflightError(words))
+    with pytest.raises(PreflightError) as caught:
+        assert_agrees(*PAIR)
+    lines = str(caught.value).splitlines()
+    assert max(map(len, lines)) <= 96
+    assert " ".join(lines) == words
     assert len(caught.traceback) == 2
 
 
