@@ -70,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that uses the fixture once for each device."""
     marked = _marked_devices(metafunc.definition)
+    if _is_parametrized(metafunc.definition):
+        return
     if _FIXTURE in metafunc.fixturenames:
         devices = marked or _stated_devices(metafunc.config)
         metafunc.parametrize(_FIXTURE, devices, indirect=True, scope="session")
@@ -102,11 +104,18 @@ def edgeflare_device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _edgeflare_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Have campaigns kept in the session's temporary folder, one folder for each."""
+def _edgeflare_folders(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have campaigns kept in the session's temporary folder, one folder for each.
+
+    Where pytest runs without temporary folders (``-p no:tmpdir``), they are kept as outside of it.
+    """
+    if not request.config.pluginmanager.hasplugin("tmpdir"):
+        yield
+        return
+    temporary: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
 
     def make() -> Path:
-        return tmp_path_factory.mktemp(re.sub(r"\W", "_", RUNNING_TEST.name)[:_NAME_LENGTH])
+        return temporary.mktemp(re.sub(r"\W", "_", RUNNING_TEST.name)[:_NAME_LENGTH])
 
     RUNNING_TEST.make_folder = make
     yield
@@ -117,7 +126,7 @@ def _edgeflare_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, None]:
     """Tell `assert_agrees` which test runs, and on which device."""
     RUNNING_TEST.name = item.name
-    RUNNING_TEST.device = lambda: getattr(item, "funcargs", {}).get(_FIXTURE)
+    RUNNING_TEST.device = lambda: _device_of(item)
     RUNNING_TEST.error = None
     yield
     RUNNING_TEST.device = RUNNING_TEST.error = None
@@ -144,9 +153,27 @@ def pytest_runtest_makereport(
         report.longrepr = (str(path), (line or 0) + 1, f"Skipped: the device is away: {error}")
 
 
+def _device_of(item: pytest.Item) -> str | None:
+    """Return the device of a test's fixture, also where the test or a fixture asks for it late."""
+    request: pytest.FixtureRequest | None = getattr(item, "_request", None)
+    if request is None or _FIXTURE not in request.fixturenames:
+        return None
+    name: str = request.getfixturevalue(_FIXTURE)
+    return name
+
+
 def _stated_devices(config: pytest.Config) -> Sequence[str]:
     stated = config.getoption(_DEVICE_OPTION) or config.getini(_FIXTURE)
     return tuple(dict.fromkeys(stated)) or _DEFAULT_DEVICES
+
+
+def _is_parametrized(definition: pytest.Item) -> bool:
+    """Whether the test's own ``parametrize`` states the devices."""
+    for marker in definition.iter_markers("parametrize"):
+        names = marker.kwargs.get("argnames") or marker.args[0]
+        if _FIXTURE in (re.split(r"[,\s]+", names) if isinstance(names, str) else names):
+            return True
+    return False
 
 
 def _marked_devices(definition: pytest.Item) -> Sequence[str]:

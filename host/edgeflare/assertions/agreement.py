@@ -7,23 +7,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from edgeflare._internal import toml
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import duration
-from edgeflare.assertions.failure import failure_text
+from edgeflare.assertions.failure import failure_text, wrapped
 from edgeflare.assertions.running_test import RUNNING_TEST
 from edgeflare.campaign.api import PathOrTable, SearchResult, SeedInputs, search
 from edgeflare.campaign.settings.config import PATHS
+from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import (
     DeviceBusyError,
     EdgeFlareError,
+    PreflightError,
     StoreError,
     StrategyError,
     UsageError,
 )
 
 _POLL_S = 1.0
-_DEFAULT_LIMITS = {"max_seed_deviation_rate": 0.0}
+_DEFAULT_LIMITS = LimitsConfig(max_seed_deviation_rate=0.0)
 _OF_SEEDS = {"max_seed_deviation_rate"}
 """The limits that a search can't cross: they are about the seeds as they are."""
 _NOT_OF_SEARCHES = {"baseline", "max_new_triggers"}
@@ -50,7 +55,8 @@ def assert_agrees(
     it is (``max_seed_deviation_rate = 0``); searched triggers are no default limit, since a search
     finds one from nearly every seed of a good model, too. Where no limit is about searched triggers,
     nothing is searched, unless the settings name a strategy, its options or operators. A seed on
-    which a model fails, or gives NaN or infinity, fails the assertion whatever the limits.
+    which a model fails, or gives NaN or infinity, fails the assertion whatever the limits; so does a
+    campaign that isn't finished, such as one that a query limit paused.
 
     `device` is by default the one of pytest's fixture `edgeflare_device` where the test uses it,
     else this machine. While another campaign, such as one of another process of pytest-xdist, holds
@@ -67,7 +73,7 @@ def assert_agrees(
     """
     __tracebackhide__ = True
     try:
-        limits_table = _limits_table(limits)
+        limits_table = _limits_in_effect(limits)
         result = _search_when_free(
             original,
             deployed,
@@ -80,6 +86,8 @@ def assert_agrees(
         failure = failure_text(result.folder)
     except StrategyError:  # the traceback may lead to the user's own code
         raise
+    except PreflightError as error:  # of several sentences
+        raise PreflightError("\n".join(wrapped(str(error)))) from None
     except EdgeFlareError as error:
         RUNNING_TEST.error = error
         raise error.with_traceback(None) from None
@@ -88,10 +96,15 @@ def assert_agrees(
     return result
 
 
-def _limits_table(limits: Mapping[str, Any] | str | os.PathLike[str] | None) -> dict[str, Any]:
-    """Return the table of limits. Raises UsageError where it states none that can be crossed."""
+def _limits_in_effect(
+    limits: Mapping[str, Any] | str | os.PathLike[str] | None,
+) -> dict[str, Any]:
+    """Return the table of the limits that are checked.
+
+    Raises UsageError where one is wrong, or none can be crossed.
+    """
     if limits is None:
-        return dict(_DEFAULT_LIMITS)
+        return _in_effect(_DEFAULT_LIMITS)
     if isinstance(limits, Mapping):
         where, table = "limits", dict(limits)
     else:
@@ -101,12 +114,20 @@ def _limits_table(limits: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         table = loaded.get("limits", {})
         if not isinstance(table, dict):
             raise UsageError(f"{path}: limits must be a table, [limits]")
-    if not table.keys() - _NOT_OF_SEARCHES:
+    try:
+        in_effect = _in_effect(LimitsConfig.model_validate(table))
+    except ValidationError as error:
+        raise UsageError(problems_of(error, where)) from error
+    if not in_effect.keys() - _NOT_OF_SEARCHES:
         raise UsageError(
             f"{where} states no limit that a search can cross, so that every model would pass: "
             "state one, such as max_seed_deviation_rate = 0"
         )
-    return table
+    return in_effect
+
+
+def _in_effect(limits: LimitsConfig) -> dict[str, Any]:
+    return limits.model_dump(mode="json", exclude_defaults=True)
 
 
 def _search_settings(settings: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The text of a failed `assert_agrees`: limits, the worst input, its picture and its command."""
 
+import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,11 +15,11 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
 from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.campaign import LimitsConfig
+from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, text_of
 from edgeflare.reports.campaign import text_parts
-from edgeflare.reports.media import difference, panel, png, spectrogram_panel
+from edgeflare.reports.media import small_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
@@ -36,29 +37,39 @@ Rank: TypeAlias = Callable[[OutcomeRecord], float | None]
 def failure_text(folder: Path) -> str | None:
     """Return why a campaign doesn't show agreement; None where it does.
 
-    That is where it crosses one of its own limits, or a model failed on an input or gave NaN or
-    infinity. The picture of the worst input is written into the folder. Raises StoreError.
+    That is where it crosses one of its own limits, a model failed on an input or gave NaN or
+    infinity, or it isn't finished. The picture of the worst input is written into the folder.
+    Raises StoreError.
     """
+    status = campaign_status(folder)
+    unfinished = status.state != "finished"
     with Store.open(folder) as store:
         crossed = [one for one in check_limits(store) if one.crossed]
         unanswered = [one for one in store.outcomes() if one.status in _UNANSWERED]
-        if not crossed and not unanswered:
+        if not crossed and not unanswered and not unfinished:
             return None
         parts = [("crossed", one.words) for one in crossed]
         if unanswered:
             parts.append(("unanswered", _unanswered_text(unanswered)))
-        lines = [_title(store, crossed)]
+        if unfinished:
+            parts.append(("unfinished", _unfinished_text(status)))
+        lines = [_title(store, crossed, unanswered)]
         for label, words in parts:
-            lines += _wrapped(label, words)
+            lines += wrapped(words, label)
         worst = _worst_outcome(store, crossed, unanswered)
         if worst is not None:
             lines += _outcome_lines(store, worst)
+        if unfinished:
+            command = shlex.join(["edgeflare", "resume", str(store.folder.resolve())])
+            lines.append(_label("resume") + command)
         return "\n".join(lines)
 
 
-def _title(store: Store, crossed: Sequence[LimitCheck]) -> str:
+def _title(store: Store, crossed: Sequence[LimitCheck], unanswered: Sequence[OutcomeRecord]) -> str:
     original, deployed = (store.models[which]["name"] for which in ("original", "deployed"))
     devices = ", ".join(device["name"] for device in store.fact("devices") or ())
+    if not crossed and not unanswered:
+        return f"{deployed} on {devices} is not shown to agree with {original}: not finished"
     names = ", ".join(one.name for one in crossed)
     verb = "is" if len(crossed) == 1 else "are"
     why = f"{names} {verb} crossed" if crossed else "not every input was answered"
@@ -79,13 +90,19 @@ def _unanswered_text(unanswered: Sequence[OutcomeRecord]) -> str:
     return f"{', '.join(what)}: {first_names(names[:_NAMED], len(names))}"
 
 
-def _wrapped(label: str, words: str) -> list[str]:
-    """Return lines of words below each other; "5 %" stays together."""
+def _unfinished_text(status: CampaignStatus) -> str:
+    why = f" ({status.message})" if status.message else ""
+    done = f"{status.done:,} of {counted(status.total, 'search', 'searches')} done"
+    return f"the campaign is {status.state}{why}: {done}"
+
+
+def wrapped(words: str, label: str = "") -> list[str]:
+    """Return lines of words below each other, right of the label; "5 %" stays together."""
     lines = textwrap.wrap(
         words.replace(" %", "\xa0%"),
         _WIDTH,
-        initial_indent=_label(label),
-        subsequent_indent=" " * _LABEL_WIDTH,
+        initial_indent=_label(label) if label else "",
+        subsequent_indent=" " * _LABEL_WIDTH if label else "",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -192,21 +209,12 @@ def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
 
 
 def _write_picture(store: Store, seed: SeedRecord, trigger: str | None) -> str:
-    """Write seed, trigger and difference beside each other; return the path, or why there is none.
-
-    Where the seed itself is the finding, it is shown alone; of audio the spectrograms are.
-    """
+    """Write the `small_panel`; return its path, or why there is none."""
     first = store.get_sample(seed.sample)
     second = first if trigger is None else store.get_sample(trigger)
     path = store.folder / PICTURE_NAME
     try:
-        if store.sample_rate is not None:
-            image = spectrogram_panel(first, second, store.sample_rate)
-        elif trigger is None:
-            image = panel(first)
-        else:
-            image = panel(first, second, difference(first, second).picture)
-        write_whole(path, png(image))
+        write_whole(path, small_panel(first, second, store.sample_rate))
     except OSError as error:
         return f"none: {path} can't be written: {error.strerror}"
     except StoreError as error:

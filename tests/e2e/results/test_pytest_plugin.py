@@ -186,3 +186,69 @@ def test_what_is_wrong_is_one_sentence(project: Project) -> None:
     printed = project.pytest("test_typo.py", "test_no_fixture.py")
     assert "the marker edgeflare takes device alone, a name or a list of names" in printed
     assert "is for the fixture edgeflare_device: add that to the test's arguments" in printed
+
+
+def test_the_fixtures_device_is_taken_however_a_test_asks_for_it(project: Project) -> None:
+    (project.folder / "test_late.py").write_text(
+        "import pytest\nfrom edgeflare.assertions.agreement import _device\n\n"
+        "@pytest.fixture(scope='session')\n"
+        "def of_the_session(edgeflare_device): return _device(None)\n\n"
+        "@pytest.mark.parametrize('number', [1, 2])\n"
+        "def test_late(request, number):\n"
+        "    assert _device(None) == 'local'\n"
+        "    request.getfixturevalue('edgeflare_device')\n"
+        "    assert _device(None) == 'board'\n\n"
+        "def test_without(): assert _device(None) == 'local'\n\n"
+        "def test_within(of_the_session): assert of_the_session == _device(None) == 'board'\n"
+    )
+    (project.folder / "pytest.ini").write_text("[pytest]\nedgeflare_device = board\n")
+    printed = project.pytest("test_late.py")
+    assert "4 passed" in printed, printed
+
+
+def test_a_tests_own_parametrize_names_the_devices(project: Project) -> None:
+    (project.folder / "test_own.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.parametrize('edgeflare_device', ['board', 'local'], indirect=True)\n"
+        "def test_alone(edgeflare_device): ...\n\n"
+        "@pytest.mark.parametrize('number, edgeflare_device', [(1, 'board')],"
+        " indirect=['edgeflare_device'])\n"
+        "def test_with_another(number, edgeflare_device): assert edgeflare_device == 'board'\n"
+    )
+    printed = project.pytest("test_own.py", "--edgeflare-device", "unplugged")
+    assert re.findall("PASSED test_own.py::(.*)", printed) == [
+        "test_alone[board]",
+        "test_alone[local]",
+        "test_with_another[1-board]",
+    ], printed
+
+
+def test_without_temporary_folders_campaigns_are_kept_as_elsewhere(project: Project) -> None:
+    (project.folder / "test_plain.py").write_text(
+        "import edgeflare\n\n"
+        "def test_of_something_else(): ...\n\n"
+        "def test_models():\n"
+        "    seeds = {'path': 'seeds.npz', 'limit': 2}\n"
+        "    edgeflare.assert_agrees('original.onnx', 'deployed.tflite', seeds)\n"
+    )
+    printed = project.pytest("test_plain.py", "-p", "no:tmpdir")
+    assert "2 passed" in printed, printed
+    assert len(list((project.folder / "campaigns").iterdir())) == 1
+
+
+def test_a_campaign_that_is_not_finished_fails(project: Project) -> None:
+    (project.folder / "test_limited.py").write_text(
+        "import edgeflare\n\n"
+        "def test_models():\n"
+        "    seeds = {'path': 'seeds.npz', 'limit': 2}\n"
+        "    limits = {'max_disagreement': 1.0}\n"
+        "    edgeflare.assert_agrees('original.onnx', 'deployed.tflite', seeds, limits=limits,"
+        " fleet={'total_queries': 3})\n"
+    )
+    printed = project.pytest("test_limited.py")
+    assert "1 failed" in printed, printed
+    assert "is not shown to agree with original.onnx: not finished" in printed
+    assert "unfinished: the campaign is paused (the query limit is reached): " in printed
+    resumed = re.findall("^E +resume: +(.*)$", printed, re.MULTILINE)
+    done = project.run("bash", "-c", f"{resumed[0]} --total-queries 100000")
+    assert done.returncode == 0, done.stdout

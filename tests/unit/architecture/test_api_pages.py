@@ -10,6 +10,7 @@ API = Path(__file__).resolve().parents[3] / "docs" / "reference" / "api"
 PACKAGES = (
     "edgeflare",
     "edgeflare.analysis",
+    "edgeflare.assertions",
     "edgeflare.bench",
     "edgeflare.campaign",
     "edgeflare.devices",

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from edgeflare import assert_agrees
-from edgeflare.assertions import RunningTest, agreement
-from edgeflare.errors import DeviceBusyError, SeedError, StrategyError, UsageError
+from edgeflare.assertions import agreement
+from edgeflare.assertions.running_test import RunningTest
+from edgeflare.errors import DeviceBusyError, PreflightError, SeedError, StrategyError, UsageError
 
 PAIR = ("original.onnx", {"path": "models/int8.tflite"}, "photos")
 
@@ -58,6 +59,10 @@ def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         ),
         ({"limits": {"min_l2": 1.0}}, {"limits": {"min_l2": 1.0}}),
         (
+            {"limits": {"max_seed_deviation_rate": 0.5, "min_l2": None, "new_pairs": True}},
+            {"limits": {"max_seed_deviation_rate": 0.5}, "strategy": "none"},
+        ),
+        (
             {"limits": {"max_seed_deviation_rate": 0.5}, "concurrency": 2},
             {"limits": {"max_seed_deviation_rate": 0.5}, "concurrency": 2, "strategy": "none"},
         ),
@@ -98,7 +103,17 @@ def test_a_file_without_limits_is_refused(
         assert_agrees(*PAIR, limits="campaign.toml")
 
 
-@pytest.mark.parametrize("limits", [{}, {"max_new_triggers": 0}, "nowhere.toml"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"max_new_triggers": 0},
+        {"new_pairs": True},
+        {"max_severity": None},
+        {"max_severty": 0.5},
+        "nowhere.toml",
+    ],
+)
 def test_limits_that_no_search_can_cross_are_refused(
     searching: Callable[..., Searches], limits: Any
 ) -> None:
@@ -160,6 +175,19 @@ def test_a_failure_is_an_assertion_error_of_one_short_traceback(
     with pytest.raises(SeedError) as caught:
         assert_agrees(*PAIR)
     assert caught.value is agreement.RUNNING_TEST.error is error
+    assert len(caught.traceback) == 2
+
+
+def test_the_long_text_of_a_pair_that_looks_wrong_is_wrapped(
+    searching: Callable[..., Searches],
+) -> None:
+    words = " ".join(["the preprocessing looks wrong on 62 % of the seeds;"] * 9)
+    searching(PreflightError(words))
+    with pytest.raises(PreflightError) as caught:
+        assert_agrees(*PAIR)
+    lines = str(caught.value).splitlines()
+    assert max(map(len, lines)) <= 96
+    assert " ".join(lines) == words
     assert len(caught.traceback) == 2
 
 

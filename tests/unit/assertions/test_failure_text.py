@@ -1,6 +1,7 @@
 """What a failed `assert_agrees` says, of campaigns written by hand."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from edgeflare.assertions.failure import PICTURE_NAME, failure_text
+from edgeflare.campaign.status import first_status, write_status
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Output, Sample, Status, Transcript
 
@@ -29,8 +31,10 @@ def campaign(
     kind: str = "probabilities",
     rate: int | None = None,
     sample: Sample | None = None,
+    changed: Sample | None = None,
+    finished: bool = True,
 ) -> Path:
-    """Write a finished campaign with these limits, and an outcome of each seed."""
+    """Write a campaign with these limits, and an outcome of each seed."""
     with Store.create(folder, {"limits": dict(limits)}, environment={}) as store:
         inputs = {name: image(n) if sample is None else sample for n, name in enumerate(outcomes)}
         if rate is not None:
@@ -47,14 +51,14 @@ def campaign(
         for number, (name, given) in enumerate(outcomes.items()):
             found = {"status": Status.FOUND, "search_queries": 2, "l2": 1.5, **given}
             if found["status"] is Status.FOUND:
-                trigger = image(100 + number) if sample is None else sample / 2
-                found["trigger"] = store.put_sample(trigger)
+                default = image(100 + number) if sample is None else sample / 2
+                found["trigger"] = store.put_sample(default if changed is None else changed)
             original, deployed = found.get("original"), found.get("deployed")
             if isinstance(original, np.ndarray) and isinstance(deployed, np.ndarray):
                 found["original_label"] = int(original.argmax())
                 found["deployed_label"] = int(deployed.argmax())
             store.add_outcome(OutcomeRecord(name, chain_seed=number, replica=replica, **found))
-        store.set_fact("finished", True)
+        store.set_fact("finished", finished)
     return folder
 
 
@@ -189,6 +193,24 @@ def test_an_input_without_an_answer_fails_whatever_the_limits(tmp_path: Path) ->
     ]
 
 
+def test_a_campaign_that_is_not_finished_shows_no_agreement(tmp_path: Path) -> None:
+    limits = {"max_disagreement": 0.5}
+    folder = campaign(tmp_path / "a", limits, {}, finished=False)
+    status = first_status(folder)
+    write_status(replace(status, state="paused", message="the query limit is reached"))
+    assert lines_of(folder) == [
+        "int8.tflite on pi4 is not shown to agree with original.onnx: not finished",
+        "unfinished: the campaign is paused (the query limit is reached): 0 of 0 searches done",
+        f"resume:     edgeflare resume {folder}",
+    ]
+    folder = campaign(tmp_path / "b", limits, {"a.png": trigger(0.75)}, finished=False)
+    lines = lines_of(folder)
+    assert lines[0].endswith(" does not agree with original.onnx: max_disagreement is crossed")
+    assert "1 of 1 search done" in "\n".join(lines)
+    assert lines[-2].startswith("replay: ")
+    assert lines[-1] == f"resume:     edgeflare resume {folder}"
+
+
 def test_of_labels_alone_there_is_no_probability(tmp_path: Path) -> None:
     labels = {"original": BOTH_WAYS[0], "deployed": np.array([0.0, 0.0, 1.0])}
     folder = campaign(tmp_path / "a", {"min_l2": 9.0}, {"a.png": labels}, kind="label")
@@ -211,6 +233,14 @@ def test_transcripts_are_quoted_and_the_picture_has_spectrograms(tmp_path: Path)
     assert 'original:   "mend the coat"' in lines
     assert 'deployed:   "men the coat"' in lines
     assert cv2.imread(str(folder / PICTURE_NAME)).shape[1] > 600
+
+
+def test_a_trigger_of_another_shape_is_shown_alone(tmp_path: Path) -> None:
+    folder = campaign(
+        tmp_path / "a", {"min_l2": 9.0}, {"a.png": trigger(0.5)}, changed=image(9)[1:]
+    )
+    assert f"picture:    {folder / PICTURE_NAME}" in lines_of(folder)
+    assert cv2.imread(str(folder / PICTURE_NAME)).shape == (192, 256, 3)
 
 
 def test_a_picture_that_can_not_be_written_hides_nothing(tmp_path: Path) -> None:
