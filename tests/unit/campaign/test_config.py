@@ -129,7 +129,7 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
         (b"a." * 200 + b"a = 1", "nested too deep"),
         (b"out = '\xff\xfe'", "utf-8|UTF-8"),
         (b"#" * (1 << 24) + b"#", "more than 16 MiB"),
-        (None, "is a folder|no suite"),
+        (None, "is a folder|no suite|Is a directory"),
     ],
     ids=lambda value: str(value)[:30],
 )
