@@ -4,9 +4,11 @@ import json
 import shutil
 import socket
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +225,31 @@ def _answer_once(server: socket.socket, answer: bytes) -> None:
     with closing(server.accept()[0]) as connection:
         connection.recv(4096)
         connection.sendall(answer)
+
+
+class _OnlyHealthy(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/health" else 500)
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def test_a_healthy_server_that_refuses_is_named_without_its_password(
+    finished: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with HTTPServer(("127.0.0.1", 0), _OnlyHealthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"127.0.0.1:{server.server_port}"
+        uri = f"http://me:secret@{place}"
+        with pytest.raises(TrackingError) as refused:
+            log_to_mlflow(finished, uri=uri)
+        server.shutdown()
+    assert f"can't be logged on http://{place}: " in str(refused.value)
+    assert f"API request to http://{place}/api/" in str(refused.value)
+    assert "secret" not in "".join(traceback.format_exception(refused.value, chain=True))
 
 
 def test_a_store_that_mlflow_does_not_take_is_one_sentence(finished: Path) -> None:
