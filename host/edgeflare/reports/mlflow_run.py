@@ -340,8 +340,10 @@ def _without_secrets(uri: str) -> str:
 
 def _redacted(text: str, uri: str) -> str:
     """Return a text without what `_without_secrets` removes from the URI, wherever it stands."""
-    text = text.replace(uri.rstrip("/"), _without_secrets(uri).rstrip("/"))
     rest = uri.partition("://")[2]
+    if not rest:
+        return text
+    text = text.replace(uri.rstrip("/"), _without_secrets(uri).rstrip("/"))
     users, at, _ = rest.rpartition("@")
     password, query = users.partition(":")[2], "".join(re.split("[?#]", rest, maxsplit=1)[1:])
     values = re.findall("=([^&;#]*)", query)

@@ -111,6 +111,7 @@ def test_what_is_missing_is_said(tmp_path: Path, arguments: list[str], words: st
         ("http://h/#s3cret", "http://h/"),
         ("sqlite:////tmp/mlflow.db", "sqlite:////tmp/mlflow.db"),
         ("./runs@2", "./runs@2"),
+        ("/", "/"),
     ],
 )
 def test_no_secret_of_the_address_is_shown(uri: str, shown: str) -> None:
