@@ -168,8 +168,8 @@ def export(
             raise UsageError("--mlflow-uri and --mlflow-experiment are for --mlflow; add it")
         if folder is None:
             raise UsageError("name the folder to write, or log the campaign with --mlflow")
-    run = _log_to_mlflow(campaign, mlflow_uri, mlflow_experiment) if mlflow else None
     files = None if folder is None else export_campaign(campaign, folder)
+    run = _log_to_mlflow(campaign, mlflow_uri, mlflow_experiment) if mlflow else None
     print_export(files, run, json)
 
 

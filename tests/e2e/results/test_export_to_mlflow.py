@@ -270,6 +270,17 @@ def test_an_unfinished_campaign_is_not_logged(home: Path, database: str, tmp_pat
     assert f"edgeflare resume {tmp_path / 'digits'}, then export again" in ran.sentence
 
 
+def test_no_run_is_made_where_the_files_can_not_be_written(
+    finished: Path, database: str, client: Any
+) -> None:
+    (finished.parent / "mine").mkdir()
+    (finished.parent / "mine" / "notes.txt").touch()
+    flags = ("--mlflow-experiment", "refused")
+    ran = logged(finished.parent, database, "mine", *flags, campaign=finished.name)
+    assert (ran.code, ran.out) == (2, "")
+    assert client.get_experiment_by_name("refused") is None
+
+
 def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:
     ran = logged(finished.parent, database, "files", "--json", campaign=finished.name)
     assert set(json.loads(ran.out)) == {"folder", "findings", "by_status", "files", "mlflow"}
