@@ -26,7 +26,7 @@ from edgeflare.errors import TrackingError, UsageError
 from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.export import export_campaign, written_to
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
-from edgeflare.reports.text_reports import ReportData, report_data
+from edgeflare.reports.report_data import ReportData, report_data
 from edgeflare.store import Store, open_store
 
 _T = TypeVar("_T")

@@ -19,7 +19,7 @@ from edgeflare.reports.mlflow_run import (
     run_params,
     run_tags,
 )
-from edgeflare.reports.text_reports import report_data
+from edgeflare.reports.report_data import report_data
 from edgeflare.store import Store
 
 
