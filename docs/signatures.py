@@ -7,13 +7,14 @@ from sphinx.util.typing import stringify_annotation
 
 from edgeflare import types
 from edgeflare.campaign import api, events, fleet
+from edgeflare.devices import Prompt
 
 _ALIASES = {
     "edgeflare.campaign.api.SeedInputs": api.SeedInputs,
     "edgeflare.campaign.api.PathOrTable": api.PathOrTable,
     "edgeflare.campaign.events.Progress": events.Progress,
     "edgeflare.campaign.fleet.Connect": fleet.Connect,
-    "edgeflare.devices.open.Prompt": fleet.Prompt,
+    "edgeflare.devices.open.Prompt": Prompt,
     "edgeflare.types.Strategy": types.Strategy,
     "edgeflare.types.Output": types.Output,
     "edgeflare.types.Scores": types.Scores,

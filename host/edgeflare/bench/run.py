@@ -29,10 +29,10 @@ from edgeflare.campaign.batch import (
     silent,
 )
 from edgeflare.campaign.events import Event, Notice, Progress, Stage
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
-from edgeflare.devices import connect
+from edgeflare.devices import Prompt, connect
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
     InventoryError,

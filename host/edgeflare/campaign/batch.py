@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 from edgeflare._internal.files import is_unused, remove_torn, write_durably
 from edgeflare.campaign.api import resume_campaign, run_campaign
 from edgeflare.campaign.events import Event, Progress
-from edgeflare.campaign.fleet import Connect, Prompt, PromptCache
+from edgeflare.campaign.fleet import Connect, PromptCache
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.devices import Prompt
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors

@@ -19,11 +19,11 @@ from edgeflare.campaign.batch import (
     write_description,
 )
 from edgeflare.campaign.events import Notice
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
-from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
     DeviceError,

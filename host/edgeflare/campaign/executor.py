@@ -13,7 +13,6 @@ from edgeflare.campaign.fleet import (
     Connect,
     Fleet,
     LeaseOwner,
-    Prompt,
     check_one_model,
     fleet_devices,
 )
@@ -29,7 +28,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
-from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError

@@ -21,6 +21,7 @@ from edgeflare.devices import (
     DeviceState,
     DeviceStatus,
     Lease,
+    Prompt,
     ReconnectingSession,
     Transport,
     connect,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-Prompt: TypeAlias = Callable[[str], str | None]
 Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
 """Opens the transport to a device, as `edgeflare.devices.connect` does."""
 OnNotice: TypeAlias = Callable[[str], None]

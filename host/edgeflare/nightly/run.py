@@ -14,10 +14,10 @@ from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
 from edgeflare.campaign.events import Event, Notice
 from edgeflare.campaign.executor import check_files
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.replay.results import replay_config
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.devices import connect
+from edgeflare.devices import Prompt, connect
 from edgeflare.errors import (
     AgentDiedError,
     DeviceAwayError,

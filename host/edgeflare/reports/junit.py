@@ -17,7 +17,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.replay import replayed_words
-from edgeflare.reports.text_reports import ReportData, outcome_words
+from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Status

@@ -37,7 +37,7 @@ from edgeflare.reports.document import (
 from edgeflare.reports.export import file_stem
 from edgeflare.reports.media import small_panel
 from edgeflare.reports.replay import replay_inputs
-from edgeflare.reports.text_reports import ReportData, outcome_words
+from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
 

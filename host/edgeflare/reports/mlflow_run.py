@@ -14,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
+from urllib.parse import unquote_plus
 from urllib.request import urlopen
 
 from edgeflare._internal import extras
@@ -25,7 +26,7 @@ from edgeflare.errors import TrackingError, UsageError
 from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.export import export_campaign, written_to
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
-from edgeflare.reports.text_reports import ReportData, report_data
+from edgeflare.reports.report_data import ReportData, report_data
 from edgeflare.store import Store, open_store
 
 _T = TypeVar("_T")
@@ -40,6 +41,8 @@ _LONGEST_NAME = 250
 _LONGEST_VALUE = 500
 """Older servers take no longer parameter."""
 _AT_ONCE = 100
+_SHORTEST_SECRET = 3
+"""Shorter parts of a URI are in most texts by chance."""
 _PROBE_S = 10
 _TABLES = (
     *("by_status", "queries_found", "queries_searched", "seconds_found", "seconds_searched"),
@@ -209,13 +212,13 @@ class _Server:
     def __init__(self, mlflow: Any, uri: str | None) -> None:
         self._mlflow = mlflow
         uri = uri or mlflow.get_tracking_uri()
-        self._uri = without_passwords(uri)
+        self._full_uri, self._uri = uri, _without_secrets(uri)
         _check_answers(self._uri)
         self._errors = (mlflow.exceptions.MlflowException, ImportError, OSError)
         try:
             self._client = mlflow.MlflowClient(tracking_uri=uri)
         except self._errors as error:
-            raise self._refusal(error) from error
+            raise self._refusal(error) from None  # a traceback would show MLflow's text
 
     def log(
         self, data: ReportData, experiment: str, artifacts: Path, artifact_count: int
@@ -229,7 +232,7 @@ class _Server:
             self._client.log_artifacts(run.info.run_id, str(artifacts))
             self._client.set_terminated(run.info.run_id, "FINISHED", _ended_at(data.store))
         except self._errors as error:
-            raise self._refusal(error) from error
+            raise self._refusal(error) from None  # a traceback would show MLflow's text
         return MlflowRun(
             tracking_uri=self._uri,
             experiment=experiment,
@@ -304,9 +307,9 @@ class _Server:
             self._client.log_batch(run.info.run_id, few_metrics, few_params, few_tags)
 
     def _refusal(self, error: Exception) -> TrackingError:
-        reason = without_passwords(str(error))  # MLflow names the address that it asked
+        why = clean_text(_redacted(str(error), self._full_uri), _LONGEST_VALUE)
         return TrackingError(
-            f"the run can't be logged on {self._uri}: {clean_text(reason, _LONGEST_VALUE)}; "
+            f"the run can't be logged on {self._uri}: {why}; "
             "repair that and export again: a run that was begun is completed"
         )
 
@@ -325,12 +328,31 @@ def _milliseconds(seconds: float) -> int:
     return round(1000 * seconds)
 
 
-def without_passwords(text: str) -> str:
-    """Return a text without user and password of the URIs in it, also of those in their queries."""
-    text = re.sub(r"://\S*@", "://", text)
-    return re.sub(
-        r"(?i)([?&][^=&\s]*(?:user|pass|pwd|token|secret|key)[^=&\s]*=)[^&\s]*", r"\1...", text
-    )
+def _without_secrets(uri: str) -> str:
+    """Return a URI without user, password and query; of one in which they can't be told from the
+    rest, the scheme only."""
+    scheme, mark, rest = uri.partition("://")
+    if not mark:
+        return uri
+    parts = re.fullmatch(r"(?:[^?#]*@)?([^@?#]*)(?:[?#][^@]*)?", rest, re.DOTALL)
+    return f"{scheme}://{parts[1] if parts else '***'}"
+
+
+def _redacted(text: str, uri: str) -> str:
+    """Return a text without what `_without_secrets` removes from the URI, wherever it stands."""
+    rest = uri.partition("://")[2]
+    if not rest:
+        return text
+    text = text.replace(uri.rstrip("/"), _without_secrets(uri).rstrip("/"))
+    users, at, _ = rest.rpartition("@")
+    password, query = users.partition(":")[2], "".join(re.split("[?#]", rest, maxsplit=1)[1:])
+    values = re.findall("=([^&;#]*)", query)
+    secrets = {users + at, password, query, *re.split("[:/?#@]", password), *values}
+    secrets |= set(map(unquote_plus, secrets))
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return text
 
 
 def _check_answers(uri: str) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.files import write_durably
-from edgeflare._internal.text import margin_text
-from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import (
     Finding,
     csv_cell,
@@ -22,22 +20,15 @@ from edgeflare.analysis.findings import (
     results,
     seed_part,
 )
-from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.replay import ReplaySummary, replay_summary
-from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.analysis.limits import LimitCheck
+from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
-from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
-from edgeflare.metrics import text_of
-from edgeflare.oracles import traits_in
-from edgeflare.reports.campaign import answers_text
 from edgeflare.reports.export import check_report_path, report_written_to
-from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
-from edgeflare.store import OutcomeRecord, Store, open_store
-from edgeflare.types import TRIGGERS
-
-if TYPE_CHECKING:
-    from edgeflare.reports.markdown import PictureFolder
+from edgeflare.reports.junit import junit_text
+from edgeflare.reports.markdown import PictureFolder, markdown_text
+from edgeflare.reports.report_data import ReportData, report_data
+from edgeflare.store import Store, open_store
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
 """A format of `report_text`."""
@@ -48,7 +39,7 @@ def report_text(
     format: ReportFormat,  # noqa: A002
     *,
     class_names: Sequence[str] | None = None,
-    limits: "tuple[LimitCheck, ...] | None" = None,
+    limits: tuple[LimitCheck, ...] | None = None,
 ) -> str:
     """Return the results of a campaign, or a replay, as one text.
 
@@ -73,12 +64,9 @@ def _text(
     store: Store,
     format: ReportFormat,  # noqa: A002
     class_names: Sequence[str] | None,
-    limits: "tuple[LimitCheck, ...] | None" = None,
-    pictures: "PictureFolder | None" = None,
+    limits: tuple[LimitCheck, ...] | None = None,
+    pictures: PictureFolder | None = None,
 ) -> str:
-    from edgeflare.reports.junit import junit_text
-    from edgeflare.reports.markdown import markdown_text
-
     writers: Mapping[str, Callable[[ReportData], str]] = {
         "junit": junit_text,
         "json": _json,
@@ -121,8 +109,6 @@ def write_text_report(
     Raises what `report_text` does, UsageError for a path that is a folder or the campaign's own
     database, StoreError where the file can't be written, DiskFullError where no space is left.
     """
-    from edgeflare.reports.markdown import PictureFolder
-
     with open_store(campaign) as store:
         check_report_path(path, store.folder)
         count = sum(map(has_input, store.outcomes()))
@@ -133,90 +119,6 @@ def write_text_report(
             beside.write()
         write_durably(path, data)
     return TextReport(str(path), len(data), count, 0 if beside is None else len(beside))
-
-
-@dataclass(frozen=True)
-class ReportData:
-    """A campaign's open store, its figures, its limits and the names of its classes.
-
-    `replay` has the results of a replay, None for another campaign; `names` is None where the
-    classes have numbers only.
-    """
-
-    store: Store
-    summary: Summary
-    limits: tuple[LimitCheck, ...]
-    replay: ReplaySummary | None
-    names: tuple[str, ...] | None
-
-    @property
-    def verdict(self) -> str:
-        """Whether the campaign is within its limits, and how much was found, in a line."""
-        return self._verdict.text
-
-    @property
-    def guidance(self) -> tuple[str, ...]:
-        """What the verdict leaves open, and what to do next; often nothing."""
-        return guidance(self._verdict, self.summary)
-
-    @property
-    def nothing_found(self) -> bool:
-        """Whether there is no triggering input."""
-        return not any(self.summary.by_status[status.value] for status in TRIGGERS)
-
-    @property
-    def _verdict(self) -> Verdict:
-        return verdict(self.store, self.summary, self.limits, self.replay)
-
-    @property
-    def progress(self) -> str:
-        """How far a campaign is that isn't finished, and how to go on; "" for a finished one."""
-        return progress(self.summary, campaign_status(self.store.folder))
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether any limit applies to such a campaign."""
-        return any(one.checked for one in self.limits)
-
-    @property
-    def crossed(self) -> bool:
-        """Whether a limit is crossed."""
-        return any(one.crossed for one in self.limits)
-
-    def name(self, number: int | None) -> str:
-        """Return a class's name, its number where it has none."""
-        return class_name(self.names, number)
-
-
-def report_data(
-    store: Store,
-    class_names: Sequence[str] | None = None,
-    limits: tuple[LimitCheck, ...] | None = None,
-) -> ReportData:
-    """Return what a campaign's reports are made of. Raises UsageError, StoreError."""
-    return ReportData(
-        store=store,
-        summary=summarize(store),
-        limits=check_limits(store) if limits is None else limits,
-        replay=replay_summary(store) if store.fact("replay") else None,
-        names=known_class_names(store, class_names),
-    )
-
-
-def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
-    """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
-
-    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12
-    apart``.
-    """
-    labels = (outcome.original_label, outcome.deployed_label)
-    texts = (text_of(outcome.original), text_of(outcome.deployed))
-    answers = answers_text(labels, texts, data.name)
-    by_scores = traits_in(data.summary.search).compares_scores
-    if not by_scores or outcome.disagreement is None:
-        return answers
-    both = f"{data.name(labels[0])} by both" if labels[0] == labels[1] else answers
-    return f"{both}, scores {margin_text(outcome.disagreement)} apart"
 
 
 def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:

@@ -4,9 +4,11 @@ import json
 import shutil
 import socket
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,31 @@ def _answer_once(server: socket.socket, answer: bytes) -> None:
         connection.sendall(answer)
 
 
+class _OnlyHealthy(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/health" else 500)
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def test_a_healthy_server_that_refuses_is_named_without_its_password(
+    finished: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with HTTPServer(("127.0.0.1", 0), _OnlyHealthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"127.0.0.1:{server.server_port}"
+        uri = f"http://me:secret@{place}"
+        with pytest.raises(TrackingError) as refused:
+            log_to_mlflow(finished, uri=uri)
+        server.shutdown()
+    assert f"can't be logged on http://{place}: " in str(refused.value)
+    assert f"API request to http://{place}/api/" in str(refused.value)
+    assert "secret" not in "".join(traceback.format_exception(refused.value, chain=True))
+
+
 def test_a_store_that_mlflow_does_not_take_is_one_sentence(finished: Path) -> None:
     ran = logged(finished.parent, "nonsense://there", campaign=finished.name)
     assert (ran.code, ran.out) == (3, "")
@@ -241,6 +268,17 @@ def test_an_unfinished_campaign_is_not_logged(home: Path, database: str, tmp_pat
     assert (ran.code, ran.out) == (2, "")
     assert "digits isn't finished (3 of 3 searches done)" in ran.sentence
     assert f"edgeflare resume {tmp_path / 'digits'}, then export again" in ran.sentence
+
+
+def test_no_run_is_made_where_the_files_can_not_be_written(
+    finished: Path, database: str, client: Any
+) -> None:
+    (finished.parent / "mine").mkdir()
+    (finished.parent / "mine" / "notes.txt").touch()
+    flags = ("--mlflow-experiment", "refused")
+    ran = logged(finished.parent, database, "mine", *flags, campaign=finished.name)
+    assert (ran.code, ran.out) == (2, "")
+    assert client.get_experiment_by_name("refused") is None
 
 
 def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:

@@ -24,8 +24,8 @@ from edgeflare import CampaignConfig, Device
 from edgeflare.cli.app import app
 from edgeflare.nightly import NightlyConfig
 from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags
+from edgeflare.reports.report_data import report_data
 from edgeflare.reports.telemetry import METRIC_FAMILIES
-from edgeflare.reports.text_reports import report_data
 from edgeflare.store import CampaignLock, Store
 from edgeflare_mutators import operators
 

@@ -369,6 +369,17 @@ def test_a_wrong_import_is_found(
     assert words in found
 
 
+def test_no_part_of_the_text_reports_imports_them() -> None:
+    before = "edgeflare.reports."
+    used = {
+        before + file.stem: {name.rpartition(".")[0] for _, name in imports(PROJECT, file)}
+        for file in (PROJECT / "host" / "edgeflare" / "reports").glob("*.py")
+    }
+    reached = _reached(used, f"{before}text_reports")
+    assert f"{before}markdown" in reached
+    assert f"{before}text_reports" not in reached
+
+
 def test_a_circle_between_folders_is_found(tmp_path: Path) -> None:
     files = {
         "devices/inventory.py": "from edgeflare.devices.session.link import Link",

@@ -68,3 +68,18 @@ def test_every_one_exists() -> None:
 )
 def test_one_that_does_not_would_be_seen(text: str, names: list[str]) -> None:
     assert [name for name in stated(text) if not exists(name)] == names
+
+
+def test_no_type_alias_is_defined_twice() -> None:
+    places: dict[tuple[str, str], list[str]] = {}
+    for file in (PROJECT / "host").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(name)], value=ast.Subscript() as value)
+                    | ast.AnnAssign(target=ast.Name(name), value=ast.Subscript() as value)
+                ):
+                    alias = (name, ast.unparse(value))
+                    places.setdefault(alias, []).append(file.relative_to(PROJECT).as_posix())
+    assert ("Prompt", "Callable[[str], str | None]") in places
+    assert {alias: files for alias, files in places.items() if len(files) > 1} == {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.campaign.events import Event, Notice, Progress, silent
-from edgeflare.campaign.fleet import Connect, Prompt
+from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.campaign.replay.results import (
     ReplayedInput,
@@ -20,7 +20,7 @@ from edgeflare.campaign.replay.results import (
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
-from edgeflare.devices import connect
+from edgeflare.devices import Prompt, connect
 from edgeflare.metrics import is_finite, is_same, text_of
 from edgeflare.store import Store
 from edgeflare.store.records import ReplayInput, is_answer

@@ -15,13 +15,13 @@ from typing import Any
 from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
-from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
+from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models.image_input import input_size, options_in_file
 from edgeflare.store import SeedInput, Store
