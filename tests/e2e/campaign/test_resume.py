@@ -90,7 +90,7 @@ def finish(home: Path) -> Ran:
     return edgeflare("resume", folder, "--json", home=home)
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_campaign_that_is_killed_again_and_again_finds_the_same(
     tmp_path: Path, undisturbed: Found
 ) -> None:

@@ -107,7 +107,7 @@ def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
         assert f"run '{python} -m pip install onnxruntime'" in refused.header["message"]
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_an_older_python_with_tflite_runtime_serves_too(tmp_path: Path) -> None:
     try:
         old = interpreter("3.8")
