@@ -20,6 +20,7 @@ from edgeflare.errors import (
     InferenceTimeoutError,
     InventoryError,
     UnreachableError,
+    UsageError,
 )
 
 _MARKER = "edgeflare"
@@ -154,9 +155,18 @@ def pytest_runtest_makereport(
 
 
 def _device_of(item: pytest.Item) -> str | None:
-    """Return the device of a test's fixture, also where the test or a fixture asks for it late."""
+    """Return the device of a test's fixture, also where the test or a fixture asks for it late.
+
+    Raises UsageError where there is none though the command line names devices: the test would
+    pass on this machine instead.
+    """
     request: pytest.FixtureRequest | None = getattr(item, "_request", None)
     if request is None or _FIXTURE not in request.fixturenames:
+        if item.config.getoption(_DEVICE_OPTION):
+            raise UsageError(
+                f"{_DEVICE_OPTION} is stated, but this test doesn't use it: add {_FIXTURE} to its "
+                'arguments, or state the device: assert_agrees(..., device="local")'
+            )
         return None
     name: str = request.getfixturevalue(_FIXTURE)
     return name

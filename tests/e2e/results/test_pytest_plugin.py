@@ -171,14 +171,17 @@ def test_what_is_wrong_is_one_sentence(project: Project) -> None:
         "def test_away():\n"
         "    edgeflare.assert_agrees('original.onnx', 'deployed.tflite', 'seeds.npz', device='unplugged')\n\n"
         "def test_model():\n"
-        "    edgeflare.assert_agrees('gone.onnx', 'deployed.tflite', 'seeds.npz')\n"
+        "    edgeflare.assert_agrees('gone.onnx', 'deployed.tflite', 'seeds.npz', device='local')\n\n"
+        "def test_elsewhere():\n"
+        "    edgeflare.assert_agrees('original.onnx', 'deployed.tflite', 'seeds.npz')\n"
     )
     stated = ("--edgeflare-device", "bord", "--edgeflare-away", "fail")
     printed = project.pytest("test_wrong.py", *stated)
     assert "no device is called 'bord' (did you mean 'board'?)" in printed
     assert "E       edgeflare.errors.UnreachableError: 127.0.0.1:1 refused" in printed
     assert "E       edgeflare.errors.UsageError: there is no model file " in printed
-    assert "2 failed, 1 error" in printed
+    assert "--edgeflare-device is stated, but this test doesn't use it" in printed
+    assert "3 failed, 1 error" in printed
     assert "site-packages" not in printed
     for name, arguments in (("typo", "devise='pi4'"), ("no_fixture", "device='pi4'")):
         text = f"import pytest\n\n@pytest.mark.edgeflare({arguments})\ndef test_it(): ...\n"
