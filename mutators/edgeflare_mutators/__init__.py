@@ -64,6 +64,7 @@ from edgeflare_mutators.photo import (
     NaturalBlur,
     Rotation,
     Saturation,
+    Scale,
     SensorNoise,
     Shift,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "SampleError",
     "SampleSpec",
     "Saturation",
+    "Scale",
     "SensorNoise",
     "Shift",
     "ShotNoise",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgeflare_mutators.base import SEED, Params, Range, Sample
 from edgeflare_mutators.dflare import generator
 from edgeflare_mutators.natural import Corruption, percent, portable_normal
-from edgeflare_mutators.photo import interpolated, smooth_noise, to_levels
+from edgeflare_mutators.photo import Scale, interpolated, smooth_noise, to_levels
 
 _PARTS = 256
 _LEVELS = np.arange(256, dtype=np.float64)
@@ -138,13 +138,9 @@ class ZoomBlur(Corruption):
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
         total = np.zeros(sample.shape, np.int64)
+        scale = Scale()
         for step in range(_ZOOMS):
-            factor = 1 + params["zoom"] * step / (_ZOOMS - 1)
-            rows, columns = (
-                (np.arange(side) - (side - 1) / 2) / factor + (side - 1) / 2
-                for side in sample.shape[:2]
-            )
-            total += interpolated(sample, rows[:, np.newaxis], columns[np.newaxis, :])
+            total += scale.apply(sample, {"by": params["zoom"] * step / (_ZOOMS - 1)})
         return to_levels(total / _ZOOMS)
 
     def _words(self, params: Params) -> str:
@@ -198,20 +194,20 @@ class Elastic(Corruption):
 
 
 class Pixelate(Corruption):
-    """Replace blocks, about `block` wide and high, by their mean, as a low resolution does.
+    """Replace blocks, a pixel and `block` wide and high, by their mean, as a low resolution does.
 
-    Blocks are whole pixels and as equal as the sides allow; where one is a pixel nothing changes.
+    Blocks are whole pixels, in the mean of this size, as equal as the sides allow.
     """
 
     name = "pixelate"
     limits = (Range("block", 0.0, 1.0),)
     moving = ("block",)
 
-    def __init__(self, block: tuple[float, float] = (0.0, 1 / 7)) -> None:
+    def __init__(self, block: tuple[float, float] = (0.0, 1 / 14)) -> None:
         super().__init__(block=block)
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
-        size = max(1.0, params["block"] * min(sample.shape[:2]))
+        size = 1 + params["block"] * min(sample.shape[:2])
         means: Any = sample.astype(np.int64)
         sizes = []
         for axis, side in enumerate(sample.shape[:2]):
@@ -224,7 +220,7 @@ class Pixelate(Corruption):
         return levels.repeat(down, axis=0).repeat(right, axis=1)
 
     def _words(self, params: Params) -> str:
-        return f"blocks of {percent(params['block'])} of the side"
+        return f"blocks of a pixel and {percent(params['block'])} of the side"
 
 
 def line_weights(length: float, degrees: float) -> NDArray[np.float64]:

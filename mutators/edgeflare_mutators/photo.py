@@ -1,6 +1,6 @@
 """Natural corruptions of a photograph.
 
-By where the camera points: rotation, shift and crop. What was outside of the picture is filled with
+By where the camera points: rotation, shift, crop and scale. What was outside of the picture is filled with
 its mirror image about the outermost pixels. Between pixels values are interpolated linearly, in
 whole numbers: places are multiples of 1/256 pixel, results are rounded half up. So the bits don't
 depend on the CPU; the C library's sine need only agree to six digits. By the camera and what stores
@@ -107,6 +107,28 @@ class Crop(Corruption):
             f"cropped by {percent(params['share'])}, the window {percent(params['x'])} to the "
             f"right and {percent(params['y'])} down"
         )
+
+
+class Scale(Corruption):
+    """Enlarge the picture's content about its centre by `by`, or shrink it where that is below 0."""
+
+    name = "scale"
+    limits = (Range("by", -0.9, 9.0),)
+    moving = ("by",)
+
+    def __init__(self, by: tuple[float, float] = (-0.3, 0.4)) -> None:
+        super().__init__(by=by)
+
+    def _apply(self, sample: Sample, params: Params) -> Sample:
+        rows, columns = (
+            (np.arange(side) - (side - 1) / 2) / (1 + params["by"]) + (side - 1) / 2
+            for side in sample.shape[:2]
+        )
+        return interpolated(sample, rows[:, np.newaxis], columns[np.newaxis, :])
+
+    def _words(self, params: Params) -> str:
+        way = "enlarged" if params["by"] >= 0 else "shrunk"
+        return f"{way} by {percent(abs(params['by']))}"
 
 
 def interpolated(

@@ -42,6 +42,7 @@ _CORRUPTIONS: dict[str, Corruption] = _by_name(
 )
 _COMMON: dict[str, Corruption] = _CORRUPTIONS | _by_name(
     photo.Saturation(),
+    photo.Scale(),
     camera.ShotNoise(),
     camera.ImpulseNoise(),
     camera.DefocusBlur(),
@@ -86,7 +87,7 @@ def common_corruptions(kind: Kind = "image") -> dict[str, Corruption]:
     """Return every built-in natural corruption of a kind, by name, from which a survey draws.
 
     Of images: `corruptions` and what else ImageNet-C has (Hendrycks and Dietterich, Benchmarking
-    Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019): saturation,
+    Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019): saturation, scale,
     shot-noise, impulse-noise, defocus-blur, glass-blur, motion-blur, zoom-blur, elastic, pixelate,
     snow, spatter. Its frost is missing: it is made of photographs. Of audio: `corruptions`.
     """

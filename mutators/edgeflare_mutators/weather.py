@@ -17,7 +17,7 @@ from edgeflare_mutators.photo import to_levels
 
 _FLAKES_A_SIDE = 96
 _STREAK = 4
-_MOST_FLAKES = 0.12
+_MOST_FLAKES = 0.06
 _WHITENING = 0.3
 _MUD = (63, 42, 20)
 _GREY_MUD = (45,)
@@ -28,7 +28,7 @@ _SOFTNESS = 1 / 16
 class Snow(Corruption):
     """Lay falling snow over the image: white streaks, and a whitening of what lies behind them.
 
-    `amount` is the share of the heaviest snow, where flakes start at about an eighth of all places.
+    `amount` is the share of the heaviest snow, where flakes start at 6 % of all places.
     Flakes and their common direction, within 45 degrees of the vertical, come from `seed`.
 
     Differences from ImageNet-C: flakes of one size; the whitening is the same everywhere.

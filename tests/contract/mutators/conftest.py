@@ -191,20 +191,25 @@ TABLE = {
         {"distance": 0.0767732437050385, "seed": 8561015897205333},
         "6b03017d64f6c07f5474848944fa24c3e63496569c6901dc1663b72590c81ec1",
     ),
-    "pixelate": Row(
-        mutators.Pixelate(),
-        {"block": 0.07311737495717953},
-        "121094f6b5a155b532123174cef7fa66cda07d99a5aedb31a828148c8d65c1ed",
-    ),
-    "snow": Row(
-        mutators.Snow(),
-        {"amount": 0.5118216247002567, "seed": 8561015897205333},
-        "cd6bb1b675fc9691afea8a969e3753521ffe455230c2834be4126a647e8fc948",
-    ),
     "spatter": Row(
         mutators.Spatter(),
         {"amount": 0.17913756864508984, "seed": 8561015897205333},
         "df2aa668f3763bc487921df6ee0303017987afc526dabb902729eb37bd9a9579",
+    ),
+    "snow": Row(
+        mutators.Snow(),
+        {"amount": 0.5118216247002567, "seed": 8561015897205333},
+        "78a3065b145181cd471a38673c28a807fc61ffb09e0d6a93e4cf0d84c9d89ec3",
+    ),
+    "scale": Row(
+        mutators.Scale(),
+        {"by": 0.05827513729017969},
+        "2cc7ea41617e883c9bb72f04dd0b13056b8f01e171d0c2b65a754a72aca3513c",
+    ),
+    "pixelate": Row(
+        mutators.Pixelate(),
+        {"block": 0.036558687478589764},
+        "2c6f00411e694d17f7e8207e16d53573370bf20c94f37d6bdfcc1d5df6ecace1",
     ),
     "a user's": Row(
         Posterize(),

@@ -60,5 +60,5 @@ def test_blurs_and_corruptions_give_the_same_bits_without_the_cpus_extensions() 
         ).stdout.split()
         for env in (dict(os.environ), plain)
     ]
-    assert len(set(outputs[0])) == 9 + 60
+    assert len(set(outputs[0])) == 9 + 63
     assert outputs[0] == outputs[1]

@@ -35,6 +35,7 @@ CORRUPTIONS = [
 
 FURTHER = [
     "saturation",
+    "scale",
     "shot-noise",
     "impulse-noise",
     "defocus-blur",
