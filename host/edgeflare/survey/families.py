@@ -51,9 +51,7 @@ class _Gain:
         gain = 1 + step * float(rng.uniform(-0.9, 1.5))
         return {"gain": gain, "offset": step * float(rng.uniform(-128, 128))}
 
-    def apply(
-        self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample]
-    ) -> Sample:
+    def apply(self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample]) -> Sample:
         del partners
         if seed.dtype == np.float32:
             return np.clip(seed * params["gain"], -1, 1).astype(np.float32)
@@ -73,9 +71,7 @@ class _Noise:
         del seed
         return {"level": severity / 5 * 0.4, "seed": int(rng.integers(1 << 32))}
 
-    def apply(
-        self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample]
-    ) -> Sample:
+    def apply(self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample]) -> Sample:
         del partners
         noise = np.random.default_rng(params["seed"]).uniform(-1, 1, seed.shape) * params["level"]
         if seed.dtype == np.float32:
@@ -86,7 +82,9 @@ class _Noise:
         return f"uniform noise of {255 * params['level']:.0f} of 255"
 
 
-def families_for(kind: Literal["image", "audio"], names: Sequence[str] = ()) -> Mapping[str, Family]:
+def families_for(
+    kind: Literal["image", "audio"], names: Sequence[str] = ()
+) -> Mapping[str, Family]:
     """Return the families for this kind of input by name, or those named, in their order.
 
     Raises UsageError for a name that there is not.
