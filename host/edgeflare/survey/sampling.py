@@ -8,7 +8,7 @@ import numpy as np
 
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import margin
-from edgeflare.survey.families import SEVERITIES, Drawn, Family
+from edgeflare.survey.family import SEVERITIES, Drawn, Family
 from edgeflare.types import Answer, Ask, Output, Sample
 
 

@@ -6,11 +6,8 @@ from itertools import islice
 
 from edgeflare.errors import StoreError
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.survey.families import Family, families_for
+from edgeflare.survey import PARTNERS, Family, families_for
 from edgeflare.types import Sample
-
-PARTNERS = 32
-"""Number of inputs that others are mixed with."""
 
 
 class SurveyInputs:
@@ -22,9 +19,7 @@ class SurveyInputs:
 
     def __init__(self, store: Store, names: Sequence[str] = ()) -> None:
         self._store = store
-        self.families: Mapping[str, Family] = families_for(
-            "image" if store.sample_rate is None else "audio", names
-        )
+        self.families = _families(store, names)
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
@@ -62,3 +57,10 @@ class SurveyInputs:
     @cached_property
     def _seeds(self) -> Mapping[str, str]:
         return {seed.id: seed.sample for seed in self._store.seeds()}
+
+
+def _families(store: Store, names: Sequence[str]) -> Mapping[str, Family]:
+    if store.sample_rate is not None:
+        return families_for("audio", names, rate=store.sample_rate)
+    first = next(iter(store.seed_samples()), None)
+    return families_for("image", names, channels=None if first is None else first.shape[-1])
