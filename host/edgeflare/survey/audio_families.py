@@ -15,13 +15,12 @@ from edgeflare.survey.family import (
     PARTNERS,
     Family,
     Group,
-    Params,
     either,
     partner_of,
     within,
 )
 from edgeflare.types import Sample
-from edgeflare_mutators import SEED, portable_normal
+from edgeflare_mutators import SEED, Params, portable_normal
 
 _Samples: TypeAlias = NDArray[np.float64]
 _FULL = 32_768

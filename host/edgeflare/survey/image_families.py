@@ -19,13 +19,12 @@ from edgeflare.survey.family import (
     CorruptionFamily,
     Family,
     Group,
-    Params,
     either,
     partner_of,
     within,
 )
 from edgeflare.types import Sample
-from edgeflare_mutators import SEED, Corruption, portable_normal
+from edgeflare_mutators import SEED, Corruption, Params, portable_normal
 
 _Values: TypeAlias = NDArray[np.float64]
 _BLACK_OR_WHITE = (0, 255)

@@ -1,6 +1,6 @@
 """What a survey's inputs tell: where the original is sure, and which score tells faulty from healthy.
 
-python tests/benchmarks/survey_design.py [--data FOLDER] [--seeds 100] [--candidates 60] [--draws 20]
+python tests/benchmarks/survey/design.py [--data FOLDER] [--seeds 100] [--candidates 60] [--draws 20]
 
 Without --data: the packaged LeNet-5 and digits. With the folder of DiffChaser's models and the test
 images: its LeNet-5 and ResNet-20. Two tables for each.
@@ -42,7 +42,7 @@ from rich.table import Table
 
 from edgeflare.survey import PARTNERS, SEVERITIES, Family, families_for
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from command import DEMO
 
