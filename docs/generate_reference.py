@@ -182,8 +182,8 @@ def _reach(family: Family) -> str:
 _FAMILIES = (
     "The survey asks about inputs that lie far from the seed inputs. Each is made of one of them by "
     "a family, at a severity from 1 (mild) to 5 (as far as the family goes), and kept where the "
-    "original is sure. The parameters are drawn from the campaign's seed and stored; the same "
-    "parameters give the same input on every CPU.\n\n"
+    "original is sure ([measured](../research/survey.md)). The parameters are drawn from the "
+    "campaign's seed and stored; the same parameters give the same input on every CPU.\n\n"
     "For images the families contain the common corruptions of ImageNet-C ([Hendrycks and "
     "Dietterich, ICLR 2019](https://arxiv.org/abs/1903.12261)) except frost, which is made of "
     "photographs; its Gaussian noise is `noise`, its fog is `haze`, its brightness is `bright`. "
