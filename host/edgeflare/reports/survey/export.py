@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeflare._internal.files import replacing
-from edgeflare.analysis.findings import jsonable, score_list
+from edgeflare.analysis.findings import Commands, jsonable, score_list
+from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
 from edgeflare.store import SeedRecord, Store, SurveyRecord
-from edgeflare.types import Sample
+from edgeflare.types import Decision, Sample
 
 FILE_NAME = "survey.jsonl"
 WriteFiles = Callable[[SeedRecord, str, Sample, Sample], Mapping[str, str]]
@@ -31,7 +32,7 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
     """
     if not store.survey_counts().seeds:
         return SurveyExport(0, 0)
-    inputs = SurveyInputs(store)
+    inputs, commands = SurveyInputs(store), Commands(store)
     seeds = {seed.id: seed for seed in store.seeds()}
     findings, files = 0, 1
     with replacing(folder / FILE_NAME) as lines:
@@ -42,7 +43,7 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
                 written = write(seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one))
                 findings += 1
             files += len(written)
-            row = {**survey_row(one, inputs), "files": dict(written)}
+            row = {**survey_row(one, inputs, commands), "files": dict(written)}
             lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
     return SurveyExport(findings, files)
 
@@ -51,18 +52,19 @@ def survey_findings(store: Store) -> Iterator[dict[str, Any]]:
     """Yield every confident deviation as a JSON object, by phase, replica and seed."""
     if not store.survey_counts().seeds:
         return
-    inputs = SurveyInputs(store)
+    inputs, commands = SurveyInputs(store), Commands(store)
     for one in store.survey():
         if one.confident_deviation:
-            yield survey_row(one, inputs)
+            yield survey_row(one, inputs, commands)
 
 
-def survey_row(one: SurveyRecord, inputs: SurveyInputs) -> dict[str, Any]:
+def survey_row(one: SurveyRecord, inputs: SurveyInputs, commands: Commands) -> dict[str, Any]:
     """Return an answer as a JSON object; labels are class indices, texts those of transcripts.
 
     `sample` and `seed_sample` are digests; the sample is stored in the campaign where it is a
-    finding. `params` make it again, `words` say so for people.
+    finding. `params` make it again, `words` say so for people. `command` sends a finding again.
     """
+    again = one.confident_deviation and one.decision is Decision.DEVIATION
     row = {
         "seed_id": one.seed_id,
         "replica": one.replica,
@@ -88,6 +90,7 @@ def survey_row(one: SurveyRecord, inputs: SurveyInputs) -> dict[str, Any]:
         "confirmed": one.confirmed,
         "device_name": one.device_name,
         "detail": one.detail,
+        "command": commands.replay(survey_id(one), one.replica) if again else None,
     }
     plain: dict[str, Any] = jsonable(row)
     return plain
