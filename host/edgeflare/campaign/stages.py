@@ -31,6 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
@@ -157,6 +158,8 @@ class Campaign:
         searching.search(strategy_of(self._config), read.deployed)
         if not self._shared and not self._fleet.missing:
             searching.replay(read.deployed)
+        if self._config.survey.references and self._store.fact(REPLAY) is None:
+            ReferenceStage(self._config, *shared).answer(original, read.original)
         if self._fleet.missing and not self._shared:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
