@@ -50,4 +50,10 @@ from .replay import (
     ReplaySummary as ReplaySummary,
     replay_summary as replay_summary,
 )
+from .soundness import (
+    Soundness as Soundness,
+    SurveyScores as SurveyScores,
+    campaign_soundness as campaign_soundness,
+    judge as judge,
+)
 from .summary import Summary as Summary, summarize as summarize

@@ -7,16 +7,26 @@ model on an input is the total variation distance of its answer from the origina
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted, number_text, percent_text
-from edgeflare.statistics import holm, upper_bound
+from edgeflare._internal.text import counted, margin_text, percent_text
+from edgeflare.campaign.status import replica_names
+from edgeflare.campaign.survey.references import REFERENCES
+from edgeflare.statistics import clustered_interval, holm
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
+SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
+    "sound": "the deployed model is sound: no worse than healthy references",
+    "worse": "the deployed model is worse than every healthy reference",
+    "cannot-tell": "it can't be told whether the deployed model is worse than healthy references",
+}
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
@@ -30,9 +40,8 @@ _SHARES = {"excess": 0.4, "unexplained": 0.4, "parts": 0.2}
 _LEAST_SEEDS = 8
 """A family or severity is judged for itself from so many seeds on."""
 _FEWEST_SEEDS = 10
-_CORRELATION = 0.3
-"""Assumed of the deviations within a seed, where too few are seen to estimate it."""
 _DRAWS = 4000
+_DRAWN_AT_ONCE = 1 << 22
 _MOST_FACTOR = 50
 
 _Values: TypeAlias = NDArray[np.float64]
@@ -171,10 +180,10 @@ class _Judgement:
     def result(self) -> Soundness:
         if self._seeds < _FEWEST_SEEDS:
             return self._too_few()
-        everything = np.ones(self._inputs, np.bool_)
-        excess = self._excess_on(everything) if self._has_drift else None
+        excesses = self._excesses() if self._has_drift else {}
+        excess = excesses.get("")
         unexplained = self._count_unexplained()
-        parts = self._worse_parts() if self._has_drift else ()
+        parts = self._worse_parts(excesses)
         alpha = 1 - self._confidence
         by_excess = excess is not None and excess.p <= alpha * _SHARES["excess"]
         by_count = unexplained.p <= alpha * _SHARES["unexplained"]
@@ -244,28 +253,40 @@ class _Judgement:
             unexplained[model] = alone & (excess[model] >= _LARGE)
         return excess, unexplained
 
-    def _excess_on(self, chosen: _Flags) -> _Excess:
-        """Return the excess drifts on the chosen inputs."""
-        _, seed = np.unique(self._seed[chosen], return_inverse=True)
-        count = int(seed.max()) + 1
-        sizes = np.bincount(seed, minlength=count).astype(np.float64)
-        squares = [np.bincount(seed, row[chosen] ** 2, minlength=count) for row in self._excess]
-        drawn = np.random.default_rng(0).integers(count, size=(_DRAWS, count))
-        totals = sizes[drawn].sum(axis=1)
-        resampled = np.sqrt([row[drawn].sum(axis=1) / totals for row in squares])
-        above = resampled[0] - _allowed(resampled[1:].max(axis=0))
-        alpha = 1 - self._confidence
-        whole = np.sqrt([row.sum() / sizes.sum() for row in squares])
+    def _excesses(self) -> dict[str, _Excess]:
+        """Return the excess drifts over all inputs ("") and over each family and severity."""
+        groups = dict(self._groups())
+        weights = [np.ones(self._inputs), *np.square(self._excess)]
+        sums: _Values = np.stack(
+            [
+                np.bincount(self._seed[chosen], row[chosen], minlength=self._seeds)
+                for chosen in groups.values()
+                for row in weights
+            ],
+            axis=1,
+        )
+        shape = (-1, len(groups), len(weights))
+        whole = _root_means(sums.sum(axis=0).reshape(shape))[0]
+        resampled = _root_means(_resampled_sums(sums).reshape(shape))
+        return {
+            name: self._excess_of(whole[place], resampled[:, place])
+            for place, name in enumerate(groups)
+        }
+
+    def _excess_of(self, whole: _Values, resampled: _Values) -> _Excess:
+        """Return the figures of one group, from the excesses of the models, and as resampled."""
+        above = resampled[:, 0] - _allowed(resampled[:, 1:].max(axis=1))
+        outside = (1 - self._confidence, self._confidence)
         reference = float(whole[1:].max())
-        low, high = np.quantile(resampled[0], (alpha, 1 - alpha))
-        bounds = np.quantile(above, (alpha, 1 - alpha))
+        low, high = np.quantile(resampled[:, 0], outside)
+        least, most = np.quantile(above, outside)
         return _Excess(
             float(whole[0]),
             float(low),
             float(high),
             reference,
             float(_allowed(reference)),
-            (float(bounds[0]), float(bounds[1])),
+            (float(least), float(most)),
             (1 + int(np.count_nonzero(above <= 0))) / (1 + _DRAWS),
         )
 
@@ -277,30 +298,27 @@ class _Judgement:
         count = int(self._unexplained[0].sum())
         allowed = max(RATE_MARGIN, _FACTOR * reference / self._inputs)
         p = _at_least(seeds, seeds + known * reference, share)
-        return _Unexplained(count, reference, self._rate_bound(count), allowed, p)
+        return _Unexplained(count, reference, self._rate_bound(), allowed, p)
 
-    def _rate_bound(self, count: int, factor: float = 1.0) -> float:
-        """Return the upper bound of the rate of `count` deviations, with `factor` times the inputs.
+    def _rate_bound(self, factor: float = 1.0) -> float:
+        """Return the upper bound of the unexplained rate, were there `factor` times the seeds."""
+        totals = np.bincount(self._seed, minlength=self._seeds).tolist()
+        found = np.bincount(self._seed, self._unexplained[0], minlength=self._seeds).tolist()
+        count = round(factor * self._seeds)
+        groups = list(islice(cycle(zip(found, totals, strict=True)), count))
+        successes, trials = zip(*groups, strict=True)
+        return clustered_interval(successes, trials, level=2 * self._confidence - 1)[1]
 
-        The inputs count for as many independent ones as their design effect says (Kish, 1965).
-        """
-        effect = 1 + _CORRELATION * max(0.0, self._inputs / self._seeds - 1)
-        inputs = max(1, round(factor * self._inputs / effect))
-        effective = min(inputs, math.ceil(factor * count / effect))
-        return upper_bound(effective, inputs, level=self._confidence)
-
-    def _worse_parts(self) -> tuple[str, ...]:
+    def _worse_parts(self, excesses: Mapping[str, _Excess]) -> tuple[str, ...]:
         """Return the families and severities in which the deployed model is worse."""
-        names = []
-        ps = []
-        for name, chosen in self._groups():
-            names.append(name)
-            ps.append(self._excess_on(chosen).p)
+        names = [name for name in excesses if name]
+        ps = holm([excesses[name].p for name in names])
         most = (1 - self._confidence) * _SHARES["parts"]
-        return tuple(name for name, p in zip(names, holm(ps), strict=True) if p <= most)
+        return tuple(name for name, p in zip(names, ps, strict=True) if p <= most)
 
     def _groups(self) -> Iterator[tuple[str, _Flags]]:
         families, severities = map(np.asarray, (self._about.families, self._about.severities))
+        yield "", np.ones(self._inputs, np.bool_)
         groups = [(str(name), families == name) for name in np.unique(families)]
         groups += [(f"severity {one}", severities == one) for one in np.unique(severities)]
         for name, chosen in groups:
@@ -318,7 +336,7 @@ class _Judgement:
         while (
             factor <= _MOST_FACTOR
             and rate < unexplained.allowed_rate
-            and self._rate_bound(unexplained.inputs, factor) > unexplained.allowed_rate
+            and self._rate_bound(factor) > unexplained.allowed_rate
         ):
             factor *= 1.1
         if factor > _MOST_FACTOR:
@@ -327,10 +345,10 @@ class _Judgement:
 
     def _excess_words(self, excess: _Excess) -> str:
         return (
-            f"excess drift {number_text(excess.deployed)} on "
-            f"{counted(self._inputs, 'sure input')} (bounds {number_text(excess.low)} and "
-            f"{number_text(excess.high)}); of {counted(len(self._names), 'healthy reference')} "
-            f"the worst has {number_text(excess.reference)}, {number_text(excess.allowed)} is "
+            f"excess drift {margin_text(excess.deployed)} on "
+            f"{counted(self._inputs, 'sure input')} (bounds {margin_text(excess.low)} and "
+            f"{margin_text(excess.high)}); of {counted(len(self._names), 'healthy reference')} "
+            f"the worst has {margin_text(excess.reference)}, {margin_text(excess.allowed)} is "
             "allowed"
         )
 
@@ -342,6 +360,27 @@ class _Judgement:
             f"{percent_text(unexplained.rate_high)} of all such inputs); of a reference against "
             f"the others at most {unexplained.reference:,}"
         )
+
+
+def _resampled_sums(sums: _Values) -> _Values:
+    """Return the sums over resampled seeds, [draws, M], of what each seed has, [seeds, M]."""
+    seeds = len(sums)
+    generator = np.random.default_rng(0)
+    rows = max(1, _DRAWN_AT_ONCE // seeds)
+    parts = []
+    for start in range(0, _DRAWS, rows):
+        drawn = generator.integers(seeds, size=(min(rows, _DRAWS - start), seeds))
+        drawn += np.arange(len(drawn))[:, None] * seeds
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        parts.append(counts.astype(np.float64) @ sums)
+    return np.concatenate(parts)
+
+
+def _root_means(sums: _Values) -> _Values:
+    """Return root mean squares; `sums` has [..., count and sums of squares], 0 for a count of 0."""
+    counts = sums[..., :1]
+    means = np.divide(sums[..., 1:], counts, out=np.zeros_like(sums[..., 1:]), where=counts > 0)
+    return np.sqrt(np.maximum(means, 0.0))
 
 
 def _allowed(reference: Any) -> Any:
@@ -367,4 +406,55 @@ def _more_words(more: int | None) -> str:
         return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
     return (
         f"about {counted(more, 'more sure input')} might tell: raise --survey-queries, or add seeds"
+    )
+
+
+# Of a campaign
+
+
+def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness | None:
+    """Judge a campaign by its survey and its references' answers to it; None without references.
+
+    Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
+    which a model could not answer. Raises StoreError.
+    """
+    names = tuple(store.fact(REFERENCES) or ())
+    if not names:
+        return None
+    answers = {name: {one.key: one for one in store.reference_answers(name)} for name in names}
+    shared = set.intersection(*(set(known) for known in answers.values()))
+    found = []
+    for replica in replica_names(store):
+        asked = [one for one in store.survey(replica, "survey") if one.deployed is not None]
+        asked = [one for one in asked if one.key in shared]
+        own = _scores(
+            asked,
+            [one.total_variation for one in asked],
+            [one.confident_deviation for one in asked],
+        )
+        references = {}
+        for name, known in answers.items():
+            theirs = [known[one.key] for one in asked]
+            deviates = [one.decision in _DEVIATIONS for one in theirs]
+            references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
+        one = judge(own, references, confidence=confidence)
+        if replica:
+            one = replace(one, evidence=tuple(f"{replica}: {words}" for words in one.evidence))
+        found.append(one)
+    return max(found, key=lambda one: _WORSE.index(one.verdict))
+
+
+_DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
+_WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
+
+
+def _scores(
+    asked: Sequence[SurveyRecord], distances: Sequence[float | None], deviates: Sequence[bool]
+) -> SurveyScores:
+    return SurveyScores(
+        [one.seed_id for one in asked],
+        [one.family for one in asked],
+        [one.severity for one in asked],
+        np.array([math.nan if one is None else one for one in distances], np.float64),
+        np.array(deviates, np.bool_),
     )
