@@ -56,4 +56,14 @@ from .soundness import (
     campaign_soundness as campaign_soundness,
     judge as judge,
 )
+from .survey import (
+    CellCounts as CellCounts,
+    DeviceRate as DeviceRate,
+    FamilyFigures as FamilyFigures,
+    Rate as Rate,
+    SeverityFigures as SeverityFigures,
+    SurveyFigures as SurveyFigures,
+    SurveyedInput as SurveyedInput,
+    survey_figures as survey_figures,
+)
 from .summary import Summary as Summary, summarize as summarize

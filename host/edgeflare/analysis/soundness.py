@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, margin_text, percent_text
 from edgeflare.campaign.status import replica_names
-from edgeflare.campaign.survey.references import REFERENCES
 from edgeflare.statistics import clustered_interval, holm
 from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
@@ -44,7 +44,7 @@ _DRAWS = 4000
 _DRAWN_AT_ONCE = 1 << 22
 _MOST_FACTOR = 50
 
-_Values: TypeAlias = NDArray[np.float64]
+_Drifts: TypeAlias = NDArray[np.float64]
 _Flags: TypeAlias = NDArray[np.bool_]
 
 
@@ -240,7 +240,7 @@ class _Judgement:
             "cannot-tell", self._confidence, (words,), self._inputs, self._seeds, self._names
         )
 
-    def _against_others(self) -> tuple[_Values, _Flags]:
+    def _against_others(self) -> tuple[_Drifts, _Flags]:
         """Return each model's excess drift on each input, and where it deviates unexplained."""
         count = len(self._deviates)
         drifts = self._drifts if self._has_drift else self._deviates.astype(np.float64)
@@ -257,7 +257,7 @@ class _Judgement:
         """Return the excess drifts over all inputs ("") and over each family and severity."""
         groups = dict(self._groups())
         weights = [np.ones(self._inputs), *np.square(self._excess)]
-        sums: _Values = np.stack(
+        sums: _Drifts = np.stack(
             [
                 np.bincount(self._seed[chosen], row[chosen], minlength=self._seeds)
                 for chosen in groups.values()
@@ -273,7 +273,7 @@ class _Judgement:
             for place, name in enumerate(groups)
         }
 
-    def _excess_of(self, whole: _Values, resampled: _Values) -> _Excess:
+    def _excess_of(self, whole: _Drifts, resampled: _Drifts) -> _Excess:
         """Return the figures of one group, from the excesses of the models, and as resampled."""
         above = resampled[:, 0] - _allowed(resampled[:, 1:].max(axis=1))
         outside = (1 - self._confidence, self._confidence)
@@ -362,7 +362,7 @@ class _Judgement:
         )
 
 
-def _resampled_sums(sums: _Values) -> _Values:
+def _resampled_sums(sums: _Drifts) -> _Drifts:
     """Return the sums over resampled seeds, [draws, M], of what each seed has, [seeds, M]."""
     seeds = len(sums)
     generator = np.random.default_rng(0)
@@ -376,7 +376,7 @@ def _resampled_sums(sums: _Values) -> _Values:
     return np.concatenate(parts)
 
 
-def _root_means(sums: _Values) -> _Values:
+def _root_means(sums: _Drifts) -> _Drifts:
     """Return root mean squares; `sums` has [..., count and sums of squares], 0 for a count of 0."""
     counts = sums[..., :1]
     means = np.divide(sums[..., 1:], counts, out=np.zeros_like(sums[..., 1:]), where=counts > 0)

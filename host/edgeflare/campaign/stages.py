@@ -150,6 +150,7 @@ class Campaign:
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
+            ReferenceStage(self._config, *shared).answer(original, read.original)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
@@ -158,8 +159,6 @@ class Campaign:
         searching.search(strategy_of(self._config), read.deployed)
         if not self._shared and not self._fleet.missing:
             searching.replay(read.deployed)
-        if self._config.survey.references and self._store.fact(REPLAY) is None:
-            ReferenceStage(self._config, *shared).answer(original, read.original)
         if self._fleet.missing and not self._shared:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")

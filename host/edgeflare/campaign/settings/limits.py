@@ -67,7 +67,7 @@ class LimitsConfig(BaseModel):
     )
     verdict: Literal["sound"] | None = Field(
         default=None,
-        description='"sound": the deployed model must be no worse than its healthy references '
+        description="With sound, the deployed model must be no worse than its healthy references "
         "(--reference). Where the survey can't tell, the command ends with exit code 4.",
         examples=["sound"],
     )

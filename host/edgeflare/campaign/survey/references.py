@@ -26,10 +26,8 @@ from edgeflare.models.quantized import (
 from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord
 from edgeflare.store.database import translate_errors
+from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output
-
-REFERENCES = "references"
-"""The fact that tells the references of a campaign, by name; and the folder of those made."""
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
@@ -72,15 +70,27 @@ class ReferenceStage(CampaignStage):
         can be made, StoreError.
         """
         records = _by_key(self._store)
-        if not records:
-            return
         known = dict(self._store.fact(REFERENCES) or {})
-        for reference in self._config.survey.references:
-            if reference == INT8:
-                known |= self._answer_int8(original, reader, records)
-            else:
+        for reference in self._config.survey.references if records else ():
+            if reference != INT8:
                 known |= self._copy(Path(reference), records)
+            elif self._is_answered(known, records):
+                continue
+            else:
+                known |= self._answer_int8(original, reader, records)
             self._store.set_fact(REFERENCES, known)
+
+    def _is_answered(
+        self,
+        known: Mapping[str, Mapping[str, Any]],
+        records: Mapping[tuple[str, str, int], SurveyRecord],
+    ) -> bool:
+        """Whether the int8 models are made, and have answered on every input."""
+        names = [name for name, about in known.items() if about["kind"] == INT8]
+        return bool(names) and all(
+            records.keys() <= {one.key for one in self._store.reference_answers(name)}
+            for name in names
+        )
 
     def _answer_int8(
         self,
@@ -165,7 +175,8 @@ class ReferenceStage(CampaignStage):
                 f"{len(records)} inputs; both need the same original, seeds, --seed and settings "
                 "of the survey"
             )
-        self._store.add_reference_answers(answers)
+        if answers:
+            self._store.add_reference_answers(answers)
         about = {"kind": "campaign", "path": str(folder), "sha256": deployed.get("sha256")}
         return {name: about}
 
