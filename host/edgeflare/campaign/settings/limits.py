@@ -61,8 +61,7 @@ class LimitsConfig(BaseModel):
     )
     max_confident_deviation: Share | None = Field(
         default=None,
-        description="Of the survey's inputs, far from the seeds and with a sure original, the "
-        "largest share on which the models decide differently: its upper 95 % bound.",
+        description="The largest share of the survey's inputs that deviates: its upper 95 % bound.",
         examples=[0.03],
     )
     verdict: Literal["sound"] | None = Field(
