@@ -5,13 +5,13 @@ tried; the cost of a condition is a whole number, so that the choice is the same
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edgeflare.survey.features import Feature, Features
 
@@ -110,7 +110,7 @@ class Accuracy(NamedTuple):
         return Fraction(ways, comb(self.inside + self.outside, deviating))
 
 
-def accuracy(condition: Condition, features: Features, deviates: Sequence[bool]) -> Accuracy:
+def accuracy(condition: Condition, features: Features, deviates: ArrayLike) -> Accuracy:
     """Return how well a condition separates inputs: features [n, features], deviates [n]."""
     wrong = np.asarray(deviates, bool)
     inside = condition.holds(features) if len(wrong) else np.zeros(0, bool)
@@ -123,7 +123,7 @@ def accuracy(condition: Condition, features: Features, deviates: Sequence[bool])
 
 
 def conditions(
-    values: Features, deviates: Sequence[bool], features: Sequence[Feature], most: int = 64
+    values: Features, deviates: ArrayLike, features: Sequence[Feature], most: int = 64
 ) -> list[Condition]:
     """Return the best conditions, at most `most`, the best first, one of each kind.
 
@@ -153,10 +153,17 @@ def conditions(
 
 
 def describe(
-    values: Features, deviates: Sequence[bool], features: Sequence[Feature]
+    values: Features, deviates: ArrayLike, features: Sequence[Feature]
 ) -> Condition | None:
-    """Return the condition of the lowest cost, or None; see `conditions`."""
-    return next(iter(conditions(values, deviates, features, 1)), None)
+    """Return the condition of the lowest cost with round thresholds, or None; see `conditions`."""
+    for best in conditions(values, deviates, features, 1):
+        return replace(
+            best,
+            thresholds=tuple(
+                replace(one, at=between(one.low, one.high)) for one in best.thresholds
+            ),
+        )
+    return None
 
 
 def _widest(
@@ -209,7 +216,7 @@ def _thresholds(
             ties = np.flatnonzero(costs[:, feature] == best[feature])
             at = int(_middle_of_widest(sorted_values[:, feature], ties))
             low, high = float(sorted_values[at - 1, feature]), float(sorted_values[at, feature])
-            threshold = Threshold(int(feature), is_below, between(low, high), low, high)
+            threshold = Threshold(int(feature), is_below, high, low, high)
             yield int(best[feature] + ranks[feature]), threshold
 
 

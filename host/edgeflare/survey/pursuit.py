@@ -11,15 +11,15 @@ same answers lead to the same questions, however many devices there are.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions
-from edgeflare.survey.features import Features, FeatureSet
+from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
+from edgeflare.survey.features import Feature, Features, FeatureSet
 from edgeflare.survey.proposals import KINDS, Inputs, Kind, Made, propose
 from edgeflare.types import Sample
 
@@ -227,15 +227,15 @@ class _Hunt:
         return [one for one in self._answered if not _explained(one.features, found)]
 
     def _best(self, found: Sequence[Pursued]) -> Condition | None:
-        return next(iter(self._conditions(found, 1)), None)
+        return describe(*self._known(found))
 
-    def _conditions(self, found: Sequence[Pursued], most: int) -> list[Condition]:
+    def _known(self, found: Sequence[Pursued]) -> tuple[Features, list[bool], tuple[Feature, ...]]:
         known = self._outside(found)
         values = np.array([one.features for one in known])
-        return conditions(values, [one.deviates for one in known], self._features.features, most)
+        return values, [one.deviates for one in known], self._features.features
 
     def _committee(self, found: Sequence[Pursued]) -> "_Committee":
-        return _Committee(self._conditions(found, 64))
+        return _Committee(conditions(*self._known(found)))
 
     def _fill(self, found: Sequence[Pursued]) -> Generator[Request, Replies, None]:
         """Draw inputs and keep those on which the original is sure."""
@@ -404,8 +404,7 @@ class _Committee:
 
 def _at(condition: Condition, place: float) -> Condition:
     """Return a condition with its thresholds at this place between the answered values."""
-    moved = tuple(
-        type(one)(one.feature, one.below, one.low + (one.high - one.low) * place, one.low, one.high)
-        for one in condition.thresholds
+    moved = (
+        replace(one, at=one.low + (one.high - one.low) * place) for one in condition.thresholds
     )
-    return Condition(moved, condition.cost)
+    return replace(condition, thresholds=tuple(moved))
