@@ -32,6 +32,34 @@ class _Family(Protocol):
         self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample]
     ) -> Sample: ...
 
+    def words(self, params: Mapping[str, Any]) -> str: ...
+
+
+class Chain:
+    """Inputs that several families make, each of what the one before it made.
+
+    `params` are {"steps": [{"family", "severity", "params"}, ...]}. Raises KeyError for a family
+    that isn't among `families`.
+    """
+
+    def __init__(self, families: Mapping[str, _Family]) -> None:
+        self._families = families
+
+    def apply(
+        self, seed: Sample, params: Mapping[str, Any], partners: Sequence[Sample] = ()
+    ) -> Sample:
+        """Return the sample after the last step."""
+        sample = seed
+        for step in params["steps"]:
+            sample = self._families[step["family"]].apply(sample, step["params"], partners)
+        return sample
+
+    def words(self, params: Mapping[str, Any]) -> str:
+        """Return the words of all steps, in order."""
+        return " + ".join(
+            self._families[step["family"]].words(step["params"]) for step in params["steps"]
+        )
+
 
 class Inputs(NamedTuple):
     """What inputs are made from: the seeds' samples, the families by name, the partners."""
@@ -42,11 +70,8 @@ class Inputs(NamedTuple):
 
     def sample(self, made: Made) -> Sample:
         """Make an input again."""
-        sample = self.seeds[made.seed]
-        for step in steps_of(made):
-            family = self.families[step["family"]]
-            sample = family.apply(sample, step["params"], self.partners)
-        return sample
+        steps = {"steps": steps_of(made)}
+        return Chain(self.families).apply(self.seeds[made.seed], steps, self.partners)
 
 
 def steps_of(made: Made) -> list[dict[str, Any]]:

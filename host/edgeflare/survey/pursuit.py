@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
 from edgeflare.survey.proposals import KINDS, Inputs, Kind, Made, propose
-from edgeflare.types import Sample
+from edgeflare.types import Output, Sample
 
 _POOL = 96
 """Number of inputs drawn before each round; those on which the original is sure stay for later."""
@@ -29,6 +29,8 @@ _EXTREMES = 16
 """Most device queries for inputs with extreme values of the features, a quarter of the budget."""
 _EXTREMES_POOL = 384
 _TWICE = 2
+_AT_ONCE = 32
+"""Number of inputs that the original is given at a time, and that are in memory."""
 _BATCH = 8
 """Number of device queries of a round."""
 _CLOSE = 2
@@ -59,10 +61,11 @@ class Screen(NamedTuple):
 
 
 class Screened(NamedTuple):
-    """The original's answer: its margin, 0..1, and its class, or None of a transcript."""
+    """The original's answer: its margin, 0..1, its class, or None of a transcript, and itself."""
 
     margin: float
     label: int | None
+    output: Output | None = None
 
 
 class Round(NamedTuple):
@@ -71,6 +74,7 @@ class Round(NamedTuple):
     phase: Literal["pursuit", "check"]
     inputs: Sequence[Made]
     samples: Sequence[Sample]
+    originals: Sequence[Output | None]
 
 
 class Reply(NamedTuple):
@@ -98,14 +102,20 @@ Replies: TypeAlias = Sequence[Any]
 
 @dataclass(frozen=True)
 class Pursued:
-    """A condition that was pursued, and how it did on fresh inputs.
+    """Deviations that were pursued, and the condition that explains them.
 
-    `condition` None: deviations that no condition explains. `checked`: counts on the fresh inputs
-    of the last check, all asked after the condition was chosen; None where the budget ended before.
+    `condition` None: none does; `repeats` says whether inputs made like them deviated, too.
+    `checked`: counts on the fresh inputs of the last check, all asked after the condition was
+    chosen; None where the budget ended before. `members`: the deviating inputs, as places in what
+    was answered, the surveyed inputs first. `seen`: counts on all answered inputs; with both, those
+    of earlier conditions are left out.
     """
 
     condition: Condition | None
     checked: Accuracy | None = None
+    repeats: bool = False
+    members: tuple[int, ...] = ()
+    seen: Accuracy | None = None
 
 
 @dataclass(frozen=True)
@@ -139,13 +149,13 @@ def pursue(
         found.append(one)
         if one.condition is None:
             break
-    return tuple(found)
+    return tuple(hunt.counted(one, found[:place]) for place, one in enumerate(found))
 
 
 class _Candidate(NamedTuple):
     made: Made
-    sample: Sample
     features: Features
+    original: Output | None
     close: bool
 
 
@@ -183,6 +193,27 @@ class _Hunt:
         """Return the deviations outside all conditions found so far."""
         return [one for one in self._outside(found) if one.deviates]
 
+    def counted(self, one: Pursued, found: Sequence[Pursued]) -> Pursued:
+        """Return what was pursued with its members and counts, beside those found before."""
+        places = [
+            place
+            for place, answered in enumerate(self._answered)
+            if not _explained(answered.features, found)
+        ]
+        known = [self._answered[place] for place in places]
+        deviates = [answered.deviates for answered in known]
+        if one.condition is None:
+            members = [place for place, wrong in zip(places, deviates, strict=True) if wrong]
+            return replace(one, members=tuple(members))
+        values = np.array([answered.features for answered in known])
+        inside = one.condition.holds(values)
+        members = [
+            place
+            for place, within, wrong in zip(places, inside, deviates, strict=True)
+            if within and wrong
+        ]
+        return replace(one, members=tuple(members), seen=accuracy(one.condition, values, deviates))
+
     def follow(self, found: Sequence[Pursued]) -> Generator[Request, Replies, Pursued]:
         """Pursue the deviations that are not explained; return their condition."""
         self._pool = [one for one in self._pool if not _explained(one.features, found)]
@@ -195,7 +226,10 @@ class _Hunt:
             if condition is None or not fruitful or self.left < _LEAST_CHECK:
                 return result
             checked = yield from self._check(condition, found)
-            result = Pursued(condition if checked.p <= _CHANCE else None, checked)
+            if checked.p <= _CHANCE:
+                result = Pursued(condition, checked, repeats=True)
+            elif result.condition is None:
+                result = Pursued(None, checked, repeats=True)
             holds = (checked.precision or 0) >= _HOLDS and (checked.recall or 0) >= _HOLDS
             if holds or self.left < _BATCH + _LEAST_CHECK:
                 return result
@@ -251,13 +285,16 @@ class _Hunt:
     ) -> Generator[Request, Replies, list[_Candidate]]:
         severe = sorted(self.unexplained(found), key=lambda one: -one.severity)[:bases]
         made = propose(self._rng, self._inputs, [one.made for one in severe], count, kinds)
-        samples = [self._inputs.sample(one) for one, _ in made]
-        screened = yield Screen(samples)
-        drawn = [
-            _Candidate(one, sample, self._features.of(sample, answer.label), close)
-            for (one, close), sample, answer in zip(made, samples, screened, strict=True)
-            if answer.margin >= self._options.sure
-        ]
+        drawn = []
+        for at in range(0, len(made), _AT_ONCE):
+            some = made[at : at + _AT_ONCE]
+            samples = [self._inputs.sample(one) for one, _ in some]
+            screened = yield Screen(samples)
+            drawn += [
+                _Candidate(one, self._features.of(sample, answer.label), answer.output, close)
+                for (one, close), sample, answer in zip(some, samples, screened, strict=True)
+                if answer.margin >= self._options.sure
+            ]
         return [one for one in drawn if not _explained(one.features, found)]
 
     def _chosen(self, committee: "_Committee") -> list[_Candidate]:
@@ -305,7 +342,8 @@ class _Hunt:
         replies = yield Round(
             phase,
             [one.made for one in chosen],
-            [one.sample for one in chosen],
+            [self._inputs.sample(one.made) for one in chosen],
+            [one.original for one in chosen],
         )
         answered = [
             (one, reply) for one, reply in zip(chosen, replies, strict=True) if reply is not None
