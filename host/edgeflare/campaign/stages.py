@@ -31,6 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
@@ -149,6 +150,7 @@ class Campaign:
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
+            PursuitStage(self._config, *shared).pursue(read.deployed)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.survey.sampling import SurveySettings
 
+_PURSUIT_QUERIES = 120
+
 
 class SurveyConfig(BaseModel):
     """The survey before the search: how often the device decides differently far from the seeds."""
@@ -44,6 +46,18 @@ class SurveyConfig(BaseModel):
         description="A family of inputs to be surveyed in place of all; may be repeated.",
         examples=[["gain", "noise"]],
     )
+
+    pursuit: Annotated[int | None, Flag("--pursuit-queries", metavar="N")] = Field(
+        default=None,
+        ge=0,
+        description="Device queries, in all, for going after the deviations that the survey saw "
+        "(confirmations come on top); 0: none. By default 2 for each seed, 120 at most; where "
+        "nothing deviates 16 at most are asked.",
+    )
+
+    def pursuit_queries(self, seeds: int) -> int:
+        """Return the device queries of a pursuit after the survey of so many seeds."""
+        return min(2 * seeds, _PURSUIT_QUERIES) if self.pursuit is None else self.pursuit
 
     @property
     def sampling(self) -> SurveySettings:
