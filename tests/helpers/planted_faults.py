@@ -1,12 +1,14 @@
-"""A deployed model that equals the original but for a planted fault, asked by a pursuit."""
+"""Deployed models that equal the original but for a planted fault in a region of the input."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 from numpy.typing import NDArray
+from onnx import helper, numpy_helper
 
 import edgeflare
 from edgeflare.survey.features import FeatureSet
@@ -118,3 +120,98 @@ def demo_images(count: int) -> list[Sample]:
     with np.load(ASSETS / "demo" / "seeds.npz", allow_pickle=False) as archive:
         images = archive["images"][:count]
     return list(images.reshape(-1, 28, 28, 1))
+
+
+REGIONS = {
+    "dark": "brightest pixel below 100",
+    "corner": "darkest pixel of the top left corner",
+    "right columns": "right column",
+    "bottom row": "bottom row",
+    "contrast": "contrast (standard deviation) at least",
+    "lifted": "darkest pixel at least",
+    "class 3": "the original's answer is 3",
+}
+"""Planted regions, and what a right description of each has in it."""
+
+
+class _Graph:
+    """Nodes and constants that are added to a model."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def add(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+        """Add a node; arrays among its inputs become constants. Return its output's name."""
+        names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        name = f"planted_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, names, [name], **attributes))
+        return name
+
+    def _constant(self, value: Any) -> str:
+        name = f"planted_constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+
+def planted_model(
+    source: Path, target: Path, region: str, mean: Sequence[float] = (), std: Sequence[float] = ()
+) -> None:
+    """Write an ONNX classifier of 10 classes that answers wrongly in one of the `REGIONS`.
+
+    The class of each answer there is the one after the right class. `mean` and `std`, in levels of
+    255: how the input is normalised, by channel; else it is levels / 255.
+    """
+    model = onnx.load(str(source))
+    graph, added = model.graph, _Graph()
+    output = graph.output[0].name
+    clean = f"{output}_clean"
+    for node in graph.node:
+        node.output[:] = [clean if one == output else one for one in node.output]
+        node.input[:] = [clean if one == output else one for one in node.input]
+    first = graph.input[0].type.tensor_type.shape.dim[1].dim_value in (1, 3)
+    shape = (1, -1, 1, 1) if first else (1, 1, 1, -1)
+    scale = np.array(std or [255.0], np.float32).reshape(shape)
+    offset = np.array(mean or [0.0], np.float32).reshape(shape)
+    scaled = added.add("Mul", graph.input[0].name, scale)
+    levels = added.add("Add", scaled, offset)
+    rows, columns = (2, 3) if first else (1, 2)
+    wrong = _planted(added, levels, clean, region, rows, columns)
+    mask = added.add("Unsqueeze", wrong, np.array([1], np.int64))
+    moved = added.add("Gather", clean, np.array([9, *range(9)], np.int64), axis=1)
+    added.nodes.append(helper.make_node("Where", [mask, moved, clean], [output]))
+    graph.node.extend(added.nodes)
+    graph.initializer.extend(added.constants)
+    onnx.save(model, str(target))
+
+
+def _planted(added: _Graph, levels: str, clean: str, region: str, rows: int, columns: int) -> str:
+    """Add the condition of a region: bool [batch]. Needs operators of opset 13 to 17."""
+    all_axes = [1, 2, 3]
+
+    def part(low: Sequence[int], high: Sequence[int]) -> str:
+        ends = (np.array(one, np.int64) for one in (low, high, [rows, columns]))
+        return added.add("Slice", levels, *ends)
+
+    def reduced(operator: str, values: str) -> str:
+        return added.add(operator, values, axes=all_axes, keepdims=0)
+
+    most = np.iinfo(np.int64).max
+    if region == "class 3":
+        top = added.add("ArgMax", clean, axis=1, keepdims=0)
+        return added.add("Equal", top, np.array(3, np.int64))
+    if region == "dark":
+        return added.add("Less", reduced("ReduceMax", levels), np.float32(99.5))
+    if region == "corner":
+        value, limit = reduced("ReduceMin", part([0, 0], [3, 3])), 249.5
+    elif region == "right columns":
+        value, limit = reduced("ReduceMean", part([0, -2], [most, most])), 128
+    elif region == "bottom row":
+        value, limit = reduced("ReduceMean", part([-1, 0], [most, most])), 100
+    elif region == "lifted":
+        value, limit = reduced("ReduceMin", levels), 59.5
+    else:
+        squares = reduced("ReduceMean", added.add("Mul", levels, levels))
+        mean = reduced("ReduceMean", levels)
+        value, limit = added.add("Sub", squares, added.add("Mul", mean, mean)), 95**2
+    return added.add("Greater", value, np.float32(limit))

@@ -277,7 +277,12 @@ class _Pursuit:
         return {
             "words": one.condition.words(features) if one.condition else "",
             "thresholds": [
-                {"feature": features[two.feature].name, "below": two.below, "at": two.at}
+                {
+                    "feature": features[two.feature].name,
+                    "label": features[two.feature].label,
+                    "below": two.below,
+                    "at": two.at,
+                }
                 for two in thresholds
             ],
             "repeats": one.repeats,
