@@ -50,17 +50,23 @@ def survey(
 ) -> SurveyPlan:
     """Ask the deployed model about a few inputs far from a seed at which the original is sure.
 
-    Each of the `queries` inputs is of another family (where there are as many), and of a severity
-    of its own, both drawn at random: so families have even shares over many seeds, and severities
-    have. The original is asked about inputs of that family and severity first, then of its other
+    Each of the `queries` inputs is of another family and another severity (where there are as
+    many), drawn at random: so over many seeds families have even shares, and severities have. The
+    original is asked about inputs of that family and severity first, then of its other
     severities, then of families that are left, until it is sure of one. What is asked depends on
     nothing but the arguments and the original's answers.
     """
     order = [list(families.values())[place] for place in rng.permutation(len(families))]
+    severities = [SEVERITIES[place] for place in rng.permutation(len(SEVERITIES))]
     slots = min(settings.queries, settings.candidates)
     numbers = [int(rng.integers(1 << 63)) for _ in range(slots)]
     wanted = [
-        _Slot(seed, np.random.default_rng(number), order[place:] + order[:place], slots)
+        _Slot(
+            seed,
+            np.random.default_rng(number),
+            [order[(place + step * slots) % len(order)] for step in range(len(order))],
+            severities[place % len(severities)],
+        )
         for place, number in enumerate(numbers)
     ]
     chosen: dict[int, Surveyed] = {}
@@ -99,23 +105,24 @@ class _Slot:
     """Number of candidates of the slot's own severity, before other severities are tried."""
 
     def __init__(
-        self, seed: Sample, rng: np.random.Generator, order: Sequence[Family], step: int
+        self, seed: Sample, rng: np.random.Generator, order: Sequence[Family], severity: int
     ) -> None:
-        """Draw of the first family of `order` first, then of every `step`-th one after it."""
+        """Draw of the first family of `order` first, then of each after it."""
         self._seed = seed
         self._rng = rng
-        self._cells = self._ordered(order, step)
+        self._cells = self._ordered(order, severity)
 
     def next(self) -> Drawn:
         """Draw the next candidate."""
         family, severity = next(self._cells)
         return Drawn(family.name, severity, family.draw(self._rng, self._seed, severity))
 
-    def _ordered(self, order: Sequence[Family], step: int) -> Iterator[tuple[Family, int]]:
-        for place in itertools.count(step=step):
-            first, *others = (SEVERITIES[one] for one in self._rng.permutation(len(SEVERITIES)))
-            for severity in (*(first,) * self._OWN, *others):
-                yield order[place % len(order)], severity
+    def _ordered(self, order: Sequence[Family], severity: int) -> Iterator[tuple[Family, int]]:
+        for family in itertools.cycle(order):
+            others = [SEVERITIES[place] for place in self._rng.permutation(len(SEVERITIES))]
+            others.remove(severity)
+            for one in (*(severity,) * self._OWN, *others):
+                yield family, one
 
 
 def _is_sure(output: Output | None, least: float) -> bool:

@@ -41,14 +41,17 @@ class SurveyInputs:
                 f"{what} in {self._store.folder} can't be made again: there is no family "
                 f"{answer.family!r}"
             )
-        seed = self._store.get_sample(self._seeds[answer.seed_id])
-        sample = family.apply(seed, answer.params, self.partners)
+        sample = family.apply(self.seed(answer), answer.params, self.partners)
         if self._store.sample_digest(sample) != answer.sample:
             raise StoreError(
                 f"{what} in {self._store.folder} can't be made again: the family "
                 f"{answer.family!r} makes another input here than it did then"
             )
         return sample
+
+    def seed(self, answer: SurveyRecord) -> Sample:
+        """Return the sample of the seed that an input was made from."""
+        return self._store.get_sample(self._seeds[answer.seed_id])
 
     def words(self, answer: SurveyRecord) -> str:
         """Return what was done to the seed, in words."""
