@@ -13,6 +13,7 @@ from edgeflare.analysis.devices import (
     Transfer,
     transfers,
 )
+from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import (
     Coverage,
@@ -149,7 +150,8 @@ class Summary:
     store has them. `telemetry` has a row for each device that was watched while it answered;
     `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
-    replay, `survey` those of the survey before the search, None where there was none.
+    replay, `survey` those of the survey before the search, `faults` what going after its
+    deviations found; None where there was none.
     """
 
     campaign: str
@@ -202,6 +204,7 @@ class Summary:
     word_pairs: tuple[WordPair, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
+    faults: FaultFigures | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -296,6 +299,7 @@ def _summary(store: Store) -> Summary:
         word_pairs=figures.word_pairs(),
         coverage=figures.coverage,
         survey=survey_figures(store),
+        faults=fault_figures(store),
     )
 
 
