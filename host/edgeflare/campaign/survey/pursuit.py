@@ -53,6 +53,8 @@ class PursuitStage(CampaignStage):
         Every replica has its own. A round of all of them is asked at once, and the next one begins
         when it is answered. Raises what the scheduler raises.
         """
+        if self._config.survey.pursuit == 0:
+            return
         ended = dict(self._store.fact(FAULTS) or {})
         pursuits = [
             _Pursuit(replica, self._store, self._original, self._config)
@@ -151,8 +153,8 @@ def _plan(inputs: Sequence[Surveyed]) -> SurveyPlan:
 class _Pursuit:
     """One replica's pursuit: from stored answers as far as they go, then from new ones.
 
-    `round` is the one that is open, `number` its place; `first_numbers`: of each of its seeds the
-    `number` of the first of its records.
+    `answered`: the surveyed inputs that it begins with. `round` is the one that is open, `number`
+    its place; `first_numbers`: of each of its seeds the `number` of the first of its records.
     """
 
     round: Round
