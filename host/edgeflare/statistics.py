@@ -18,7 +18,6 @@ _EQUAL = 1e-9
 follow the CPU's rounding."""
 
 _LEAST_CORRELATION = 0.3
-_TERMS = 500
 
 _A12_SIZES = ((0.21, "large"), (0.14, "medium"), (0.06, "small"))
 _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
@@ -256,7 +255,7 @@ def rounded_up(value: float) -> float:
 def _beta_quantile(a: float, b: float, probability: float) -> float:
     """Return the value below which a beta variable lies with this probability."""
     low, high = 0.0, 1.0
-    for _ in range(60):
+    for _ in range(45):
         middle = (low + high) / 2
         if _beta_below(a, b, middle) < probability:
             low = middle
@@ -279,8 +278,8 @@ def _beta_below(a: float, b: float, x: float) -> float:
         + b * math.log1p(-x)
         - math.log(a)
     )
-    fraction = 0.0  # from its end, where it has long converged
-    for m in range(_TERMS, 0, -1):
+    fraction = 0.0
+    for m in range(20 + int(2 * math.sqrt(a + b)), 0, -1):  # from where it has converged
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1))
         fraction = odd / (1 + even / (1 + fraction))
