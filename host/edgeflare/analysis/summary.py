@@ -51,7 +51,8 @@ class ControlFigures:
     above the true rate in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished`
     searches are to come. `model` is the file that the original was compared with, its own
     (`own_file`) or a copy's, `runtime` what was in effect there. `margin_floor` is the campaign's;
-    `largest_margin` the smallest one that would have let no false alarm count, exclusive.
+    `largest_margin` the smallest one that would have let no false alarm count, exclusive. Of
+    `surveyed` inputs far from the seeds `survey_alarms` are confident deviations.
     """
 
     model: str
@@ -68,6 +69,8 @@ class ControlFigures:
     largest_margin: float | None
     state: ControlState
     refusal: str | None
+    surveyed: int = 0
+    survey_alarms: int = 0
 
     @property
     def safe_margin(self) -> float | None:
@@ -80,16 +83,15 @@ def control_figures(store: Store) -> ControlFigures | None:
     config = store.campaign
     if not config.get("control"):
         return None
-    from edgeflare.campaign.control import REFUSED, control_folder, count_alarms
+    from edgeflare.campaign.control import REFUSED, Alarms, control_folder, count_alarms
     from edgeflare.campaign.status import expected_outcomes
 
     folder = control_folder(store.folder)
     own = store.setting("original", "path")
     path = config.get("control_model") or own
     runtime: dict[str, Any] = {}
-    searches = unasked = alarms = finished = 0
+    counts, finished = Alarms(0, 0, 0, None), 0
     total = store.seed_count()
-    margin = None
     exists = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
     refusal = store.fact(REFUSED)
     ended = bool(store.fact("control_finished"))
@@ -98,7 +100,7 @@ def control_figures(store: Store) -> ControlFigures | None:
         state = "refused" if refusal else "finished" if exists else "gone"
     if exists:
         with Store.open(folder) as control:
-            searches, unasked, alarms, margin = count_alarms(control)
+            counts = count_alarms(control)
             finished = control.tally().done
             total = max(total, expected_outcomes(control))
             runtime = dict(control.models.get("deployed", {}).get("runtime", {}))
@@ -106,17 +108,19 @@ def control_figures(store: Store) -> ControlFigures | None:
         model=Path(path).name,
         own_file=path == own,
         runtime=runtime,
-        searches=searches,
-        unasked=unasked,
-        false_alarms=alarms,
-        failed=finished - searches - unasked,
+        searches=counts.searches,
+        unasked=counts.unasked,
+        false_alarms=counts.false_alarms,
+        failed=finished - counts.searches - counts.unasked,
         unfinished=0 if ended else max(0, total - finished),
-        rate=alarms / searches if searches else None,
-        upper_bound=upper_bound(alarms, searches) if searches else None,
+        rate=counts.false_alarms / counts.searches if counts.searches else None,
+        upper_bound=upper_bound(counts.false_alarms, counts.searches) if counts.searches else None,
         margin_floor=store.setting("search", "margin_floor"),
-        largest_margin=margin,
+        largest_margin=counts.largest_margin,
         state=state,
         refusal=refusal,
+        surveyed=counts.surveyed,
+        survey_alarms=counts.survey_alarms,
     )
 
 

@@ -316,6 +316,8 @@ def control_words(control: ControlFigures) -> str:
         )
         if control.false_alarms and control.safe_margin is not None:
             text += f", none with a margin above {control.safe_margin:g}"
+    if control.surveyed:
+        text += f"; {control.survey_alarms:,} of {control.surveyed:,} inputs of its survey are confident deviations"
     counts = (
         (control.unasked, "ended without asking it"),
         (control.failed, "failed"),

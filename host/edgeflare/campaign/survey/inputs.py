@@ -51,7 +51,11 @@ class SurveyInputs:
 
     def seed(self, answer: SurveyRecord) -> Sample:
         """Return the sample of the seed that an input was made from."""
-        return self._store.get_sample(self._seeds[answer.seed_id])
+        return self._store.get_sample(self.seed_digest(answer))
+
+    def seed_digest(self, answer: SurveyRecord) -> str:
+        """Return the digest of the seed that an input was made from."""
+        return self._seeds[answer.seed_id]
 
     def words(self, answer: SurveyRecord) -> str:
         """Return what was done to the seed, in words."""

@@ -114,7 +114,7 @@ def survey_chart(survey: SurveyFigures) -> Markup | None:
         intervals,
         lines,
         unit="severity",
-        words=_share,
+        words=percent_text,
     )
 
 
