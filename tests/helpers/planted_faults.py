@@ -35,11 +35,16 @@ Faulty = Callable[[Sample, int], bool]
 class PlantedFault:
     """The shipped LeNet-5, and the same with another answer wherever `faulty` holds.
 
+    Where `drifts` does, the total variation is .4, else .01.
+
     `asked`: samples the deployed model was given, in order; `rounds` those of a pursuit.
     """
 
-    def __init__(self, faulty: Faulty, inputs: Inputs) -> None:
+    def __init__(
+        self, faulty: Faulty, inputs: Inputs, drifts: Faulty = lambda sample, label: False
+    ) -> None:
         self._faulty = faulty
+        self._drifts = drifts
         self._session = onnxruntime.InferenceSession(
             str(ASSETS / "mnist" / "lenet5.onnx"), providers=["CPUExecutionProvider"]
         )
@@ -69,7 +74,11 @@ class PlantedFault:
         """Return what the deployed model's answers amount to."""
         self.asked += samples
         return [
-            Reply(self._faulty(sample, one.label or 0), one.margin)
+            Reply(
+                self._faulty(sample, one.label or 0),
+                one.margin,
+                0.4 if self._drifts(sample, one.label or 0) else 0.01,
+            )
             for sample, one in zip(samples, self.screened(samples), strict=True)
         ]
 

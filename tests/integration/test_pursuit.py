@@ -117,9 +117,7 @@ class _StopAt:
                 raise KeyboardInterrupt
 
 
-def test_a_resumed_pursuit_asks_nothing_twice(
-    pursued: Path, faulty: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
         campaign(folder, faulty, _StopAt(3))

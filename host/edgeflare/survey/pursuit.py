@@ -37,6 +37,7 @@ _CLOSE = 2
 """Number of them that are close to the most severe deviations."""
 _BASES = 6
 """Number of deviations that inputs are made from."""
+_DRIFT, _UNLIKE = 0.3, 20
 _SETTLED = 0.04
 """Share of the committee's weight that contradicts, below which nothing is left to ask."""
 _CHECK = 24
@@ -78,13 +79,15 @@ class Round(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back: whether it is a confident deviation, and the smaller of both margins, 0..1.
+    """What came back: whether it is a confident deviation, the smaller of both margins, the drift.
 
-    None in its place: the device can't answer on that input.
+    `severity`: 0..1. `drift`: the total variation of both answers, 0..1. None in a reply's place:
+    the device can't answer on that input.
     """
 
     deviates: bool
     severity: float
+    drift: float = 0.0
 
 
 class Answered(NamedTuple):
@@ -94,6 +97,7 @@ class Answered(NamedTuple):
     features: Features
     deviates: bool
     severity: float
+    drift: float = 0.0
 
 
 Request: TypeAlias = Screen | Round
@@ -139,12 +143,13 @@ def pursue(
     """Go after the deviations among surveyed inputs; return what conditions they have.
 
     First a few inputs with extreme values of all features are asked about, where a fault of a
-    region shows that random inputs don't reach. Without a deviation by then the pursuit ends.
+    region shows that random inputs don't reach. Without a deviation by then, or a drift that is
+    unlike the others, the pursuit ends.
     """
     hunt = _Hunt(list(surveyed), inputs, features, options, rng)
     yield from hunt.explore()
     found: list[Pursued] = []
-    while hunt.unexplained(found) and hunt.left >= _BATCH:
+    while (hunt.unexplained(found) or hunt.drifting(found)) and hunt.left >= _BATCH:
         one = yield from hunt.follow(found)
         found.append(one)
         if one.condition is None:
@@ -192,6 +197,19 @@ class _Hunt:
     def unexplained(self, found: Sequence[Pursued]) -> list[Answered]:
         """Return the deviations outside all conditions found so far."""
         return [one for one in self._outside(found) if one.deviates]
+
+    def drifting(self, found: Sequence[Pursued]) -> list[Answered]:
+        """Return the inputs whose drift is unlike the others', where nothing was found yet.
+
+        That is a drift of .3 or more, and above the median by 20 times the median absolute
+        deviation.
+        """
+        if found or not self._answered:
+            return []
+        drifts = np.array([one.drift for one in self._answered])
+        middle = np.median(drifts)
+        usual = middle + _UNLIKE * np.median(np.abs(drifts - middle))
+        return [one for one in self._answered if one.drift >= max(_DRIFT, float(usual))]
 
     def counted(self, one: Pursued, found: Sequence[Pursued]) -> Pursued:
         """Return what was pursued with its members and counts, beside those found before."""
@@ -284,6 +302,7 @@ class _Hunt:
         bases: int = _BASES,
     ) -> Generator[Request, Replies, list[_Candidate]]:
         severe = sorted(self.unexplained(found), key=lambda one: -one.severity)[:bases]
+        severe = severe or sorted(self.drifting(found), key=lambda one: -one.drift)[:bases]
         made = propose(self._rng, self._inputs, [one.made for one in severe], count, kinds)
         drawn = []
         for at in range(0, len(made), _AT_ONCE):
@@ -348,10 +367,7 @@ class _Hunt:
         answered = [
             (one, reply) for one, reply in zip(chosen, replies, strict=True) if reply is not None
         ]
-        self._answered += [
-            Answered(one.made, one.features, reply.deviates, reply.severity)
-            for one, reply in answered
-        ]
+        self._answered += [Answered(one.made, one.features, *reply) for one, reply in answered]
         return [reply for _, reply in answered]
 
 

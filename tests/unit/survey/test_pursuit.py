@@ -67,6 +67,20 @@ def test_a_single_deviation_is_not_described() -> None:
     assert len(world.asked) - 100 <= QUERIES // 4 + 8
 
 
+def test_a_drift_unlike_the_others_is_followed() -> None:
+    images = demo_images(50)
+    world = PlantedFault(
+        lambda sample, label: False,
+        Inputs(images, FAMILIES, images[:32]),
+        drifts=lambda sample, _: sample.max() < 200,
+    )
+    rng = np.random.default_rng(1)
+    found = world.pursue(world.survey(rng, 200), rng, QUERIES)
+    assert [one.condition for one in found] == [None]
+    _, close = world.rounds
+    assert sum(sample.max() < 200 for sample in close.samples) >= len(close.samples) // 2
+
+
 def test_the_budget_holds_and_the_original_is_sure() -> None:
     world, rng = planted(lambda sample, label: label % 2 == 0), np.random.default_rng(1)
     surveyed = world.survey(rng, 60)

@@ -255,10 +255,7 @@ class _Pursuit:
         records = [self._known[key] for key in self._keys]
         self.queries += len(records)
         self._asked += [one.key for one in records if one.deployed is not None]
-        self._replies = [
-            None if one.deployed is None else Reply(one.confident_deviation, _severity(one))
-            for one in records
-        ]
+        self._replies = [None if one.deployed is None else _reply(one) for one in records]
 
     def _screen(self, samples: Sequence[Sample]) -> list[Screened]:
         self._screened += len(samples)
@@ -270,7 +267,7 @@ class _Pursuit:
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Made(self._places[one.seed_id], one.family, one.severity, one.params)
         features = self._features.of(self._made.sample(one), top_label(one.original))
-        return Answered(made, features, one.confident_deviation, _severity(one))
+        return Answered(made, features, *_reply(one))
 
     def _fault(self, one: Pursued) -> dict[str, Any]:
         """Return what is stored of a pursued condition; see `analysis.faults`."""
@@ -294,7 +291,8 @@ class _Pursuit:
         }
 
 
-def _severity(one: SurveyRecord) -> float:
-    """Return the smaller of both margins; without scores of the deployed model the original's."""
-    known = [one.original_margin, one.deployed_margin]
-    return min((value for value in known if value is not None), default=0.0)
+def _reply(one: SurveyRecord) -> Reply:
+    """Return what an answer amounts to; its severity is that of the margins that are known."""
+    known = (one.original_margin, one.deployed_margin)
+    severity = min((value for value in known if value is not None), default=0.0)
+    return Reply(one.confident_deviation, severity, one.total_variation or 0.0)
