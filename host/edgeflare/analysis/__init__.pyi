@@ -50,4 +50,14 @@ from .replay import (
     ReplaySummary as ReplaySummary,
     replay_summary as replay_summary,
 )
+from .survey import (
+    CellCounts as CellCounts,
+    DeviceRate as DeviceRate,
+    FamilyFigures as FamilyFigures,
+    Rate as Rate,
+    SeverityFigures as SeverityFigures,
+    SurveyFigures as SurveyFigures,
+    SurveyedInput as SurveyedInput,
+    survey_figures as survey_figures,
+)
 from .summary import Summary as Summary, summarize as summarize

@@ -59,6 +59,14 @@ class SeverityFigures:
 
 
 @dataclass(frozen=True)
+class DeviceRate:
+    """The rate of a device that surveyed for itself."""
+
+    device: str
+    rate: Rate
+
+
+@dataclass(frozen=True)
 class CellCounts:
     """The inputs of one family and severity, and how many are confident deviations."""
 
@@ -122,7 +130,7 @@ class SurveyFigures:
     by_severity: tuple[SeverityFigures, ...]
     by_group: tuple[SeverityFigures, ...]
     by_cell: tuple[CellCounts, ...]
-    by_device: dict[str, Rate]
+    by_device: tuple[DeviceRate, ...]
     mean_total_variation: float | None
     mean_word_difference: float | None
     nonfinite: int
@@ -287,7 +295,9 @@ class _Counting:
                 CellCounts(*cell, counts["deviations"], counts["inputs"])
                 for cell, counts in sorted(self._cells.items())
             ),
-            by_device={name: part.rate for name, part in sorted(self._devices.items())},
+            by_device=tuple(
+                DeviceRate(name, part.rate) for name, part in sorted(self._devices.items())
+            ),
             mean_total_variation=None if self._speech else means,
             mean_word_difference=means if self._speech else None,
             nonfinite=self._kinds["nonfinite"],

@@ -1,6 +1,6 @@
 """Key figures, tables and sentences of a campaign, for every kind of report."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
@@ -25,6 +25,7 @@ from edgeflare.reports.document import (
     Item,
     KeyFigure,
     Listing,
+    Name,
     Table,
     Text,
     table_of,
@@ -55,7 +56,6 @@ _TERMINAL_STEPS = 3
 _LEAST_ROOM = 20
 _OTHER_COLUMNS = 40
 """Columns of a terminal needed next to a trigger's seed and steps."""
-Name = Callable[[int | None], str]
 
 
 class TriggerLine(NamedTuple):

@@ -14,7 +14,6 @@ from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
-    Name,
     key_figures,
     limits_list,
 )
@@ -26,7 +25,7 @@ from edgeflare.reports.devices import (
     telemetry_table,
     value_words,
 )
-from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
+from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.faults import faults_context
 from edgeflare.reports.html.gallery import (
