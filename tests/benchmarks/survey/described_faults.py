@@ -1,6 +1,6 @@
 """Faults in a region of the input: how often campaigns find them, and describe them rightly.
 
-python tests/benchmarks/described_faults.py [--campaigns 50] [--limit 50] [--survey 1] [--pursuit 50]
+python tests/benchmarks/survey/described_faults.py [--campaigns 50] [--limit 50] [--survey 1] [--pursuit 50]
     [--original FILE] [--deployed FILE] [--seeds FILE] [--regions dark corner ...]
 
 The deployed model is an ONNX file (by default the original itself) that gets another answer in one
@@ -26,7 +26,7 @@ from edgeflare.survey import families_for
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Inputs, propose
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from planted_faults import ASSETS, REGIONS, SURE, planted_model
 
