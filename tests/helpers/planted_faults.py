@@ -41,7 +41,11 @@ class PlantedFault:
     """
 
     def __init__(
-        self, faulty: Faulty, inputs: Inputs, drifts: Faulty = lambda sample, label: False
+        self,
+        faulty: Faulty,
+        inputs: Inputs,
+        drifts: Faulty = lambda sample, label: False,
+        rate: int | None = None,
     ) -> None:
         self._faulty = faulty
         self._drifts = drifts
@@ -49,7 +53,7 @@ class PlantedFault:
             str(ASSETS / "mnist" / "lenet5.onnx"), providers=["CPUExecutionProvider"]
         )
         self.inputs = inputs
-        self.features = FeatureSet(inputs.seeds[0].shape, classes=10)
+        self.features = FeatureSet(inputs.seeds[0].shape, rate, 10)
         self.asked: list[Sample] = []
         self.rounds: list[Round] = []
 

@@ -7,13 +7,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare.types import Sample
-from edgeflare_mutators import Corruption, SampleSpec
+from edgeflare_mutators import Corruption, MutationError, SampleSpec
 
 SEVERITIES = (1, 2, 3, 4, 5)
 """How far an input lies from its seed: 1 is mild, 5 is as far as the family goes."""
 
 PARTNERS = 32
 """Number of inputs that a seed may be mixed with: the first of the source, whatever is searched."""
+
+PARAMS_ERRORS = (KeyError, TypeError, ValueError, MutationError)
+"""What `Family.apply` and `Family.words` may raise for parameters that another family drew, such as
+an earlier version of a user's corruption."""
 
 Params: TypeAlias = dict[str, Any]
 """Parameters of one input: numbers and texts that JSON keeps exactly."""

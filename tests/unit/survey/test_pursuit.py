@@ -1,12 +1,15 @@
 """A pursuit finds planted faults of a shipped model and describes them; a sound one costs little."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from planted_faults import Faulty, PlantedFault, demo_images
 
 from edgeflare.survey.families import families_for
 from edgeflare.survey.proposals import Inputs
-from edgeflare.survey.pursuit import Answered
+from edgeflare.survey.pursuit import Answered, Screened
+from edgeflare.types import Sample
 
 QUERIES = 100
 FAMILIES = families_for("image", channels=1)
@@ -79,6 +82,30 @@ def test_a_drift_unlike_the_others_is_followed() -> None:
     assert [one.condition for one in found] == [None]
     _, close = world.rounds
     assert sum(sample.max() < 200 for sample in close.samples) >= len(close.samples) // 2
+
+
+class _AlwaysSure(PlantedFault):
+    """An original that answers class 0 of every clip, and is sure of it."""
+
+    def screened(self, samples: Sequence[Sample]) -> list[Screened]:
+        return [Screened(1.0, 0) for _ in samples]
+
+
+def test_audio_is_described_by_its_level() -> None:
+    rng = np.random.default_rng(1)
+    times = np.arange(8000) / 8000
+    clips = [
+        (level * np.sin(2 * np.pi * pitch * times) + rng.uniform(-0.02, 0.02, 8000)).astype("f4")
+        for level, pitch in zip(rng.uniform(0.2, 0.9, 20), rng.uniform(100, 3000, 20), strict=True)
+    ]
+    world = _AlwaysSure(
+        lambda sample, _: bool(np.abs(sample).max() < 0.25),
+        Inputs(clips, families_for("audio", rate=8000), clips),
+        rate=8000,
+    )
+    found = world.pursue(world.survey(rng, 100), rng, QUERIES)
+    assert found[0].condition is not None
+    assert found[0].condition.words(world.features.features).startswith("peak below 25")
 
 
 def test_the_budget_holds_and_the_original_is_sure() -> None:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from edgeflare.errors import StoreError
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.survey import PARTNERS, Family, families_for
+from edgeflare.survey import PARAMS_ERRORS, PARTNERS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
@@ -41,7 +41,13 @@ class SurveyInputs:
                 f"{what} in {self._store.folder} can't be made again: there is no family "
                 f"{answer.family!r}"
             )
-        sample = family.apply(self.seed(answer), answer.params, self.partners)
+        try:
+            sample = family.apply(self.seed(answer), answer.params, self.partners)
+        except PARAMS_ERRORS as error:
+            raise StoreError(
+                f"{what} in {self._store.folder} can't be made again: the family "
+                f"{answer.family!r} has other parameters here: {error}"
+            ) from error
         if self._store.sample_digest(sample) != answer.sample:
             raise StoreError(
                 f"{what} in {self._store.folder} can't be made again: the family "
@@ -58,9 +64,14 @@ class SurveyInputs:
         return self._seeds[answer.seed_id]
 
     def words(self, answer: SurveyRecord) -> str:
-        """Return what was done to the seed, in words."""
+        """Return what was done to the seed, in words; the family's name where it has none."""
         family = self._family(answer)
-        return answer.family if family is None else family.words(answer.params)
+        if family is None:
+            return answer.family
+        try:
+            return family.words(answer.params)
+        except PARAMS_ERRORS:
+            return answer.family
 
     def _family(self, answer: SurveyRecord) -> Family | Chain | None:
         if answer.family != CHAIN:
