@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
 from edgeflare.devices import DeviceState
-from edgeflare.errors import DeviceAwayError
+from edgeflare.errors import DeviceAwayError, StoreError
 from edgeflare.metrics import numbers, top_label
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.oracles import margin
@@ -137,7 +138,9 @@ class PursuitStage(CampaignStage):
             )
 
     def _is_surveyed(self, replica: str) -> bool:
-        """Whether the survey of every seed that both models answered is finished."""
+        """Whether the survey of every seed is finished, and has an answer."""
+        if next(self._store.survey(replica, "survey"), None) is None:
+            return False
         done = self._store.surveyed_seed_ids(replica)
         return all(seed.outputs is None or seed.id in done for seed in self._store.seeds(replica))
 
@@ -172,26 +175,27 @@ class _Pursuit:
         self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
         self._places = {seed.id: place for place, seed in enumerate(self._seeds)}
         stored = list(store.survey(replica))
-        surveyed = [one for one in stored if one.phase == "survey" and one.deployed is not None]
         self._known = {one.key: one for one in stored if one.phase != "survey"}
-        self._asked: list[_Key] = [one.key for one in surveyed]
         self._numbers: Counter[tuple[str, str]] = Counter()
         self._screened = 0
         self.number = -1
         self.queries = 0
-        first = surveyed[0].original if surveyed else None
-        classes = 0 if first is None or isinstance(first, Transcript) else numbers(first).size
+        first = stored[0].original
+        classes = 0 if isinstance(first, Transcript) else numbers(first).size
         samples = LazySamples(store.get_sample, [seed.sample for seed in self._seeds])
-        if surveyed:
-            shape = samples[0].shape
-            self._features = FeatureSet(shape, store.sample_rate, classes)
-        self.answered = [self._as_answered(one) for one in surveyed]
-        queries = config.survey.pursuit_queries(len(self._seeds))
+        self._features = FeatureSet(samples[0].shape, store.sample_rate, classes)
+        self._asked: list[_Key] = []
+        self.answered: list[Answered] = []
+        for one in stored:
+            if one.phase == "survey" and one.deployed is not None:
+                with suppress(StoreError):  # a user's family that is gone, or makes other inputs
+                    self.answered.append(self._as_answered(one))
+                    self._asked.append(one.key)
         self._run = pursue(
             self.answered,
             Inputs(samples, self._made.families, self._made.partners),
-            self._features if surveyed else FeatureSet((1, 1, 1)),
-            PursuitOptions(queries, config.survey.sure),
+            self._features,
+            PursuitOptions(config.survey.pursuit_queries(len(self._seeds)), config.survey.sure),
             np.random.default_rng(chain_seed(config.search.seed, "", _PURPOSE)),
         )
         self._replies: Sequence[Any] | None = None

@@ -1,13 +1,21 @@
 """The faults that a pursuit found, in sentences and tables, for a terminal, Markdown and HTML."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 from edgeflare._internal.text import NOTHING, counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
-from edgeflare.reports.document import Block, Column, Heading, Item, KeyFigure, Listing, Table, Text
-
-Name = Callable[[int | None], str]
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Heading,
+    Item,
+    KeyFigure,
+    Listing,
+    Name,
+    Table,
+    Text,
+)
 
 _MOST_NAMES = 3
 
