@@ -53,6 +53,7 @@ class SurveyConfig(BaseModel):
         description="Device queries, in all, for going after the deviations that the survey saw "
         "(confirmations come on top); 0: none. By default 2 for each seed, 120 at most; where "
         "nothing deviates 16 at most are asked.",
+        examples=[100],
     )
 
     def pursuit_queries(self, seeds: int) -> int:
