@@ -56,6 +56,13 @@ from .soundness import (
     campaign_soundness as campaign_soundness,
     judge as judge,
 )
+from .faults import (
+    Fault as Fault,
+    FaultFigures as FaultFigures,
+    FaultPair as FaultPair,
+    FaultThreshold as FaultThreshold,
+    fault_figures as fault_figures,
+)
 from .survey import (
     CellCounts as CellCounts,
     DeviceRate as DeviceRate,

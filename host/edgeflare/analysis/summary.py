@@ -13,6 +13,7 @@ from edgeflare.analysis.devices import (
     Transfer,
     transfers,
 )
+from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import (
     Coverage,
@@ -154,8 +155,9 @@ class Summary:
     store has them. `telemetry` has a row for each device that was watched while it answered;
     `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
-    replay, `survey` those of the survey before the search, None where there was none.
-    `soundness` compares the deployed model with healthy references, None without any.
+    replay, `survey` those of the survey before the search, `faults` what going after its
+    deviations found; None where there was none. `soundness` compares the deployed model with
+    healthy references, None without any.
     """
 
     campaign: str
@@ -209,6 +211,7 @@ class Summary:
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
+    faults: FaultFigures | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -314,6 +317,7 @@ def _summary(store: Store) -> Summary:
         coverage=figures.coverage,
         survey=survey_figures(store),
         soundness=campaign_soundness(store),
+        faults=fault_figures(store),
     )
 
 

@@ -31,6 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
@@ -150,6 +151,7 @@ class Campaign:
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
+            PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
         with self._counted_devices() as devices:
             self._config = resolve_search(

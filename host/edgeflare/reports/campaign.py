@@ -31,6 +31,7 @@ from edgeflare.reports.document import (
     table_of,
 )
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
+from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.reports.survey.soundness import soundness_blocks
 from edgeflare.transcripts import excerpts
 
@@ -92,6 +93,7 @@ def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = st
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
+        *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name),
         *_pairs_tables(summary, name),
         *triggers,
@@ -135,6 +137,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
     """
     return (
         *_subjects(summary),
+        *faults_key_figures(summary.faults),
         *survey_key_figures(summary.survey),
         *_results(summary, name),
         *_costs(summary),

@@ -8,6 +8,7 @@ from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import Flag, Key, conflict
 from edgeflare.survey.sampling import SurveySettings
 
+_PURSUIT_QUERIES = 120
 INT8 = "int8"
 """The reference that is made on the host; any other one is a campaign's folder."""
 
@@ -64,6 +65,15 @@ class SurveyConfig(BaseModel):
         examples=[["int8"]],
     )
 
+    pursuit: Annotated[int | None, Flag("--pursuit-queries", metavar="N")] = Field(
+        default=None,
+        ge=0,
+        description="Device queries, in all, for going after the deviations that the survey saw "
+        "(confirmations come on top); 0: none. By default 2 for each seed, 120 at most; where "
+        "nothing deviates 16 at most are asked.",
+        examples=[100],
+    )
+
     @model_validator(mode="after")
     def _references_have_inputs(self) -> "SurveyConfig":
         if self.references and not self.enabled:
@@ -72,6 +82,10 @@ class SurveyConfig(BaseModel):
                 references=Key("references"),
             )
         return self
+
+    def pursuit_queries(self, seeds: int) -> int:
+        """Return the device queries of a pursuit after the survey of so many seeds."""
+        return min(2 * seeds, _PURSUIT_QUERIES) if self.pursuit is None else self.pursuit
 
     @property
     def sampling(self) -> SurveySettings:
