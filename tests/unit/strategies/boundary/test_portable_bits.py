@@ -14,7 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from search_models import Pair, search
 
+from edgeflare._internal import exact
 from edgeflare.models.outputs import softmax
+from edgeflare.strategies.boundary.directions import Directions, directions_for, noise_like
 from edgeflare.types import Sample, Scores
 
 pytestmark = pytest.mark.rounding
@@ -69,14 +71,15 @@ def recordings() -> list[Sample]:
 
 
 def digest(pair: Pair, inputs: list[Sample], **options: Any) -> tuple[str, int]:
-    """The digest of the triggers and of all that was asked, and the number of triggers."""
+    """The digest of all questions and of the triggers, and the number of triggers."""
     agreed = [one for one in inputs if pair.original(one).argmax() == pair.deployed(one).argmax()]
     found, digests = 0, hashlib.sha256()
     for number, sample in enumerate(agreed[:SEEDS]):
         run = search(pair, pair.seed(sample, inputs), number, **options)
-        digests.update(str(run.host).encode())
-        for query in run.queries:
-            digests.update(query.sample.tobytes())
+        for ask in run.asks:
+            digests.update(ask.of.encode())
+            for asked in ask.samples:
+                digests.update(asked.tobytes())
         assert run.outcome is not None
         if run.outcome.sample is not None:
             found += 1
@@ -92,13 +95,13 @@ AUDIO = linear(32, loudness, 2**13)
 @pytest.mark.parametrize(
     ("pair", "inputs", "options", "expected"),
     [
-        (SMALL, images(16), {"effort": 32}, "2b7a6b914b151008"),
-        (SMALL, images(16), {"effort": 96, "tied_classes": 3}, "1820751e184ec3d8"),
-        (SMALL, images(16), {"crossing": "line"}, "3e19bc0ac0cbcfc4"),
-        (SMALL, images(16), {"effort": 32, "device_budget": 12}, "d65057be20babe4c"),
-        (LARGE, images(64), {"effort": 32}, "fd6aea465b0c2d72"),
-        (AUDIO, recordings(), {"effort": 64}, "425be1ef7db2b0f4"),
-        (AUDIO, recordings(), {"effort": 64, "device_budget": 12}, "acab2101d9a50a21"),
+        (SMALL, images(16), {"effort": 32}, "348f3491a46bfa29"),
+        (SMALL, images(16), {"effort": 96, "tied_classes": 3}, "30c05e8314309a93"),
+        (SMALL, images(16), {"crossing": "line"}, "1c55b888ee286147"),
+        (SMALL, images(16), {"effort": 32, "device_budget": 12}, "2cdde6ab5d78faf7"),
+        (LARGE, images(64), {"effort": 32}, "a809bca769b57e1a"),
+        (AUDIO, recordings(), {"effort": 64}, "0468c8c055967129"),
+        (AUDIO, recordings(), {"effort": 64, "device_budget": 12}, "2b6f9bb3aaa7efd4"),
     ],
     ids=["small", "ties", "line", "severity", "large", "audio", "audio-severity"],
 )
@@ -108,3 +111,45 @@ def test_searches_are_the_same_to_the_byte(
     found, triggers = digest(pair, inputs, **options)
     assert triggers == SEEDS
     assert found == expected
+
+
+def steps(directions: Directions) -> NDArray[np.float64]:
+    """A step along all directions, and the sum of all of them with some shares."""
+    slopes = exact.normal(np.random.default_rng(2), len(directions))
+    return np.stack([directions.step(slopes, 3.0)(1.3), directions.combine(slopes)])
+
+
+def noise(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    rng = np.random.default_rng(1)
+    values = exact.normal(rng, shape) * 60 + 128
+    return noise_like(rng, values)
+
+
+VALUES = exact.normal(np.random.default_rng(0), 5000) * 20
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (VALUES, "8af5858a65330412"),
+        (exact.exp(VALUES), "1a9a7b354fa7e1ac"),
+        (exact.log(np.abs(VALUES)), "458512d4cab6ffb3"),
+        (softmax(VALUES), "dbecdb5ead1992ec"),
+        (exact.cosines(28, 28), "51efca6450dfdd1e"),
+        (exact.least_norm(VALUES.reshape(2, -1), VALUES[:2], 1e-3), "e0f5ea0dcd71f93d"),
+        (steps(directions_for(images(16)[0] * 1.0, 64)), "99ec1236f5dead27"),
+        (steps(directions_for(images(64)[0] * 1.0, 64)), "24ea7eb95bdf48da"),
+        (steps(directions_for(recordings()[0] * 32768.0, 64)), "7384147be6838872"),
+        (noise((28, 30, 3)), "29167418489af53d"),
+        (noise((3000,)), "3cb3d20497fbdacd"),
+    ],
+    ids=[
+        *("normal", "exp", "log", "softmax", "cosines", "least-norm"),
+        *("low-frequencies", "detail", "sound-parts", "smooth-noise", "sound-noise"),
+    ],
+)
+def test_what_a_search_calculates_is_the_same_to_the_bit(
+    values: NDArray[np.float64], expected: str
+) -> None:
+    found = np.ascontiguousarray(values, dtype="<f8").tobytes()
+    assert hashlib.sha256(found).hexdigest()[:16] == expected
