@@ -18,7 +18,7 @@ from edgeflare.campaign.preflight import (
     check_pair,
     slowness,
 )
-from edgeflare.campaign.resolution import resolve_search
+from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
 from edgeflare.campaign.seeds import partner_source, store_seeds
@@ -147,6 +147,8 @@ class Campaign:
         self._check_equivalent()
         seeds.answer(read)
         self._check(read)
+        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
+            seeds.answer_partners(read)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
