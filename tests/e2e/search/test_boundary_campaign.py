@@ -13,8 +13,9 @@ from command import DEMO, edgeflare
 import edgeflare.campaign.resolution as resolution
 from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Stage
-from edgeflare.campaign.seeds import PARTNERS, partners
+from edgeflare.campaign.seeds import partners
 from edgeflare.store import MEASURING, Store
+from edgeflare.survey import PARTNERS
 from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
