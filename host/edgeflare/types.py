@@ -165,8 +165,8 @@ class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
     `outputs` are both models' answers to it, known before a search begins. `others` are the
-    campaign's seed inputs in their order, this one among them, read on access; empty where a
-    strategy runs without a campaign. `labels_only`: the deployed model returns a label and no
+    first 32 inputs of the campaign's source, whatever its limit, maybe this one among them, read on
+    access; empty where a strategy runs without a campaign. `labels_only`: the deployed model returns a label and no
     scores; its scores are then 1 at that class and 0 elsewhere, which is no measure of certainty.
     `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
     both models' answers to the campaign's first seed inputs, the same for every search; None

@@ -8,6 +8,7 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
@@ -61,7 +62,7 @@ class SearchStage(CampaignStage):
             self._oracle,
         )
         digests = self._store.fact("fingerprints") or {}
-        others = self._store.seed_samples()
+        others = partners(self._store)
         labels_only = reader.labels_only
         feeds = {
             replica: Feed(self._jobs(replica, settings, others, labels_only=labels_only))

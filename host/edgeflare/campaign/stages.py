@@ -21,7 +21,7 @@ from edgeflare.campaign.preflight import (
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
-from edgeflare.campaign.seeds import store_seeds
+from edgeflare.campaign.seeds import partner_source, store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,
@@ -130,6 +130,7 @@ class Campaign:
                 self._reporter,
                 classes=None if side.transcribes else side.classes,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
+                partners=partner_source(self._config, self._original),
             )
         self._note_devices()
         shared = (

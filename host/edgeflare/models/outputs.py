@@ -1,6 +1,6 @@
 """Raw model outputs -> probabilities, or transcripts.
 
-Probabilities are computed on the host for both models, since `exp` differs by architecture.
+Probabilities are computed on the host for both models, with the same bits on every processor.
 Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, which has its own exp.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from edgeflare._internal import toml
+from edgeflare._internal import exact, toml
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Transcript
@@ -138,8 +138,7 @@ def softmax(logits: Scores) -> Scores:
     """Return exp(x) / sum(exp(x)), NaN throughout where an entry is not finite."""
     if not np.isfinite(logits).all():
         return np.full_like(logits, np.nan)
-    powers = np.exp(logits - logits.max())
-    return np.asarray(powers / powers.sum())
+    return exact.softmax(logits)
 
 
 def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:

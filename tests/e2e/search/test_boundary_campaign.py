@@ -66,29 +66,38 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: ratio)
 
 
-def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+def test_what_is_left_open_follows_from_the_images_and_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "cost_ratio", refuse)
     recorder = EventRecorder()
     folder = run_campaign(config(tmp_path / "auto"), progress=recorder)
     options = options_of(folder)
+    assert options == {"crossing": "least-l2", "effort": 96, "tied_classes": 3, "candidates": 1}
+    assert recorder.notices == []
+    again = run_campaign(config(tmp_path / "stated", {"options": options}), progress=recorder)
+    assert options_of(again) == options
+    assert found_in(again) == found_in(folder)
+
+
+def test_what_is_tuned_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+    recorder = EventRecorder()
+    folder = run_campaign(config(tmp_path / "tuned", {"tune": True}), progress=recorder)
+    options = options_of(folder)
     assert options["crossing"] in ("least-l2", "mutants")
     assert options["effort"] in (8, 16, 32, 64, 96, 128)
-    assert options["candidates"] == 1
     [notice] = recorder.notices
-    three = ", three classes tied" if options["tied_classes"] == 3 else ""
-    beginning = f"crossing: {options['crossing']}, effort {options['effort']}{three} ("
-    assert notice.startswith(beginning)
+    assert notice.startswith(
+        f"tuned by measured times: crossing {options['crossing']}, effort {options['effort']}"
+    )
     with Store.open(folder) as store:
         assert store.notices() == [notice]
         seed_queries = sum(one.seed_queries for one in store.outcomes())
     assert seed_queries == SEEDS, "to measure counts as no query"
-    names = ("crossing", "effort", "tied_classes")
-    stated = {"options": {name: options[name] for name in names}}
-    if options["effort"] < 64 or options["tied_classes"] == 3:
-        assert "tied_classes" not in notice, "it follows from the effort"
-        del stated["options"]["tied_classes"]
-    recorder = EventRecorder()
-    again = run_campaign(config(tmp_path / "stated", stated), progress=recorder)
-    assert recorder.notices == []
+    stated = dict(part.split("=") for part in notice.replace("`", " ").split() if "=" in part)
+    again = run_campaign(
+        config(tmp_path / "stated", {"options": {"crossing": options["crossing"], **stated}})
+    )
     assert options_of(again) == options
     assert found_in(again) == found_in(folder)
 
@@ -116,21 +125,20 @@ def test_the_choice_follows_the_cost(
 ) -> None:
     costs(monkeypatch, ratio)
     recorder = EventRecorder()
-    folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=recorder)
+    folder = run_campaign(
+        config(tmp_path / "c", {"tune": True}, one_trip=one_trip), progress=recorder
+    )
     assert tuple(options_of(folder)[name] for name in CHOSEN) == expected
     crossing, effort, candidates = expected
     [notice] = recorder.notices
     assert words in notice
-    at_once = f" --option candidates={candidates}" if candidates > 1 else ""
-    assert notice.endswith(f"`--crossing {crossing} --option effort={effort}{at_once}` repeats it")
+    assert f"`--crossing {crossing} --option effort={effort} " in notice
+    assert notice.endswith(f" --option candidates={candidates}` repeats it")
     shown = edgeflare("show", folder, home=tmp_path)
     assert f"crossing={crossing}" in shown.out
 
 
-def test_no_more_candidates_are_sent_than_a_search_may_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    costs(monkeypatch, 3.0)
+def test_no_more_candidates_are_sent_than_a_search_may_ask(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", {"max_queries": 3}, one_trip=True))
     assert options_of(folder)["candidates"] == 3
     assert any(value[0] is Status.FOUND for value in found_in(folder).values())
@@ -140,9 +148,9 @@ def test_a_resumed_campaign_keeps_what_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs(monkeypatch, 3.0)
-    whole = run_campaign(config(tmp_path / "whole"))
+    whole = run_campaign(config(tmp_path / "whole", {"tune": True}))
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"), progress=EventRecorder(interrupt))
+        run_campaign(config(tmp_path / "torn", {"tune": True}), progress=EventRecorder(interrupt))
     monkeypatch.setattr(resolution, "cost_ratio", refuse)
     resume_campaign(tmp_path / "torn")
     assert options_of(tmp_path / "torn") == options_of(whole)
@@ -154,7 +162,7 @@ def test_a_campaign_that_ended_before_it_was_kept_measures(
 ) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"))
+        run_campaign(config(tmp_path / "torn", {"tune": True}))
     assert options_of(tmp_path / "torn") == {}
     costs(monkeypatch, 3.0)
     recorder = EventRecorder()
@@ -168,7 +176,7 @@ def test_the_control_searches_as_the_campaign_was_resolved(
 ) -> None:
     ratios = iter([3.0])
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
-    folder = run_campaign(config(tmp_path / "c", {"max_queries": 5}, control=True))
+    folder = run_campaign(config(tmp_path / "c", {"max_queries": 5, "tune": True}, control=True))
     assert options_of(folder / "control") == options_of(folder)
     assert options_of(folder)["effort"] == 32
     with Store.open(folder / "control") as control:
@@ -179,7 +187,7 @@ def test_nothing_is_measured_for_another_strategy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", refuse)
-    folder = run_campaign(config(tmp_path / "c", {"strategy": "dflare"}))
+    folder = run_campaign(config(tmp_path / "c", {"strategy": "dflare", "tune": True}))
     assert options_of(folder) == {}
 
 

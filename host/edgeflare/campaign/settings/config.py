@@ -195,8 +195,8 @@ class SearchConfig(Section):
         Flag("--option"),
         Flag(
             "--crossing",
-            "For boundary, how the original's decision boundary is reached: auto (the default: by "
-            "what a device query costs), least-l2, line, mutants or natural. Short for --option "
+            "For boundary, how the original's decision boundary is reached: auto (the default: "
+            "the nearest), least-l2, line, mutants or natural. Short for --option "
             "crossing=NAME.",
             metavar="NAME",
             key="crossing",
@@ -250,6 +250,12 @@ class SearchConfig(Section):
         default=(),
         description="A mutation operator in place of the strategy's own; may be repeated.",
         examples=[["gaussian-noise", "median-blur"]],
+    )
+    tune: Annotated[bool, Flag("--tune")] = Field(
+        default=False,
+        description="For boundary on images, choose the crossing, effort and tied classes that are "
+        "not stated by what a device query costs, measured before the search. Faster where a query "
+        "is quick; another run may choose otherwise, and then finds other triggers.",
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
         default=2000, ge=0, description="Search queries for each seed; 0: no limit."

@@ -14,9 +14,11 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.directions import directions_for
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
-from edgeflare.strategies.boundary.points import Floats, OriginalProbe, PathPoint, to_sample
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
 from edgeflare.types import Answer, Ask, Sample
 
@@ -51,7 +53,7 @@ class DeepFoolCrossing:
         if self._nearest is None:
             return None
         length = self._probe.distance(self._nearest.outside.sample)
-        scale = length * float(self._rng.uniform(0.3, 1.5))
+        scale = length * exact.uniform(self._rng, 0.3, 1.5)
         path = self._nearest.outside.path.perturbed(self._rng, scale)
         return (yield from cross_boundary(self._probe, path))
 
@@ -83,8 +85,8 @@ class DeepFoolCrossing:
         for third in np.argsort(log_odds)[: _MAX_RIVALS + 2]:
             if third not in (label, rival):
                 both = [rival, int(third)]
-                shares = np.linalg.lstsq(relative[:, both].T, -log_odds[both], rcond=_RCOND)[0]
-                steps.append((float(np.linalg.norm(shares)), shares))
+                shares = exact.least_norm(relative[:, both].T, -log_odds[both], _RCOND)
+                steps.append((exact.norm(shares), shares))
         steps.sort(key=lambda one: one[0])
         for _, shares in steps[:_RIVALS_TRIED]:
             start, step = self._probe.space.values(point.sample), self._directions.combine(shares)
@@ -118,7 +120,7 @@ class DeepFoolCrossing:
 
         def stepped(step: Floats, direction: Floats) -> tuple[Sample, float]:
             sample = to_sample(base + step)
-            return sample, float(((space.values(sample) - base) * direction).sum())
+            return sample, exact.dot(space.values(sample) - base, direction)
 
         samples, lengths = [], []
         for place in range(len(self._directions)):
@@ -138,7 +140,7 @@ class DeepFoolCrossing:
         label = self._probe.label
         log_odds = log_probs[label] - log_probs
         relative = slopes[:, [label]] - slopes
-        steepness = np.linalg.norm(relative, axis=0)
+        steepness = np.sqrt(np.square(relative).sum(axis=0))
         distance = np.where(
             steepness > _TINY, np.abs(log_odds) / np.maximum(steepness, _TINY), np.inf
         )
@@ -174,11 +176,11 @@ class DeepFoolCrossing:
         slopes = yield from self._slopes(near, point.log_probs)
         self._near_boundary = point, slopes
         normal = self._directions.combine(slopes[:, probe.label] - slopes[:, point.rival])
-        steepness = float(np.linalg.norm(normal))
+        steepness = exact.norm(normal)
         if steepness <= _TINY:
             return bracket
         normal = normal / steepness
-        beyond = float(((near - probe.values) * normal).sum()) - point.log_odds / steepness
+        beyond = exact.dot(near - probe.values, normal) - point.log_odds / steepness
         for length in _PROJECTED_LENGTHS:
             path = LinePath(probe.values, probe.values + length * beyond * normal)
             (tried,) = yield from probe.points(path, (1.0,))

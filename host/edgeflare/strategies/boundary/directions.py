@@ -7,11 +7,12 @@ docs/research/tried.md.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from edgeflare.strategies.boundary.points import Floats
+from edgeflare._internal import exact, fourier
+from edgeflare._internal.exact import Floats
 
 LARGE_SIDE = 64
 """Pixels of the longer side from which on images get directions from their own detail."""
@@ -19,6 +20,7 @@ _SMOOTH_SHARE = 0.3
 _MAX_FREQUENCIES = 32
 _TWO_SCALES_COUNT = 32
 _MIN_DETAIL = 1.0
+_BLUR_SIGMAS = 4
 _PROBE_LEVELS = 8.0
 
 _WARP = 2.5
@@ -94,7 +96,7 @@ class _LinearDirections:
 
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the smallest step, which has the same direction at every length."""
-        step = self.combine(-decrease / float(np.linalg.norm(slopes)) ** 2 * slopes)
+        step = self.combine(-decrease / exact.dot(slopes, slopes) * slopes)
         return lambda multiple: np.asarray(multiple * step)
 
 
@@ -112,7 +114,7 @@ class LowFrequencies(_LinearDirections):
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
-        return np.asarray(np.tensordot(shares, self._all, axes=1))
+        return np.asarray((shares[:, None, None, None] * self._all).sum(axis=0))
 
     def recentred(self, values: Floats) -> "LowFrequencies":
         """Return the same directions."""
@@ -131,7 +133,11 @@ class DetailWindows(_LinearDirections):
         self._places: list[tuple[int, int, int, float]] = []
         for scale, detail in enumerate(self._details):
             power = np.square(detail).sum(axis=2)
-            lengths = np.sqrt(np.square(self._rows) @ power @ np.square(self._columns).T)
+            lengths = np.sqrt(
+                exact.matmul(
+                    exact.matmul(np.square(self._rows), power), np.square(self._columns).T
+                )
+            )
             for row, column in np.argwhere(lengths > _MIN_DETAIL):
                 self._places.append((scale, int(row), int(column), float(lengths[row, column])))
 
@@ -171,7 +177,7 @@ class SoundParts:
         self._moments = _overlaps(len(values), moments, clip=True)
         self._cut(values, bands)
         if not self._places:
-            noise = np.random.default_rng(0).standard_normal(len(values)) * _SUBSTITUTE_NOISE
+            noise = exact.normal(np.random.default_rng(0), len(values)) * _SUBSTITUTE_NOISE
             self._cut(noise, bands)
 
     def __len__(self) -> int:
@@ -184,7 +190,9 @@ class SoundParts:
 
     def _cut(self, sound: Floats, bands: int) -> None:
         self._bands = _bands(sound, bands)
-        self._lengths = np.sqrt(np.square(self._bands) @ np.square(self._moments).T)
+        powers = np.square(self._bands)
+        shares = [(powers * np.square(moment)).sum(axis=1) for moment in self._moments]
+        self._lengths = np.sqrt(np.stack(shares, axis=1))
         self._places = [
             (int(band), int(moment)) for band, moment in np.argwhere(self._lengths > _MIN_SOUND)
         ]
@@ -198,7 +206,7 @@ class SoundParts:
         gains = np.zeros_like(self._lengths)
         for (band, moment), share in zip(self._places, shares, strict=True):
             gains[band, moment] = share / self._lengths[band, moment]
-        return np.asarray(((gains @ self._moments) * self._bands).sum(axis=0))
+        return np.asarray((exact.matmul(gains, self._moments) * self._bands).sum(axis=0))
 
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the step of least L2 for each multiple of `decrease`.
@@ -225,9 +233,9 @@ def noise_like(rng: np.random.Generator, values: Floats) -> Floats:
     if values.ndim > 1:
         return smooth_noise(rng, values.shape)
     parts = SoundParts(values, _NOISE_PARTS)
-    lengths = np.array([np.linalg.norm(parts.probe(place)) for place in range(len(parts))])
-    drawn = parts.combine(rng.standard_normal(len(parts)) * lengths)
-    return np.asarray(drawn / np.linalg.norm(drawn))
+    lengths = np.array([exact.norm(parts.probe(place)) for place in range(len(parts))])
+    drawn = parts.combine(exact.normal(rng, len(parts)) * lengths)
+    return np.asarray(drawn / exact.norm(drawn))
 
 
 def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -235,11 +243,12 @@ def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     height, width, channels = shape
     rows = max(1, min(round(height * _SMOOTH_SHARE), _MAX_FREQUENCIES))
     columns = max(1, min(round(width * _SMOOTH_SHARE), _MAX_FREQUENCIES))
-    drawn = rng.standard_normal((rows, columns, channels))
-    vertical = np.cos(np.pi * (np.arange(height)[:, None] + 0.5) * np.arange(rows) / height)
-    horizontal = np.cos(np.pi * (np.arange(width)[:, None] + 0.5) * np.arange(columns) / width)
-    noise = np.einsum("hi,ijc,wj->hwc", vertical, drawn, horizontal, optimize=True)
-    return np.asarray(noise / np.linalg.norm(noise))
+    drawn = exact.normal(rng, (rows, columns * channels))
+    tall = exact.matmul(exact.cosines(height, rows).T, drawn).reshape(height, columns, channels)
+    across = tall.transpose(1, 0, 2).reshape(columns, height * channels)
+    wide = exact.matmul(exact.cosines(width, columns).T, across).reshape(width, height, channels)
+    noise = wide.transpose(1, 0, 2)
+    return np.asarray(noise / exact.norm(noise))
 
 
 @lru_cache(maxsize=8)
@@ -247,15 +256,14 @@ def _cosines(shape: tuple[int, ...], count: int) -> Floats:
     height, width, channels = shape
     rows = np.arange(min(height, _MAX_FREQUENCIES))
     columns = np.arange(min(width, _MAX_FREQUENCIES))
-    frequency = (rows[:, None] / height) ** 2 + (columns[None] / width) ** 2
+    frequency = np.square(rows[:, None] / height) + np.square(columns[None] / width)
     colours = _colours(channels)
     later = 0.02 * (np.arange(len(colours)) > 0)
     order = np.argsort((frequency[..., None] + later).ravel(), kind="stable")[:count]
     i, j, c = np.unravel_index(order, (len(rows), len(columns), len(colours)))
-    vertical = np.cos(np.pi * (np.arange(height)[None] + 0.5) * i[:, None] / height)
-    horizontal = np.cos(np.pi * (np.arange(width)[None] + 0.5) * j[:, None] / width)
+    vertical, horizontal = exact.cosines(height, len(rows))[i], exact.cosines(width, len(columns))[j]
     found = vertical[:, :, None, None] * horizontal[:, None, :, None] * colours[c][:, None, None]
-    lengths = np.linalg.norm(found.reshape(len(found), -1), axis=1)
+    lengths = np.sqrt(np.square(found).reshape(len(found), -1).sum(axis=1))
     return np.asarray(found / lengths[:, None, None, None])
 
 
@@ -264,21 +272,35 @@ def _colours(channels: int) -> Floats:
     if channels == 1:
         return np.ones((1, 1))
     found = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    return np.asarray(found / np.sqrt(np.square(found).sum(axis=1, keepdims=True)))
 
 
 def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
     """Return what blurs of these widths (224ths of the shorter side) remove one by one."""
-    import cv2
-
-    before = pixels.astype(np.float32)
-    found = []
+    before, found = pixels, []
     for width in widths:
-        blurred: Any = cv2.GaussianBlur(before, (0, 0), width * min(pixels.shape[:2]) / 224.0)
-        after = np.reshape(blurred, pixels.shape)
-        found.append(np.asarray(after - before, dtype=np.float64))
+        after = _blurred(before, width * min(pixels.shape[:2]) / 224.0)
+        found.append(after - before)
         before = after
     return found
+
+
+def _blurred(pixels: Floats, sigma: float) -> Floats:
+    """Return an image blurred by a Gaussian of four sigma, mirrored at its edges."""
+    radius = round(_BLUR_SIGMAS * sigma)
+    weights = exact.exp(-0.5 * np.square(np.arange(radius + 1) / sigma))
+    weights /= weights[0] + 2.0 * weights[1:].sum()
+    for axis in (0, 1):
+        length = pixels.shape[axis]
+        padding = [(radius, radius) if one == axis else (0, 0) for one in range(pixels.ndim)]
+        padded = np.moveaxis(np.pad(pixels, padding, mode="reflect"), axis, 0)
+        total = weights[0] * padded[radius : radius + length]
+        for shift in range(1, radius + 1):
+            before = padded[radius - shift : radius - shift + length]
+            after = padded[radius + shift : radius + shift + length]
+            total += weights[shift] * (before + after)
+        pixels = np.moveaxis(total, 0, axis)
+    return pixels
 
 
 def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:
@@ -294,11 +316,10 @@ def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:
 
 def _bands(sound: Floats, count: int) -> Floats:
     """Return a recording's parts in bands, float64 [count, samples], whose sum is the recording."""
-    spectrum = np.fft.rfft(sound)
-    place = np.linspace(0.0, 1.0, len(spectrum))
-    warped = np.log1p(place * np.expm1(_WARP)) / _WARP * (count - 1)
+    place = np.linspace(0.0, 1.0, fourier.transform_size(len(sound)) // 2 + 1)
+    warped = exact.log(1.0 + place * (exact.exp(_WARP) - 1.0)) / _WARP * (count - 1)
     weights = np.maximum(0.0, 1.0 - np.abs(warped[None] - np.arange(count)[:, None]))
-    return np.asarray(np.fft.irfft(spectrum * weights, n=len(sound), axis=1))
+    return fourier.filtered(sound, weights)
 
 
 def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
@@ -310,10 +331,10 @@ def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
     low, high = _LOG_MULTIPLIERS
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
-        pull = np.exp(middle) * worth / powers
+        pull = exact.exp(middle) * worth / powers
         gains = (1.0 + np.sqrt(np.maximum(1.0 + 4.0 * pull, 0.0))) / 2.0
         gains = np.where(pull < -0.25, _MIN_GAIN, np.minimum(gains, _MAX_GAIN))
-        if float(worth @ np.log(gains)) < wanted:
+        if exact.dot(worth, exact.log(gains)) < wanted:
             low = middle
         else:
             high = middle

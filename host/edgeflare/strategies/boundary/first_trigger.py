@@ -11,10 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin
 from edgeflare.strategies.boundary.perturb import TieBreak
-from edgeflare.strategies.boundary.points import Floats, PathPoint, log_probabilities
+from edgeflare.strategies.boundary.points import PathPoint, log_probabilities
 from edgeflare.strategies.boundary.probing import Observation, SearchContext, nearest_target
 from edgeflare.strategies.boundary.schedule import CrossingSchedule
 from edgeflare.strategies.boundary.ties import Tie
@@ -217,7 +219,7 @@ class FirstTriggerSearch:
         """Return the target just above the floor on one side."""
         outside = bracket.outside
         both = outside.log_probs[[outside.rival, self._context.original.label]]
-        likely = float(np.exp(both).sum())
+        likely = float(exact.exp(both).sum())
         return nearest_target(self._context.floor, keeps_label, likely=likely, coarse=self._coarse)
 
     def _expected_drift(self, point: PathPoint) -> float | None:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.points import (
-    Floats,
     OriginalProbe,
     Path,
     PathPoint,
@@ -93,7 +94,7 @@ class CorruptionPath:
             (
                 operator,
                 params,
-                float(np.clip(strength * np.exp(0.3 * rng.standard_normal()), 0.02, 1.0)),
+                float(np.clip(strength * exact.exp(0.3 * exact.normal(rng, ())), 0.02, 1.0)),
             )
             for operator, params, strength in self.drawn
         )
@@ -113,7 +114,7 @@ def draw_corruptions(
     return CorruptionPath(
         seed,
         tuple(
-            (pool[place], pool[place].draw(rng, spec), float(rng.uniform(0.3, 1.0)))
+            (pool[place], pool[place].draw(rng, spec), exact.uniform(rng, 0.3, 1.0))
             for place in sorted(chosen)
         ),
     )

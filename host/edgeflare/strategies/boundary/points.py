@@ -2,15 +2,15 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores, l2
 from edgeflare.types import Answer, Ask, Outcome, Sample, Scores, Seed
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _SMALLEST_PROBABILITY = 1e-30
 _MAX_REQUEST_BYTES = 8 * 2**20
@@ -114,7 +114,7 @@ class PathPoint(NamedTuple):
 
 def log_probabilities(scores: Scores) -> Floats:
     """Return log-probabilities, float64 of the same shape; a probability of 0 counts as 1e-30."""
-    return np.asarray(np.log(np.maximum(scores, _SMALLEST_PROBABILITY)), dtype=np.float64)
+    return exact.log(np.maximum(scores, _SMALLEST_PROBABILITY))
 
 
 @dataclass
@@ -210,4 +210,4 @@ class OriginalProbe:
         """Return the L2 distance to the seed, of pixels from 0 to 1 or amplitudes from -1 to 1."""
         if sample.shape != self.seed.sample.shape:
             return l2(self.seed.sample, sample)
-        return float(np.linalg.norm(self.space.values(sample) - self.values)) / self.space.unit
+        return exact.norm(self.space.values(sample) - self.values) / self.space.unit
