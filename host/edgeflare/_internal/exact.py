@@ -122,7 +122,9 @@ def normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     half = (count + 1) // 2
     angles, uniform = rng.integers(_UNIT, size=half), rng.random(half)
     radius = np.sqrt(-2.0 * log(1.0 - uniform))
-    both = np.concatenate((radius * cos_of_turns(angles, _UNIT), radius * sin_of_turns(angles, _UNIT)))
+    both = np.concatenate(
+        (radius * cos_of_turns(angles, _UNIT), radius * sin_of_turns(angles, _UNIT))
+    )
     return np.asarray(both[:count].reshape(shape))
 
 

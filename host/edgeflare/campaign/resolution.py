@@ -64,9 +64,7 @@ def resolve_search(
     if not samples or (not is_open and None not in left):
         return config
     of = _kind(store, samples[0])
-    resolve = partial(
-        resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of
-    )
+    resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
     chosen, notices = resolve(), []
     if search.tune and is_open and of == "image":
         reporter(Stage("device", "what a query costs"))

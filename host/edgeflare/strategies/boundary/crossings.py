@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from edgeflare._internal import exact
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.paths import (
@@ -219,8 +220,8 @@ class FarCrossing:
             if other.shape == probe.seed.sample.shape:
                 values = probe.space.values(other)
         gain, noise = (
-            self._rng.uniform(_LEAST_GAIN, _MOST_GAIN),
-            self._rng.uniform(0.0, _MOST_NOISE),
+            exact.uniform(self._rng, _LEAST_GAIN, _MOST_GAIN),
+            exact.uniform(self._rng, 0.0, _MOST_NOISE),
         )
         middle = probe.space.middle if values.ndim > 1 else 0.0
         size = noise * probe.space.unit * float(np.sqrt(values.size))

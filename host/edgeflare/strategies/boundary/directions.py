@@ -134,9 +134,7 @@ class DetailWindows(_LinearDirections):
         for scale, detail in enumerate(self._details):
             power = np.square(detail).sum(axis=2)
             lengths = np.sqrt(
-                exact.matmul(
-                    exact.matmul(np.square(self._rows), power), np.square(self._columns).T
-                )
+                exact.matmul(exact.matmul(np.square(self._rows), power), np.square(self._columns).T)
             )
             for row, column in np.argwhere(lengths > _MIN_DETAIL):
                 self._places.append((scale, int(row), int(column), float(lengths[row, column])))
@@ -261,7 +259,10 @@ def _cosines(shape: tuple[int, ...], count: int) -> Floats:
     later = 0.02 * (np.arange(len(colours)) > 0)
     order = np.argsort((frequency[..., None] + later).ravel(), kind="stable")[:count]
     i, j, c = np.unravel_index(order, (len(rows), len(columns), len(colours)))
-    vertical, horizontal = exact.cosines(height, len(rows))[i], exact.cosines(width, len(columns))[j]
+    vertical, horizontal = (
+        exact.cosines(height, len(rows))[i],
+        exact.cosines(width, len(columns))[j],
+    )
     found = vertical[:, :, None, None] * horizontal[:, None, :, None] * colours[c][:, None, None]
     lengths = np.sqrt(np.square(found).reshape(len(found), -1).sum(axis=1))
     return np.asarray(found / lengths[:, None, None, None])

@@ -118,7 +118,9 @@ class DeviceProbe:
         both = float(exact.exp(ours[[label, rival]]).sum())
         top = np.partition(deployed, -2)[-2:]
         margin = min(point.margin, float(top[1] - top[0])) if deviates else 0.0
-        return Observation(point, drift, max(margin, both * exact.tanh(abs(drift) / 4)), margin, deployed)
+        return Observation(
+            point, drift, max(margin, both * exact.tanh(abs(drift) / 4)), margin, deployed
+        )
 
 
 @dataclass(frozen=True)
