@@ -10,7 +10,9 @@ ONE = TensorInfo("odd", (1, 1), "float32")
 QUANTISED = TensorInfo("odd", (1, 1), "int8", (1 / 256, -128))
 
 
-def read(tensor: TensorInfo, kind: OutputKind, values: object, dtype: str = "float32") -> list[float]:
+def read(
+    tensor: TensorInfo, kind: OutputKind, values: object, dtype: str = "float32"
+) -> list[float]:
     scores = OutputReader(tensor, kind, 3).read(np.array([values], dtype))
     assert isinstance(scores, np.ndarray)
     return [float(one) for one in scores]
