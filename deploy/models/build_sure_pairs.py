@@ -119,6 +119,7 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     keras.utils.set_random_seed(0)
     train, digits, test, test_digits = split()
+    drawn = np.random.default_rng(0).permutation(len(train))[:CALIBRATION]
     large, large_test = enlarged(train), enlarged(test)
     rows, rows_test = train[..., None], test[..., None]
     sets = np.stack([digits % 2, digits < 5, np.isin(digits, LOOPS)], axis=1).astype(np.float32)
@@ -137,7 +138,7 @@ def main() -> None:
         )
         said = scores.argmax(axis=1) if loss == "class" else scores > 0
         print(f"{name}: {np.mean(said == right[:SEEDS]):.3f} right on the seeds")
-        for kind, calibration in (("float", None), ("int8", images[:CALIBRATION])):
+        for kind, calibration in (("float", None), ("int8", images[drawn])):
             content = converted(model, head, calibration)
             (out / f"{name}_{kind}.tflite").write_bytes(content)
             print(f"{name}_{kind}.tflite: {len(content)} bytes")

@@ -366,14 +366,7 @@ def readers(
             read.append(side.reader("transcript"))
             continue
         plain = [one for one in outputs if not isinstance(one, Transcript)]
-        kind, doubt = _kind(whose, side, model.output, plain)
-        if (
-            kind == "probabilities"
-            and model.output == "auto"
-            and read
-            and read[0].kind == "sigmoid"
-        ):
-            kind = "sigmoid"  # as the original's; the sum may be near 1 on the seeds by chance
+        kind, doubt = _kind(side, model.output, plain, whose, read[0].kind if read else None)
         read.append(side.reader(kind))
         doubts += [doubt] if doubt else []
     return (read[0], read[1]), doubts

@@ -194,12 +194,13 @@ def _methods(
     if kind == "audio":
         natural = {one: natural[one] for one in TIME_PRESERVING}
     spare: list[Crossing] = []
-    for other, needed in {
+    pools: Mapping[str, Mapping[str, Operator]] = {
         "line": {},
         "mutants": default_pool(kind),
         "natural": natural,
         "far": {},
-    }.items():
+    }
+    for other, needed in pools.items():
         if other == name or (bounded and other != "line"):
             continue
         try:
