@@ -113,7 +113,6 @@ BROKEN = -1
 """The symbol of frames with NaN or +infinity, which have no best one."""
 
 
-
 class Run(NamedTuple):
     """Neighbouring frames with one best symbol; its and the best other's highest probability."""
 

@@ -153,25 +153,15 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 
 
 @dataclass(frozen=True)
-class KnownAnswers:
-    """Both models' answers to the campaign's first seed inputs: float64 [n, classes] each."""
-
-    original: NDArray[np.float64]
-    deployed: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
     `outputs` are both models' answers to it, known before a search begins. `others` are the
     first 32 inputs of the campaign's source, whatever its limit, maybe this one among them, read on
-    access; empty where a strategy runs without a campaign. `labels_only`: the deployed model returns a label and no
-    scores; its scores are then 1 at that class and 0 elsewhere, which is no measure of certainty.
-    `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
-    both models' answers to the campaign's first seed inputs, the same for every search; None
-    without any, and where there are only labels or transcripts. `rate`: of audio, in Hz; None for
-    an image.
+    access; empty where a strategy runs without a campaign. `labels_only`: the deployed model
+    returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
+    measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
+    deviation. `rate`: of audio, in Hz; None for an image.
     """
 
     id: str
@@ -181,7 +171,6 @@ class Seed:
     others: Sequence[Sample] = ()
     labels_only: bool = False
     margin_floor: float = 0.0
-    known: KnownAnswers | None = None
     rate: int | None = None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import AudioSpec, MelSpec
-from edgeflare_agent.elementary import LN_2, natural_log
+from edgeflare_agent.elementary import natural_log
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.front_ends import tables
 from edgeflare_agent.front_ends.spectrum import Spectrum

@@ -21,8 +21,8 @@ from edgeflare_agent import elementary
 Floats: TypeAlias = NDArray[np.float64]
 
 _EIGHTH_COEFFICIENTS = 9
-_SINE = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(_EIGHTH_COEFFICIENTS))
-_COSINE = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(_EIGHTH_COEFFICIENTS))
+_SINE = tuple((1, -1)[n % 2] / math.factorial(2 * n + 1) for n in range(_EIGHTH_COEFFICIENTS))
+_COSINE = tuple((1, -1)[n % 2] / math.factorial(2 * n) for n in range(_EIGHTH_COEFFICIENTS))
 _UNIT = 2**53
 """Random numbers from 0 to 1 are multiples of 1 / this."""
 

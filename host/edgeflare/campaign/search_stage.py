@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
+from edgeflare.metrics import l2, linf, snr_db, top_label
 from edgeflare.models import OutputReader
 from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import (
@@ -31,16 +30,11 @@ from edgeflare.store.records import REPLAY
 from edgeflare.types import (
     TRIGGERS,
     Decision,
-    KnownAnswers,
     Sample,
     Seed,
     Status,
     Strategy,
-    Transcript,
 )
-
-_KNOWN = 256
-"""Number of seeds whose answers by both models are given to a strategy."""
 
 
 class SearchStage(CampaignStage):
@@ -180,7 +174,6 @@ class SearchStage(CampaignStage):
         *,
         labels_only: bool,
     ) -> Iterator[SearchJob]:
-        known = None if labels_only else self._known(replica)
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
@@ -193,31 +186,10 @@ class SearchStage(CampaignStage):
                     others=others,
                     labels_only=labels_only,
                     margin_floor=settings.oracle.floor,
-                    known=known,
                     rate=self._store.sample_rate,
                 ),
                 settings,
             )
-
-    def _known(self, replica: str) -> KnownAnswers | None:
-        """Return both models' finite scores on the first seeds; None of speech recognisers."""
-        answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
-        both = [
-            (one.original, one.deployed)
-            for one in islice(answered, _KNOWN)
-            if one.original is not None
-            and one.deployed is not None
-            and not isinstance(one.original, Transcript)
-            and not isinstance(one.deployed, Transcript)
-            and is_finite(one.original)
-            and is_finite(one.deployed)
-        ]
-        if not both:
-            return None
-        original, deployed = (np.array(scores, np.float64) for scores in zip(*both, strict=True))
-        for scores in (original, deployed):
-            scores.setflags(write=False)  # one for all searches
-        return KnownAnswers(original, deployed)
 
     def _report_floor(self, tally: "_Tally") -> None:
         """Report where the margin floor excluded most inputs of most searches."""

@@ -19,6 +19,7 @@ no code for it, and floats don't wrap around, so that `pool` and `overflow` make
 there. `dflare_fitness` says what is compared.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -165,7 +166,7 @@ def acceptance_probability(base: float, index: int, last_index: int) -> float:
 
     `base` is 1 - p. With a single operator p is 1 and base is 0: it is always accepted.
     """
-    return 1.0 if index <= last_index else float(base ** (index - last_index))
+    return math.prod([base] * (index - last_index))
 
 
 def _propose(ordered: Sequence[str], last_index: int, rng: np.random.Generator) -> str:

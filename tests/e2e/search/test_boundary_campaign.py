@@ -1,20 +1,21 @@
 """Campaigns with the boundary search: what they leave open is chosen once, and kept."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from campaigns import finished, found_in
+from campaigns import found_in
 from command import DEMO, edgeflare
 
 import edgeflare.campaign.resolution as resolution
-import edgeflare.campaign.stages as stages
 from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Stage
+from edgeflare.campaign.seeds import PARTNERS, partners
 from edgeflare.store import Store
-from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
+from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
@@ -191,41 +192,57 @@ def test_nothing_is_measured_for_another_strategy(
     assert options_of(folder) == {}
 
 
-def test_every_search_knows_both_models_answers_on_the_seeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known: list[KnownAnswers | None] = []
-    stop = True
+def test_the_limit_does_not_change_what_both_campaigns_search(tmp_path: Path) -> None:
+    few, more = (
+        run_campaign(
+            config(
+                tmp_path / str(limit),
+                {"options": {"crossing": "line", "tied_classes": 2}},
+                seeds={"path": DEMO / "seeds.npz", "limit": limit},
+            )
+        )
+        for limit in (3, 40)
+    )
+    expected = found_in(more)
+    found = found_in(few)
+    assert len(found) == 3
+    assert found == {seed: expected[seed] for seed in found}
+    with Store.open(few) as store, Store.open(more) as larger:
+        assert store.seed_count() == 3
+        ours, theirs = partners(store), partners(larger)
+        assert len(ours) == len(theirs) == PARTNERS
+        assert all(np.array_equal(*both) for both in zip(ours, theirs, strict=True))
+        assert sum(one.seed_queries for one in store.outcomes()) == 3, "partners cost no query"
 
-    def strategy(seed: Seed, rng: np.random.Generator) -> Search:
-        known.append(seed.known)
-        assert seed.margin_floor == 1e-3
-        if stop and finished(tmp_path / "c") >= 3:
-            raise KeyboardInterrupt
-        return Outcome(None)
-        yield
 
-    monkeypatch.setattr(stages, "strategy_of", lambda _: strategy)
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "c", {"strategy": "dflare"}, concurrency=1))
-    before = known[0]
-    assert before is not None
-    assert all(one is before for one in known), "one for all searches"
-    with Store.open(tmp_path / "c") as store:
-        answers = [seed.outputs for seed in store.seeds("")]
-        assert 3 <= store.tally().done < SEEDS
-    assert np.array_equal(before.original, [one.original for one in answers if one])
-    assert np.array_equal(before.deployed, [one.deployed for one in answers if one])
-    assert before.original.dtype == before.deployed.dtype == np.float64
-    with pytest.raises(ValueError, match="read-only"):
-        before.deployed[0, 0] = 1
-    stop = False
-    known.clear()
-    resume_campaign(tmp_path / "c")
-    [after] = {id(one): one for one in known}.values()
-    assert after is not None
-    assert np.array_equal(after.original, before.original)
-    assert np.array_equal(after.deployed, before.deployed)
+def test_two_runs_under_different_load_find_the_same_bytes(tmp_path: Path) -> None:
+    quiet = run_campaign(config(tmp_path / "quiet"))
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            sum(range(10_000))
+
+    busy = [threading.Thread(target=work) for _ in range(3)]
+    for one in busy:
+        one.start()
+    try:
+        loaded = run_campaign(config(tmp_path / "loaded", concurrency=4))
+    finally:
+        stop.set()
+        for one in busy:
+            one.join()
+    assert options_of(loaded) == options_of(quiet)
+    assert found_in(loaded) == found_in(quiet)
+    assert samples_in(loaded) == samples_in(quiet)
+
+
+def samples_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted((folder / "samples").rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
