@@ -69,7 +69,7 @@ class CrossingSchedule:
             self._unasked += 1
         else:
             self._severities[self._at].append(max(one.severity for one in seen))
-            self._weak = 0 if enough else self._weak + 1
+            self._weak = 0 if enough else self._weak + max(1, len(seen) // 2)
             self._unasked = 0
         chosen = self._at == 0 and self._turn == 0
         if self._weak >= (_PATIENCE if chosen else 1) or self._unasked >= self._patience_unasked:

@@ -278,7 +278,9 @@ def _query_many(
         if len(points) >= count:
             break
     if points:
+        before = len(device.observations)
         yield from device.query(points[: int(min(count, device.remaining))])
+        _rate(crossings, first, device, before)
 
 
 def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
