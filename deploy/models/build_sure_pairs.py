@@ -142,8 +142,8 @@ def main() -> None:
             content = converted(model, head, calibration)
             (out / f"{name}_{kind}.tflite").write_bytes(content)
             print(f"{name}_{kind}.tflite: {len(content)} bytes")
-    for name, tested in (("even_odd", large_test), ("rows", rows_test)):
-        np.savez_compressed(out / f"{name}.npz", images=tested[:SEEDS], labels=test_digits[:SEEDS])
+    np.savez_compressed(out / "even_odd.npz", images=large_test[:SEEDS])
+    np.savez_compressed(out / "rows.npz", images=rows_test[:SEEDS], labels=test_digits[:SEEDS])
 
 
 if __name__ == "__main__":
