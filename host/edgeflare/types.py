@@ -153,6 +153,14 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 
 
 @dataclass(frozen=True)
+class KnownAnswers:
+    """Both models' answers to the first inputs of the source: float64 [n, classes] each."""
+
+    original: NDArray[np.float64]
+    deployed: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
@@ -161,7 +169,9 @@ class Seed:
     access; empty where a strategy runs without a campaign. `labels_only`: the deployed model
     returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
     measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
-    deviation. `rate`: of audio, in Hz; None for an image.
+    deviation. `known`: both models' answers to `others`, the same for every search; None without
+    any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
+    of audio, in Hz; None for an image.
     """
 
     id: str
@@ -171,6 +181,7 @@ class Seed:
     others: Sequence[Sample] = ()
     labels_only: bool = False
     margin_floor: float = 0.0
+    known: KnownAnswers | None = None
     rate: int | None = None
 
 

@@ -24,6 +24,7 @@ from edgeflare.types import (
     Answer,
     Ask,
     Decision,
+    KnownAnswers,
     Outcome,
     Outputs,
     Sample,
@@ -82,8 +83,14 @@ class Pair:
         answers = self.original(sample), self.told(sample)
         return Outputs(*answers, LabelOracle(self.floor).decide(*answers))
 
-    def seed(self, sample: Sample, others: Sequence[Sample] = ()) -> Seed:
-        """The seed, of a campaign with these other inputs."""
+    def seed(self, sample: Sample, others: Sequence[Sample] = (), known: int = 0) -> Seed:
+        """The seed; both models' answers on the first `known` of the others are known."""
+        answers = None
+        if known:
+            answers = KnownAnswers(
+                np.array([self.original(one) for one in others[:known]]),
+                np.array([self.told(one) for one in others[:known]]),
+            )
         return Seed(
             "a",
             sample,
@@ -91,6 +98,7 @@ class Pair:
             others=others,
             labels_only=self.labels_only,
             margin_floor=self.floor,
+            known=answers,
         )
 
 

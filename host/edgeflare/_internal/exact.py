@@ -100,6 +100,20 @@ def least_norm(rows: Floats, wanted: Floats, rcond: float) -> Floats:
     return found
 
 
+def inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric positive definite matrix, by Gauss and Jordan's method."""
+    left, right = matrix.copy(), np.eye(len(matrix))
+    for place in range(len(matrix)):
+        pivot = left[place, place]
+        left[place] /= pivot
+        right[place] /= pivot
+        factors = left[:, place].copy()
+        factors[place] = 0.0
+        left -= factors[:, None] * left[place]
+        right -= factors[:, None] * right[place]
+    return right
+
+
 def cos_of_turns(part: ArrayLike, whole: int) -> Floats:
     """Return cos(2 pi part / whole), float64 in the shape of the whole numbers `part`."""
     return _of_turns(np.asarray(part, dtype=np.int64), whole)

@@ -51,7 +51,7 @@ def filtered(values: Floats, gains: Floats) -> Floats:
     found = np.empty((len(gains), len(values)))
     found[0::2] = first[:, : len(values)]
     found[1::2] = second[: len(gains) // 2, : len(values)]
-    return found / size
+    return np.asarray(found / size)
 
 
 def transform_size(length: int) -> int:

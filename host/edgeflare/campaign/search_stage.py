@@ -2,16 +2,18 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.seeds import partners
+from edgeflare.campaign.resolution import STRATEGY
+from edgeflare.campaign.seeds import PARTNER_ANSWERS, PARTNERS, partner_samples, partners
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import l2, linf, snr_db, top_label
+from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
 from edgeflare.models import OutputReader
 from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import (
@@ -30,7 +32,9 @@ from edgeflare.store.records import REPLAY
 from edgeflare.types import (
     TRIGGERS,
     Decision,
+    KnownAnswers,
     Sample,
+    Scores,
     Seed,
     Status,
     Strategy,
@@ -174,6 +178,7 @@ class SearchStage(CampaignStage):
         *,
         labels_only: bool,
     ) -> Iterator[SearchJob]:
+        known = None if labels_only else self._known(replica)
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
@@ -186,10 +191,34 @@ class SearchStage(CampaignStage):
                     others=others,
                     labels_only=labels_only,
                     margin_floor=settings.oracle.floor,
+                    known=known,
                     rate=self._store.sample_rate,
                 ),
                 settings,
             )
+
+    def _known(self, replica: str) -> KnownAnswers | None:
+        """Return both models' finite scores on the partners; None for other strategies."""
+        if self._config.search.strategy != STRATEGY:
+            return None
+        first = list(islice(self._store.seeds(replica), PARTNERS))
+        answers: dict[str, Sequence[Scores]] = {
+            digest: [np.array(one, np.float64) for one in both]
+            for digest, both in (self._store.fact(PARTNER_ANSWERS) or {}).get(replica, {}).items()
+        }
+        for seed in first:
+            both = () if seed.outputs is None else (seed.outputs.original, seed.outputs.deployed)
+            usual = [one for one in both if isinstance(one, np.ndarray) and is_finite(one)]
+            if len(usual) == 2:
+                answers[seed.sample] = usual
+        digests = partner_samples(self._store) or [seed.sample for seed in first]
+        found = [answers[digest] for digest in digests if digest in answers]
+        if not found:
+            return None
+        original, deployed = (np.array(scores, np.float64) for scores in zip(*found, strict=True))
+        for array in (original, deployed):
+            array.setflags(write=False)  # one for all searches
+        return KnownAnswers(original, deployed)
 
     def _report_floor(self, tally: "_Tally") -> None:
         """Report where the margin floor excluded most inputs of most searches."""

@@ -33,6 +33,8 @@ from edgeflare.types import Sample
 
 PARTNERS = 32
 """Number of inputs that searches go towards and that others are mixed with."""
+PARTNER_ANSWERS = "partner answers"
+"""The fact that has both models' scores on partners that are no seeds, by replica and digest."""
 _PARTNERS_FACT = "partners"
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
@@ -87,11 +89,22 @@ def partners(store: Store) -> Sequence[Sample]:
 
     Of a campaign that did not store them they are its first seeds. Raises StoreError.
     """
-    stored = store.fact(_PARTNERS_FACT)
+    stored = partner_samples(store)
     if stored is None:
         return store.seed_samples()[:PARTNERS]
+    return LazySamples(store.get_sample, stored)
+
+
+def partner_samples(store: Store) -> list[str] | None:
+    """Return the digests of the partners; None where they are the first seeds.
+
+    Raises StoreError.
+    """
+    stored = store.fact(_PARTNERS_FACT)
+    if stored is None:
+        return None
     with decoding(store.folder, f"the fact {_PARTNERS_FACT!r}"):
-        return LazySamples(store.get_sample, [str(one["sample"]) for one in stored])
+        return [str(one["sample"]) for one in stored]
 
 
 def expected_audio(

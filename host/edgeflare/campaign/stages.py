@@ -18,7 +18,7 @@ from edgeflare.campaign.preflight import (
     check_pair,
     slowness,
 )
-from edgeflare.campaign.resolution import resolve_search
+from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
 from edgeflare.campaign.seeds import partner_source, store_seeds
@@ -148,6 +148,8 @@ class Campaign:
         self._check_equivalent()
         seeds.answer(read)
         self._check(read)
+        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
+            seeds.answer_partners(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
         with self._counted_devices() as devices:

@@ -4,9 +4,9 @@ Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; the ru
 and of selection say how the paper's text and its authors' code differ in each step.
 
 Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own,
-and every search has its own randomness: a seed reproduces a run on the same kind of CPU. With a
-margin floor, a mutant on which the original's margin is below it is no query: it has no fitness, is
-never accepted, and the next one is drawn. Differences of the text variant from the authors' code:
+and every search has its own randomness: a seed reproduces a run. With a margin floor, a mutant on
+which the original's margin is below it is no query: it has no fitness, is never accepted, and the
+next one is drawn. Differences of the text variant from the authors' code:
 an input replaces x_max only if its fitness is not lower; operators are drawn by algorithm 2; pixel
 values are clipped, never wrapped; the six operators of table 3, with ranges that change the input
 each time. Differences of the reference variant from the authors' code: nearest states are found

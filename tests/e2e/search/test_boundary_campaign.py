@@ -14,7 +14,7 @@ import edgeflare.campaign.resolution as resolution
 from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Stage
 from edgeflare.campaign.seeds import PARTNERS, partners
-from edgeflare.store import Store
+from edgeflare.store import MEASURING, Store
 from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
@@ -192,12 +192,15 @@ def test_nothing_is_measured_for_another_strategy(
     assert options_of(folder) == {}
 
 
-def test_the_limit_does_not_change_what_both_campaigns_search(tmp_path: Path) -> None:
+@pytest.mark.parametrize("crossing", ["least-l2", "line"])
+def test_the_limit_does_not_change_what_both_campaigns_search(
+    tmp_path: Path, crossing: str
+) -> None:
     few, more = (
         run_campaign(
             config(
                 tmp_path / str(limit),
-                {"options": {"crossing": "line", "tied_classes": 2}},
+                {"options": {"crossing": crossing, "effort": 64}},
                 seeds={"path": DEMO / "seeds.npz", "limit": limit},
             )
         )
@@ -212,7 +215,9 @@ def test_the_limit_does_not_change_what_both_campaigns_search(tmp_path: Path) ->
         ours, theirs = partners(store), partners(larger)
         assert len(ours) == len(theirs) == PARTNERS
         assert all(np.array_equal(*both) for both in zip(ours, theirs, strict=True))
-        assert sum(one.seed_queries for one in store.outcomes()) == 3, "partners cost no query"
+        assert sum(one.seed_queries for one in store.outcomes()) == 3
+        assert sum((store.fact(MEASURING) or {}).values()) == PARTNERS - 3
+        assert larger.fact(MEASURING) is None, "all partners are seeds"
 
 
 def test_two_runs_under_different_load_find_the_same_bytes(tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_least_norm_solves_and_leaves_dependent_rows_out() -> None:
     assert not exact.least_norm(np.zeros((2, 4)), np.ones(2), 1e-3).any()
 
 
+def test_the_inverse_of_a_symmetric_positive_definite_matrix() -> None:
+    drawn = np.random.default_rng(RNG_SEED).standard_normal((32, 10)) * 10
+    matrix = drawn @ drawn.T + 100 * np.eye(32)
+    assert exact.inverse(matrix) @ matrix == pytest.approx(np.eye(32), abs=1e-12)
+
+
 @pytest.mark.parametrize("size", [2, 8, 1024])
 def test_the_fourier_transform_is_numpys(size: int) -> None:
     real, imaginary = np.random.default_rng(RNG_SEED).standard_normal((2, 3, size))

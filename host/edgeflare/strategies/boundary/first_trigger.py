@@ -6,7 +6,9 @@ them, in two cases of three, near a boundary of two classes in one of two (measu
 docs/research/tried.md).
 """
 
+import math
 from collections.abc import Generator
+from functools import cached_property
 
 import numpy as np
 
@@ -19,35 +21,139 @@ from edgeflare.strategies.boundary.points import PathPoint, log_probabilities
 from edgeflare.strategies.boundary.probing import Observation, SearchContext, nearest_target
 from edgeflare.strategies.boundary.schedule import CrossingSchedule
 from edgeflare.strategies.boundary.ties import Tie
-from edgeflare.types import Answer, Ask, Scores, Seed
+from edgeflare.types import Answer, Ask, KnownAnswers, Scores, Seed
 
+_MAX_LOG_PROB = 15.0
 _MAX_DRIFT = 3.0
+_RIDGE = 100.0
+_SEED_SHARE = 0.3
+_CHANCE = 1.2
+"""This / sqrt(seeds), 2.4 standard deviations, is what chance adds to one half of right signs."""
 
 
 class DriftModel:
-    """The drift of log-probabilities by deployment: everywhere that at the search's own seed.
+    """The drift of log-probabilities by deployment, a linear function of the original's.
 
-    Log-probabilities are centred, and their drift is clipped to +-3: a quantised probability of 0
-    only means that it is small.
+    Ridge regression over the answers to the first inputs of the source (`Seed.known`), plus three tenths of
+    the residual at the search's own seed; where there are too few seeds, the drift at its own seed
+    everywhere. Log-probabilities are centred and clipped to +-15, their drift to +-3: a quantised
+    probability of 0 only means that it is small.
     """
 
     def __init__(self, seed: Seed) -> None:
         original, deployed = seed.outputs.original, seed.outputs.deployed
         self._at_seed: Floats | None = None
         if original is not None and deployed is not None and not seed.labels_only:
-            ours, theirs = (log_probabilities(class_scores(one)) for one in (original, deployed))
-            drift = theirs - ours
-            self._at_seed = np.clip(drift - drift.mean(), -_MAX_DRIFT, _MAX_DRIFT)
+            self._log_probs = log_probabilities(class_scores(original))
+            self._at_seed = _drift(
+                self._log_probs[None], log_probabilities(class_scores(deployed))[None]
+            )[0]
+        self._known = seed.known if self._at_seed is not None else None
+        self._fit: Ridge | None = None
 
-    def predict(self, label: int, rival: int) -> float | None:
-        """Return the expected drift of `label` over `rival`; None for labels only."""
+    def predict(self, log_probs: Floats, label: int, rival: int) -> float | None:
+        """Return the expected drift of `label` over `rival` at the original's `log_probs`.
+
+        `log_probs`: float64 [classes]. None where the device returns labels only.
+        """
         if self._at_seed is None:
             return None
-        return float(self._at_seed[label] - self._at_seed[rival])
+        drift = self._at_seed
+        if self._known is not None and len(self._known.original) > len(log_probs):
+            there, here = self._ridge(self._known).predict(np.stack([log_probs, self._log_probs]))
+            drift = there + _SEED_SHARE * (self._at_seed - here)
+        return float(drift[label] - drift[rival])
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether the predictions are better than chance; True with too few seeds to know.
+
+        Measured by how often the sign of a seed's drift between its two likeliest classes is
+        predicted from the other seeds.
+        """
+        if self._at_seed is None:
+            return False
+        if self._known is None or len(self._known.original) <= len(self._log_probs):
+            return True
+        wanted = 0.5 + _CHANCE / math.sqrt(len(self._known.original))
+        return bool(self._ridge(self._known).sign_accuracy >= wanted)
+
+    def typical(self) -> float:
+        """Return the median drift between the two likeliest classes of a seed; 0 if unknown."""
+        if self._known is None:
+            return 0.0
+        log_probs = log_probabilities(self._known.original)
+        order = np.argsort(log_probs, axis=1)[:, -2:]
+        drift = np.take_along_axis(
+            _drift(log_probs, log_probabilities(self._known.deployed)), order, axis=1
+        )
+        return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
+
+    def _ridge(self, known: KnownAnswers) -> "Ridge":
+        if self._fit is None:
+            self._fit = Ridge(known)
+        return self._fit
+
+
+class Ridge:
+    """Ridge regression in dual form (an unknown for each seed) that does not shrink the mean."""
+
+    def __init__(self, known: KnownAnswers) -> None:
+        log_probs = log_probabilities(known.original)
+        features, drift = _features(log_probs), _drift(log_probs, log_probabilities(known.deployed))
+        self._centre: Floats = np.asarray(features.mean(axis=0))
+        self._mean: Floats = np.asarray(drift.mean(axis=0))
+        self._features = features - self._centre
+        gram = self._products(self._features) + _RIDGE * np.eye(len(features))
+        self._inverse = exact.inverse(gram)
+        self._weights = exact.matmul(self._inverse, drift - self._mean)
+        self._log_probs = log_probs
+        self._drift = drift
+
+    @cached_property
+    def sign_accuracy(self) -> float:
+        """The share of seeds whose sign of drift is predicted from the other seeds.
+
+        Where the drift is 0 (both clipped), half a seed is counted. Leave-one-out, but for the
+        means, in closed form: the error of ridge regression is the weight over the diagonal of the
+        inverse.
+        """
+        shrunk = np.diag(self._inverse)
+        left_out = self._drift - self._weights / shrunk[:, None]
+        order = np.argsort(self._log_probs, axis=1)[:, -2:]
+        real, predicted = (
+            np.diff(np.take_along_axis(one, order, axis=1), axis=1)[:, 0]
+            for one in (self._drift, left_out)
+        )
+        return float(np.mean(np.where(real == 0, 0.5, np.sign(real) == np.sign(predicted))))
+
+    def predict(self, log_probs: Floats) -> Floats:
+        """Return the drift at inputs with these log-probabilities, both float64 [n, classes]."""
+        shares = self._products(_features(log_probs) - self._centre)
+        return np.asarray(self._mean + exact.matmul(shares, self._weights))
+
+    def _products(self, features: Floats) -> Floats:
+        """Return the products of features with those of all seeds, float64 [n, seeds]."""
+        return np.stack([(features * one).sum(axis=1) for one in self._features], axis=1)
+
+
+def _features(log_probs: Floats) -> Floats:
+    return _centred(log_probs, _MAX_LOG_PROB)
+
+
+def _drift(original: Floats, deployed: Floats) -> Floats:
+    return _centred(deployed - original, _MAX_DRIFT)
+
+
+def _centred(values: Floats, most: float) -> Floats:
+    return np.asarray(np.clip(values - values.mean(axis=1, keepdims=True), -most, most))
 
 
 _QUERIES_A_CROSSING = 3
 _FLOORS_OF_DRIFT = 4.0
+_WEAK_SHARE = 0.3
+_MAX_WEAK = 0.05
+_COARSE_SHARE = 0.3
 _FLOORS_OF_SEVERITY = 1.2
 _QUERIES_A_TIE = 3
 _MAX_SPREAD = 3.0
@@ -61,10 +167,14 @@ class FirstTriggerSearch:
     another crossing is more promising.
     """
 
-    def __init__(self, context: SearchContext) -> None:
+    def __init__(self, context: SearchContext, *, coarse: bool) -> None:
         self._context = context
         self.drift_model = DriftModel(context.original.seed)
-        self.min_drift = _FLOORS_OF_DRIFT * context.floor
+        typical = self.drift_model.typical()
+        self._coarse = _COARSE_SHARE * typical if coarse else 0.0
+        self.min_drift = max(
+            _FLOORS_OF_DRIFT * context.floor, min(_WEAK_SHARE * typical, _MAX_WEAK)
+        )
 
     def search(self, bracket: Bracket, drift: float | None = None) -> Generator[Ask, Answer, None]:
         """Ask the device at a crossing until an input triggers or the crossing promises no more.
@@ -115,14 +225,14 @@ class FirstTriggerSearch:
         outside = bracket.outside
         both = outside.log_probs[[outside.rival, self._context.original.label]]
         likely = float(exact.exp(both).sum())
-        return nearest_target(self._context.floor, keeps_label, likely=likely)
+        return nearest_target(self._context.floor, keeps_label, likely=likely, coarse=self._coarse)
 
     def _expected_drift(self, point: PathPoint) -> float | None:
         """Return the drift last observed with this rival, else the drift model's prediction."""
         for seen in reversed(self._context.device.observations):
             if seen.point.rival == point.rival:
                 return seen.drift
-        return self.drift_model.predict(self._context.original.label, point.rival)
+        return self.drift_model.predict(point.log_probs, self._context.original.label, point.rival)
 
 
 class TieSearch:
@@ -173,14 +283,16 @@ class TieSearch:
     def _least_expected(self, tie: Tie) -> int:
         """Return the class expected to be least probable on the device.
 
-        A random one where the device returns labels only.
+        A random one without a reliable drift model.
         """
-        label = self._context.original.label
-        drift = [self._drift_model.predict(one, label) for one in tie.classes]
-        known = [one for one in drift if one is not None]
-        if not known:
+        if not self._drift_model.is_reliable:
             return int(self._context.rng.choice(tie.classes))
-        return tie.classes[int(np.argmin(known))]
+        label, log_probs = self._context.original.label, tie.point.log_probs
+        drift = [
+            self._drift_model.predict(log_probs, one, label) if one != label else 0.0
+            for one in tie.classes
+        ]
+        return tie.classes[int(np.argmin(np.array(drift, dtype=np.float64)))]
 
     def _equally_preferred(self, scores: Scores, tie: Tie, winner: int) -> int | None:
         """Return one of two classes, not the winner, that the device prefers equally, else None."""

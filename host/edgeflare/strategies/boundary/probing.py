@@ -178,14 +178,19 @@ class SearchContext:
         return point if self.bounds.contain(point.sample) else None
 
 
-def nearest_target(floor: float, keeps_label: bool, *, likely: float = 1.0) -> TargetMargin:
+def nearest_target(
+    floor: float, keeps_label: bool, *, likely: float = 1.0, coarse: float = 0.0
+) -> TargetMargin:
     """Return the target just above the floor, on the side of the seed's label or beyond.
 
-    `likely`: the probability of the two classes together, of which the margin is a share.
+    `likely`: the probability of the two classes together, of which the margin is a share. `coarse`:
+    the distance to the boundary, in log-odds, that is near enough, which saves queries to the
+    original.
     """
     share = min(_ABOVE_FLOOR * floor / max(likely, floor), _MAX_MARGIN)
-    log_odds = max(2.0 * exact.atanh(share), _MIN_LOG_ODDS)
-    return TargetMargin(log_odds if keeps_label else -log_odds, 0.3 * log_odds, floor)
+    log_odds = max(2.0 * exact.atanh(share), _MIN_LOG_ODDS, coarse / 2)
+    tolerance = max(0.3 * log_odds, coarse / 2 - floor)
+    return TargetMargin(log_odds if keeps_label else -log_odds, tolerance, floor)
 
 
 def even_target(floor: float, drift: float) -> TargetMargin:

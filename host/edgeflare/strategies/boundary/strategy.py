@@ -3,7 +3,8 @@
 The original runs on the host, where a query costs next to nothing. It is asked where its decision
 changes, and the device only about inputs near that boundary: deployment has moved the boundary (the
 *drift*), mostly by more than the distance of such an input to it, so that the device decides
-otherwise on one side of it. The drift at the seed predicts that side more often than not; after the first answer the drift there is known, and the second input is on the side that
+otherwise on one side of it. The drift on all seeds predicts that side more often than not (see
+`drift`); after the first answer the drift there is known, and the second input is on the side that
 it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs
 as much as some eight of the original's, a third class is brought to a tie with the two: on two of
 three such inputs the device decides otherwise, not on one of two (see `first_trigger`). Where both
@@ -154,7 +155,7 @@ def _search(
     crossings = CrossingSchedule(
         _methods(name, original, rng, effort, pool, bounded=bounded), bounded=bounded
     )
-    first = FirstTriggerSearch(context)
+    first = FirstTriggerSearch(context, coarse=effort <= _LOW_EFFORT)
     three = options.tied_classes == 3 and effort > _LOW_EFFORT
     if (options.candidates or 1) > 1:
         while _goes_on(device, crossings):

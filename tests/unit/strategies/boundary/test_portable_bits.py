@@ -17,7 +17,8 @@ from search_models import Pair, search
 from edgeflare._internal import exact
 from edgeflare.models.outputs import softmax
 from edgeflare.strategies.boundary.directions import Directions, directions_for, noise_like
-from edgeflare.types import Sample, Scores
+from edgeflare.strategies.boundary.first_trigger import Ridge
+from edgeflare.types import KnownAnswers, Sample, Scores
 
 pytestmark = pytest.mark.rounding
 
@@ -125,6 +126,16 @@ def noise(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return noise_like(rng, values)
 
 
+def drift() -> NDArray[np.float64]:
+    """What a fit to the answers on 32 inputs predicts at those, and its accuracy."""
+    answers = [
+        np.stack([softmax(row) for row in exact.normal(np.random.default_rng(one), (32, 6)) * 3])
+        for one in (4, 5)
+    ]
+    fit = Ridge(KnownAnswers(*answers))
+    return np.append(fit.predict(exact.log(answers[0])), fit.sign_accuracy)
+
+
 VALUES = exact.normal(np.random.default_rng(0), 5000) * 20
 
 
@@ -141,11 +152,12 @@ VALUES = exact.normal(np.random.default_rng(0), 5000) * 20
         (steps(directions_for(images(64)[0] * 1.0, 64)), "24ea7eb95bdf48da"),
         (steps(directions_for(recordings()[0] * 32768.0, 64)), "7384147be6838872"),
         (noise((28, 30, 3)), "29167418489af53d"),
+        (drift(), "b805830dfc608a58"),
         (noise((3000,)), "3cb3d20497fbdacd"),
     ],
     ids=[
         *("normal", "exp", "log", "softmax", "cosines", "least-norm"),
-        *("low-frequencies", "detail", "sound-parts", "smooth-noise", "sound-noise"),
+        *("low-frequencies", "detail", "sound-parts", "smooth-noise", "drift", "sound-noise"),
     ],
 )
 def test_what_a_search_calculates_is_the_same_to_the_bit(

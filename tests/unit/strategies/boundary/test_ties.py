@@ -232,7 +232,7 @@ def test_bounds_hold_at_ties_too(bounds: dict[str, float]) -> None:
 
 
 @pytest.mark.rounding
-def test_where_the_seed_foretells_the_drift_the_first_query_leans_to_the_class_that_suffers() -> (
+def test_where_the_seeds_foretell_the_drift_the_first_query_leans_to_the_class_that_suffers() -> (
     None
 ):
     original = affine(SHAPE, CLASSES)
@@ -241,7 +241,7 @@ def test_where_the_seed_foretells_the_drift_the_first_query_leans_to_the_class_t
     pair = Pair(original, deployed)
     others = agreed(pair, SHAPE, 60)
     first = [
-        search(pair, pair.seed(sample, others), number, tied_classes=3).first
+        search(pair, pair.seed(sample, others, known=60), number, tied_classes=3).first
         for number, sample in enumerate(others[:20])
     ]
     assert np.mean(first) < 1.1
