@@ -29,10 +29,10 @@ from edgeflare.scheduler.job import Budget
 from edgeflare.scheduler.search_job import SearchJob, SearchJobResult, SearchSettings
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.boundary import BoundaryOptions, resolve_options
-from edgeflare.types import Answer, Decision, Outputs, Sample, Scores, Seed, Status
+from edgeflare.types import Answer, Decision, KnownAnswers, Outputs, Sample, Scores, Seed, Status
 
 FLOOR = 1e-3
-OTHERS = 100
+PARTNERS = 32
 Model = Callable[[Sample], Scores]
 Head = Callable[[Scores], Scores]
 
@@ -261,6 +261,10 @@ def main() -> None:
             oracle = LabelOracle(chosen.floor)
             strategy = build_strategy(chosen.strategy, options)
             settings = SearchSettings(strategy, Budget(), 1, 0, Samples(), oracle)
+            known = [(pair.original(one), pair.deployed(one)) for one in pair.inputs[:PARTNERS]]
+            answers = KnownAnswers(
+                *(np.array(scores, np.float64) for scores in zip(*known, strict=True))
+            )
             results: list[tuple[SearchJobResult, float]] = []
             for number, sample in enumerate(pair.inputs):
                 both = pair.original(sample), pair.deployed(sample)
@@ -271,8 +275,9 @@ def main() -> None:
                     f"s{number}",
                     sample,
                     Outputs(*both, decision),
-                    others=pair.inputs[:OTHERS],
+                    others=pair.inputs[:PARTNERS],
                     margin_floor=chosen.floor,
+                    known=answers,
                 )
                 results.append(searched(pair, seed, settings))
             print(line(name, results), flush=True)
