@@ -91,17 +91,28 @@ class ModelConfig(Section):
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
     output: Annotated[
-        Literal["auto", "probabilities", "logits", "label", "transcript"],
+        Literal[
+            "auto",
+            "probabilities",
+            "logits",
+            "sigmoid",
+            "sigmoid-logits",
+            "label",
+            "transcript",
+        ],
         Flag(
             "--output",
-            "All models' outputs: auto, probabilities, logits or transcript.",
+            "All models' outputs: auto, probabilities, logits, transcript, sigmoid (a probability "
+            "of each class for itself, or a single one) or sigmoid-logits (before the sigmoid).",
             each=True,
             deployed="; label: it returns a class index and no scores",
         ),
     ] = Field(
         default="auto",
-        description="auto (by the output's type and the seeds), probabilities, logits, transcript "
-        "or, the deployed model only, label (a class index, no scores).",
+        description="auto (by the output's type and the seeds), probabilities, logits, transcript, "
+        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of two), "
+        "sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
+        "scores).",
     )
     output_name: Annotated[
         str | None,

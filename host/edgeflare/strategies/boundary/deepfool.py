@@ -20,12 +20,14 @@ from edgeflare.strategies.boundary.directions import directions_for
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
-from edgeflare.types import Answer, Ask, Sample
+from edgeflare.types import Answer, Ask
 
 _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
 _PROJECTED_LENGTHS = (1.05, 1.25, 1.6)
 _MAX_RIVALS = 7
+_MAX_RANK = 32
+"""Classes considered as the nearest rival: those that the original ranks first."""
 _RIVALS_TRIED = 3
 _RIVAL_LENGTHS = (1.3, 2.2, 4.0)
 _RCOND = 1e-3
@@ -115,20 +117,21 @@ class DeepFoolCrossing:
 
     def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
         """Return the slopes of log-probabilities by direction, [n, classes], per level of L2."""
-        space = self._probe.space
-        base = space.values(to_sample(values))
-
-        def stepped(step: Floats, direction: Floats) -> tuple[Sample, float]:
-            sample = to_sample(base + step)
-            return sample, exact.dot(space.values(sample) - base, direction)
-
+        space, directions = self._probe.space, self._directions
+        start = to_sample(values)
+        base = space.values(start)
         samples, lengths = [], []
-        for place in range(len(self._directions)):
-            direction, step = self._directions[place], self._directions.probe(place)
-            both = (stepped(sign * step, direction) for sign in (1, -1))
-            sample, length = max(both, key=lambda one: abs(one[1]))
+        for place in range(len(directions)):
+            region = directions.region(place)
+            direction, step = directions[place][region], directions.probe(place)[region]
+            here = base[region]
+            found = [space.sample(here + sign * step) for sign in (1, -1)]
+            moved = [exact.dot(space.values(one) - here, direction) for one in found]
+            longer = int(abs(moved[1]) > abs(moved[0]))
+            sample = start.copy()
+            sample[region] = found[longer]
             samples.append(sample)
-            lengths.append(length)
+            lengths.append(moved[longer])
         path = LinePath(self._probe.values, self._probe.values)
         probed = yield from self._probe.ends([path] * len(samples), samples)
         changes = np.array([one.log_probs - log_probs for one in probed])
@@ -145,6 +148,7 @@ class DeepFoolCrossing:
             steepness > _TINY, np.abs(log_odds) / np.maximum(steepness, _TINY), np.inf
         )
         distance[label] = np.inf
+        distance[np.argsort(-log_probs, kind="stable")[_MAX_RANK:]] = np.inf
         rival = int(distance.argmin())
         if not np.isfinite(distance[rival]):
             return None

@@ -7,7 +7,7 @@ docs/research/tried.md.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,11 @@ _MIN_GAIN = 0.2
 _MAX_GAIN = 5.0
 
 
+Region: TypeAlias = tuple[slice, ...]
+"""Part of a sample, by a slice for each axis."""
+_EVERYWHERE: Region = (slice(None),)
+
+
 class Directions(Protocol):
     """Directions of unit length, each computed on access: float64 of the sample's shape."""
 
@@ -44,6 +49,10 @@ class Directions(Protocol):
 
     def probe(self, place: int) -> Floats:
         """Return a step along a direction, in levels, small enough for a proportional response."""
+        ...
+
+    def region(self, place: int) -> Region:
+        """Return where a direction may be other than 0; the whole sample where it is so all over."""
         ...
 
     def combine(self, shares: Floats) -> Floats:
@@ -88,6 +97,11 @@ class _LinearDirections:
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         raise NotImplementedError
+
+    def region(self, place: int) -> Region:
+        """Return the whole image."""
+        del place
+        return _EVERYWHERE
 
     def probe(self, place: int) -> Floats:
         """Return the direction with a largest value of 8 levels."""
@@ -143,16 +157,35 @@ class DetailWindows(_LinearDirections):
         return len(self._places)
 
     def __getitem__(self, place: int) -> Floats:
-        scale, row, column, length = self._places[place]
-        window = self._rows[row][:, None] * self._columns[column][None]
-        return np.asarray(self._details[scale] * (window / length)[..., None])
+        found = np.zeros_like(self._details[0])
+        found[self.region(place)] = self._window(place)
+        return found
+
+    def region(self, place: int) -> Region:
+        """Return the window of a direction."""
+        _, row, column, _ = self._places[place]
+        return _extent(self._rows[row]), _extent(self._columns[column])
+
+    def probe(self, place: int) -> Floats:
+        """Return the direction with a largest value of 8 levels."""
+        window = self._window(place)
+        found = np.zeros_like(self._details[0])
+        found[self.region(place)] = window * (_PROBE_LEVELS / np.abs(window).max())
+        return found
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         total = np.zeros_like(self._details[0], dtype=np.float64)
         for place, share in enumerate(shares):
-            total += share * self[place]
+            total[self.region(place)] += share * self._window(place)
         return total
+
+    def _window(self, place: int) -> Floats:
+        """Return a direction's values in its region."""
+        scale, row, column, length = self._places[place]
+        tall, wide = self.region(place)
+        window = self._rows[row][tall, None] * self._columns[column][None, wide]
+        return np.asarray(self._details[scale][tall, wide] * (window / length)[..., None])
 
     def recentred(self, values: Floats) -> "DetailWindows":
         """Return the same directions: those of the seed."""
@@ -194,6 +227,11 @@ class SoundParts:
         self._places = [
             (int(band), int(moment)) for band, moment in np.argwhere(self._lengths > _MIN_SOUND)
         ]
+
+    def region(self, place: int) -> Region:
+        """Return the whole recording."""
+        del place
+        return _EVERYWHERE
 
     def probe(self, place: int) -> Floats:
         """Return the step that makes a part louder by a quarter."""
@@ -302,6 +340,12 @@ def _blurred(pixels: Floats, sigma: float) -> Floats:
             total += weights[shift] * (before + after)
         pixels = np.moveaxis(total, 0, axis)
     return pixels
+
+
+def _extent(weights: Floats) -> slice:
+    """Return where an axis has weights other than 0."""
+    places = np.flatnonzero(weights)
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:

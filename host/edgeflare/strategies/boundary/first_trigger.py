@@ -15,11 +15,11 @@ import numpy as np
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores
-from edgeflare.strategies.boundary.crossings import CrossingSchedule
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin
 from edgeflare.strategies.boundary.perturb import TieBreak
 from edgeflare.strategies.boundary.points import PathPoint, log_probabilities
 from edgeflare.strategies.boundary.probing import Observation, SearchContext, nearest_target
+from edgeflare.strategies.boundary.schedule import CrossingSchedule
 from edgeflare.strategies.boundary.ties import Tie
 from edgeflare.types import Answer, Ask, KnownAnswers, Scores, Seed
 
@@ -176,10 +176,14 @@ class FirstTriggerSearch:
             _FLOORS_OF_DRIFT * context.floor, min(_WEAK_SHARE * typical, _MAX_WEAK)
         )
 
-    def search(self, bracket: Bracket) -> Generator[Ask, Answer, None]:
-        """Ask the device at a crossing until an input triggers or the crossing promises no more."""
+    def search(self, bracket: Bracket, drift: float | None = None) -> Generator[Ask, Answer, None]:
+        """Ask the device at a crossing until an input triggers or the crossing promises no more.
+
+        `drift`: the drift expected there; None: predicted.
+        """
         context = self._context
-        drift = self._expected_drift(bracket.outside)
+        if drift is None:
+            drift = self._expected_drift(bracket.outside)
         keeps_label = bool(context.rng.integers(2)) if drift is None else drift < 0
         point = yield from context.approach_or_perturb(bracket, self._target(bracket, keeps_label))
         for query in range(_QUERIES_A_CROSSING):
@@ -193,14 +197,18 @@ class FirstTriggerSearch:
                 if query:
                     return
                 keeps_label = not keeps_label
-            elif (
-                abs(drift) < self.min_drift
-                or seen[0].severity < _FLOORS_OF_SEVERITY * context.floor
-            ):
+            elif not self.is_enough(seen[0]):
                 return
             else:
                 keeps_label = drift < 0
             point = yield from context.perturb(point, bracket, self._target(bracket, keeps_label))
+
+    def is_enough(self, seen: Observation) -> bool:
+        """Whether the drift at an input is enough for a trigger beside it; True if unknown."""
+        if seen.drift is None:
+            return True
+        enough = _FLOORS_OF_SEVERITY * self._context.floor
+        return abs(seen.drift) >= self.min_drift and seen.severity >= enough
 
     def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[PathPoint]]:
         """Return the points just above the floor on either side of a crossing, as far as found."""

@@ -212,11 +212,16 @@ def _single_changes(sample: Sample, groups: list[_Places], signs: list[int]) -> 
 
 def _changed(sample: Sample, changes: list[tuple[_Places, int]]) -> Sample:
     """Return a sample with the values at each of these places changed by this number of steps."""
-    space = space_of(sample)
-    values, step = space.values(sample), _step(sample)
-    flat = values.ravel()
+    space, step = space_of(sample), _step(sample)
+    if sample.ndim > 1:
+        found: Sample = sample.copy()
+        bytes_ = found.reshape(-1)
+        for places, by in changes:
+            bytes_[places] = space.clipped(bytes_[places] + step * by)
+        return found
+    values = space.values(sample)
     for places, by in changes:
-        flat[places] = space.clipped(flat[places] + step * by)
+        values[places] = space.clipped(values[places] + step * by)
     return space.sample(values)
 
 

@@ -67,7 +67,9 @@ def to_sample(values: Floats) -> Sample:
 
 
 class Path(Protocol):
-    """A parametrised curve of inputs that starts at the seed (t = 0); `max_t` is the largest `t`.
+    """A parametrised curve of inputs; `max_t` is the largest `t`.
+
+    `start`: the point that it starts at (t = 0); None: the seed.
 
     `exact`: the inputs next to the path are no valid results, as those of natural corruptions;
     single values of its inputs are not changed.
@@ -75,6 +77,7 @@ class Path(Protocol):
 
     max_t: float
     exact: bool
+    start: "PathPoint | None"
 
     def at(self, t: float) -> Sample:
         """Return the input at `t`, of the seed's type."""
@@ -186,6 +189,12 @@ class OriginalProbe:
     def seed_point(self, path: Path) -> PathPoint:
         """Return the seed as the first point of a path."""
         return self.point(path, 0.0, self.seed.sample, self._scores)
+
+    def first_point(self, path: Path) -> PathPoint:
+        """Return the point that a path starts at."""
+        if path.start is not None:
+            return path.start._replace(path=path, t=0.0)
+        return self.seed_point(path)
 
     def point(self, path: Path, t: float, sample: Sample, scores: Scores) -> PathPoint:
         """Return the point of an input that the original has answered with these scores."""
