@@ -5,7 +5,8 @@ compared with those of another.
 """
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,7 +25,8 @@ STRENGTHS: dict[Size, tuple[float, ...]] = {
 """Strengths of a size. Of several, the fault has the first at which it has a witness."""
 
 
-class Draw(NamedTuple):
+@dataclass(frozen=True)
+class Draw:
     """One fault of the suite: `index` counts the draws of a kind and size from 0.
 
     `parameters` are one for each strength of the size, in order; only the strength differs.

@@ -37,7 +37,8 @@ class Original:
     def input_name(self) -> str:
         """The name of the model's input."""
         constants = {one.name for one in self.model.graph.initializer}
-        return next(one.name for one in self.model.graph.input if one.name not in constants)
+        names = (str(one.name) for one in self.model.graph.input)
+        return next(name for name in names if name not in constants)
 
     @property
     def axes(self) -> tuple[int, int]:
@@ -47,7 +48,7 @@ class Original:
     def from_pixels(self, pixels: npt.NDArray[Any]) -> Batch:
         """Return inputs of pixels in 0 to 1, rounded to the grid of valid values."""
         grid = np.rint(np.clip(pixels, 0, 1) * 255) / 255
-        return (self.low + grid * (self.high - self.low)).astype(np.float32)
+        return np.asarray(self.low + grid * (self.high - self.low), np.float32)
 
     def to_pixels(self, inputs: Batch) -> npt.NDArray[np.float64]:
         """Return inputs as pixels in 0 to 1."""
