@@ -35,6 +35,7 @@ from edgeflare_mutators import (
     SAMPLE_RATE,
     SEED,
     Operator,
+    common_corruptions,
     corruptions,
     default_pool,
     operators,
@@ -139,6 +140,7 @@ def strategies() -> str:
         "DFLARE's, of images": default_pool(),
         "Of the authors' code only": reference_pool(wrap=True),
         "Natural corruptions of images": corruptions(),
+        "Further corruptions of images": common_corruptions(),
         "Corruptions of audio": corruptions("audio"),
     }
     listed: set[str] = set()

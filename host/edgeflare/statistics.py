@@ -17,6 +17,8 @@ _EQUAL = 1e-9
 """Relative distance within which two sums of the same numbers count as equal, so that p doesn't
 follow the CPU's rounding."""
 
+_LEAST_CORRELATION = 0.3
+
 _A12_SIZES = ((0.21, "large"), (0.14, "medium"), (0.06, "small"))
 _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
 
@@ -207,14 +209,41 @@ def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:
     """Return the one-sided exact upper bound of a rate (Clopper and Pearson, 1934)."""
     if successes == total:
         return 1.0
-    low, high = successes / total, 1.0
-    for _ in range(60):
-        rate = (low + high) / 2
-        if _at_most(successes, total, rate) > 1 - level:
-            low = rate
-        else:
-            high = rate
-    return high
+    return _beta_quantile(successes + 1, total - successes, level)
+
+
+def clustered_interval(
+    successes: Sequence[int], totals: Sequence[int], *, level: float = 0.95
+) -> tuple[float, float]:
+    """Return a two-sided interval of a rate whose trials are alike within groups.
+
+    `successes` and `totals` have the counts of each group, such as the inputs made from one seed.
+    This is the interval of Clopper and Pearson for the effective number of trials of Korn and
+    Graubard (1998, "Confidence intervals for proportions with small expected number of positive
+    counts estimated from survey data"): all trials divided by the design effect, which is estimated
+    from the groups.
+
+    Differences: the design effect is never taken below that of a correlation of .3 within groups,
+    as few successes can't show it, and the quantile of t is left out: the floor makes up for it
+    (`tests/benchmarks/survey_bounds.py` measures the coverage). Raises ValueError where there is no
+    trial at all.
+    """
+    trials, found = sum(totals), sum(successes)
+    if not trials:
+        raise ValueError("there is no trial to take the rate of")
+    size = math.fsum(total * total for total in totals) / trials
+    effect = 1 + (size - 1) * _LEAST_CORRELATION
+    rate, groups = found / trials, sum(total > 0 for total in totals)
+    if size > 1 and 0 < found < trials and groups > 1:
+        pairs = zip(successes, totals, strict=True)
+        spread_ = math.fsum((count - rate * total) ** 2 for count, total in pairs)
+        effect = max(effect, spread_ * groups / (groups - 1) / (trials * rate * (1 - rate)))
+    effective = trials / effect
+    positive, outside = rate * effective, (1 - level) / 2
+    low = _beta_quantile(positive, effective - positive + 1, outside) if found else 0.0
+    if found == trials:
+        return low, 1.0
+    return low, _beta_quantile(positive + 1, effective - positive, 1 - outside)
 
 
 def rounded_up(value: float) -> float:
@@ -223,15 +252,35 @@ def rounded_up(value: float) -> float:
     return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), ROUND_CEILING))
 
 
-def _at_most(successes: int, total: int, rate: float) -> float:
-    """Return the probability of at most `successes` successes, for a rate within (0, 1)."""
-    return math.fsum(
-        math.exp(
-            math.lgamma(total + 1)
-            - math.lgamma(count + 1)
-            - math.lgamma(total - count + 1)
-            + count * math.log(rate)
-            + (total - count) * math.log1p(-rate)
-        )
-        for count in range(successes + 1)
+def _beta_quantile(a: float, b: float, probability: float) -> float:
+    """Return the value below which a beta variable lies with this probability."""
+    low, high = 0.0, 1.0
+    for _ in range(45):
+        middle = (low + high) / 2
+        if _beta_below(a, b, middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _beta_below(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22)."""
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_below(b, a, 1 - x)
+    if x <= 0:
+        return 0.0
+    front = math.exp(
+        math.lgamma(a + b)
+        - math.lgamma(a)
+        - math.lgamma(b)
+        + a * math.log(x)
+        + b * math.log1p(-x)
+        - math.log(a)
     )
+    fraction = 0.0
+    for m in range(20 + int(2 * math.sqrt(a + b)), 0, -1):  # from where it has converged
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1))
+        fraction = odd / (1 + even / (1 + fraction))
+    return front / (1 + fraction)

@@ -21,6 +21,16 @@ from edgeflare_mutators.base import (
     SampleSpec,
     kind_of,
 )
+from edgeflare_mutators.camera import (
+    DefocusBlur,
+    Elastic,
+    GlassBlur,
+    ImpulseNoise,
+    MotionBlur,
+    Pixelate,
+    ShotNoise,
+    ZoomBlur,
+)
 from edgeflare_mutators.dflare import (
     AverageBlur,
     GaussianBlur,
@@ -44,7 +54,7 @@ from edgeflare_mutators.errors import (
     SampleError,
     UnknownOperatorError,
 )
-from edgeflare_mutators.natural import Corruption
+from edgeflare_mutators.natural import Corruption, portable_normal
 from edgeflare_mutators.photo import (
     Brightness,
     Contrast,
@@ -53,11 +63,14 @@ from edgeflare_mutators.photo import (
     Jpeg,
     NaturalBlur,
     Rotation,
+    Saturation,
+    Scale,
     SensorNoise,
     Shift,
 )
 from edgeflare_mutators.registry import (
     Mutation,
+    common_corruptions,
     corruptions,
     default_pool,
     get,
@@ -65,6 +78,7 @@ from edgeflare_mutators.registry import (
     operators,
     replay,
 )
+from edgeflare_mutators.weather import Snow, Spatter
 
 __all__ = [
     "SAMPLE_RATE",
@@ -75,13 +89,18 @@ __all__ = [
     "Contrast",
     "Corruption",
     "Crop",
+    "DefocusBlur",
+    "Elastic",
     "Gain",
     "GaussianBlur",
     "GaussianNoise",
+    "GlassBlur",
     "Haze",
+    "ImpulseNoise",
     "Jpeg",
     "Kind",
     "MedianBlur",
+    "MotionBlur",
     "MultiplicativeNoise",
     "Mutation",
     "MutationError",
@@ -92,6 +111,7 @@ __all__ = [
     "Params",
     "ParamsError",
     "PitchShift",
+    "Pixelate",
     "RandomPixelChange",
     "Range",
     "RangeError",
@@ -102,8 +122,13 @@ __all__ = [
     "Sample",
     "SampleError",
     "SampleSpec",
+    "Saturation",
+    "Scale",
     "SensorNoise",
     "Shift",
+    "ShotNoise",
+    "Snow",
+    "Spatter",
     "Tempo",
     "TimeShift",
     "TimeStretch",
@@ -111,12 +136,15 @@ __all__ = [
     "WhiteNoise",
     "WrappedGaussianNoise",
     "WrappedMultiplicativeNoise",
+    "ZoomBlur",
+    "common_corruptions",
     "corruptions",
     "default_pool",
     "get",
     "kind_of",
     "mutate",
     "operators",
+    "portable_normal",
     "reference_pool",
     "replay",
     "wrapping",

@@ -49,7 +49,7 @@ class Range:
     def draw(self, rng: np.random.Generator) -> float:
         """Return a plain int or float from the range."""
         if self.kind == "float":
-            return float(rng.uniform(self.low, self.high))
+            return self.low + (self.high - self.low) * rng.random()
         step = 2 if self.kind == "odd" else 1
         steps = (int(self.high) - int(self.low)) // step
         return int(self.low) + step * int(rng.integers(0, steps, endpoint=True))

@@ -5,9 +5,12 @@ Corruptions are not in the paper's table 3, and so not in the default pool.
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare_mutators.base import Operator, Params, Range
 from edgeflare_mutators.errors import ParamsError
@@ -76,3 +79,27 @@ def percent(share: float, sign: str = "") -> str:
         share * 100 + 0.0, precision=3, unique=False, fractional=False, trim="-", sign=sign == "+"
     )
     return f"{digits} %"
+
+
+def portable_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return standard normal noise with the same bits on every CPU: float64 of this shape.
+
+    Each value is one of 65,536 quantiles of equal probability, rounded to 1/4096; the outermost
+    are -4.32 and 4.32. (numpy's `standard_normal` takes logarithms in its tails, whose last bit
+    depends on the C library and the CPU.)
+    """
+    return _quantiles()[rng.integers(0, _QUANTILES, shape, dtype=np.uint16)]
+
+
+_QUANTILES = 65_536
+
+
+@cache
+def _quantiles() -> NDArray[np.float64]:
+    """Return the quantiles of the normal distribution, float64 [65536], multiples of 1/4096."""
+    quantile = NormalDist().inv_cdf
+    upper = [
+        round(quantile((place + 0.5) / _QUANTILES) * 4096) / 4096
+        for place in range(_QUANTILES // 2, _QUANTILES)
+    ]
+    return np.array([*(-value for value in reversed(upper)), *upper])

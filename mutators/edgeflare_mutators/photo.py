@@ -1,10 +1,10 @@
 """Natural corruptions of a photograph.
 
-By where the camera points: rotation, shift and crop. What was outside of the picture is filled with
+By where the camera points: rotation, shift, crop and scale. What was outside of the picture is filled with
 its mirror image about the outermost pixels. Between pixels values are interpolated linearly, in
 whole numbers: places are multiples of 1/256 pixel, results are rounded half up. So the bits don't
 depend on the CPU; the C library's sine need only agree to six digits. By the camera and what stores
-its pictures: blur, sensor noise and JPEG. By light: brightness, contrast and haze; each step is an
+its pictures: blur, sensor noise and JPEG. By light: brightness, contrast, saturation and haze; each step is an
 IEEE operation on single values or an exact sum, so the bits don't depend on the CPU.
 """
 
@@ -39,7 +39,7 @@ class Rotation(Corruption):
         height, width, _ = sample.shape
         down = (np.arange(height) - (height - 1) / 2)[:, np.newaxis]
         right = (np.arange(width) - (width - 1) / 2)[np.newaxis, :]
-        return _sampled(
+        return interpolated(
             sample,
             cosine * down + sine * right + (height - 1) / 2,
             cosine * right - sine * down + (width - 1) / 2,
@@ -66,7 +66,7 @@ class Shift(Corruption):
         height, width, _ = sample.shape
         down = np.arange(height) - params["y"] * height
         right = np.arange(width) - params["x"] * width
-        return _sampled(sample, down[:, np.newaxis], right[np.newaxis, :])
+        return interpolated(sample, down[:, np.newaxis], right[np.newaxis, :])
 
     def _words(self, params: Params) -> str:
         sideways = "right" if params["x"] >= 0 else "left"
@@ -100,7 +100,7 @@ class Crop(Corruption):
         kept = 1 - params["share"]
         down = np.arange(height) * kept + params["y"] * (height - 1) * params["share"]
         right = np.arange(width) * kept + params["x"] * (width - 1) * params["share"]
-        return _sampled(sample, down[:, np.newaxis], right[np.newaxis, :])
+        return interpolated(sample, down[:, np.newaxis], right[np.newaxis, :])
 
     def _words(self, params: Params) -> str:
         return (
@@ -109,7 +109,29 @@ class Crop(Corruption):
         )
 
 
-def _sampled(
+class Scale(Corruption):
+    """Enlarge the picture's content about its centre by `by`, or shrink it where that is below 0."""
+
+    name = "scale"
+    limits = (Range("by", -0.9, 9.0),)
+    moving = ("by",)
+
+    def __init__(self, by: tuple[float, float] = (-0.3, 0.4)) -> None:
+        super().__init__(by=by)
+
+    def _apply(self, sample: Sample, params: Params) -> Sample:
+        rows, columns = (
+            (np.arange(side) - (side - 1) / 2) / (1 + params["by"]) + (side - 1) / 2
+            for side in sample.shape[:2]
+        )
+        return interpolated(sample, rows[:, np.newaxis], columns[np.newaxis, :])
+
+    def _words(self, params: Params) -> str:
+        way = "enlarged" if params["by"] >= 0 else "shrunk"
+        return f"{way} by {percent(abs(params['by']))}"
+
+
+def interpolated(
     sample: Sample, rows: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> NDArray[np.uint8]:
     """Return the sample's values at these places, in pixels; both broadcast to [height, width]."""
@@ -276,7 +298,7 @@ class Brightness(Corruption):
         super().__init__(by=by)
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
-        return _table(_LEVELS * (1 + params["by"]))[sample]
+        return to_levels(_LEVELS * (1 + params["by"]))[sample]
 
     def _words(self, params: Params) -> str:
         return f"brightness {percent(params['by'], '+')}"
@@ -297,10 +319,37 @@ class Contrast(Corruption):
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
         mean = int(sample.sum(dtype=np.int64)) / sample.size
-        return _table(_LEVELS + (_LEVELS - mean) * params["by"])[sample]
+        return to_levels(_LEVELS + (_LEVELS - mean) * params["by"])[sample]
 
     def _words(self, params: Params) -> str:
         return f"contrast {percent(params['by'], '+')}"
+
+
+class Saturation(Corruption):
+    """Multiply each colour's distance from the pixel's luma by 1 + `by`; at -1 the image is grey.
+
+    The luma is BT.601's, (299 red + 587 green + 114 blue) / 1000. Results are rounded half to even
+    and clipped to [0, 255]. An image of one channel has no colour and stays as it is.
+
+    Differences from ImageNet-C's saturate: there the saturation of HSV is scaled and shifted.
+    """
+
+    name = "saturation"
+    limits = (Range("by", -1.0, 20.0),)
+    moving = ("by",)
+
+    def __init__(self, by: tuple[float, float] = (-1.0, 2.0)) -> None:
+        super().__init__(by=by)
+
+    def _apply(self, sample: Sample, params: Params) -> Sample:
+        if sample.shape[2] == 1:
+            return sample
+        red, green, blue = (sample[..., channel].astype(np.int64) for channel in range(3))
+        luma = ((299 * red + 587 * green + 114 * blue) / 1000)[..., np.newaxis]
+        return to_levels(sample + (sample - luma) * params["by"])
+
+    def _words(self, params: Params) -> str:
+        return f"saturation {percent(params['by'], '+')}"
 
 
 class Haze(Corruption):
@@ -319,7 +368,7 @@ class Haze(Corruption):
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
         height, width, _ = sample.shape
-        clouds = _clouds(height, width, generator(params))
+        clouds = smooth_noise(height, width, generator(params))
         opacity = params["density"] * (1 + 2 * clouds) / 3
         planes = np.ascontiguousarray(sample.transpose(2, 0, 1))
         hazy = np.rint(planes + (_AIRLIGHT - planes.astype(np.int16)) * opacity)
@@ -329,12 +378,12 @@ class Haze(Corruption):
         return f"haze of {percent(params['density'])}"
 
 
-def _table(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return what each of the 256 levels becomes."""
-    return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+def to_levels(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return the nearest levels in [0, 255]; halves go to the even one."""
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
-def _clouds(height: int, width: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def smooth_noise(height: int, width: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return smooth noise, float64 [height, width], from exactly 0 to exactly 1 (one pixel: 1).
 
     All factors are short binary fractions, so that every sum is exact in whatever order it is made.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgeflare_mutators import audio, dflare, photo, plugins
+from edgeflare_mutators import audio, camera, dflare, photo, plugins, weather
 from edgeflare_mutators.base import Kind, Operator, Params, Sample, SampleSpec
 from edgeflare_mutators.errors import MutatorLoadError, RecordError, UnknownOperatorError
 from edgeflare_mutators.natural import Corruption
@@ -40,13 +40,27 @@ _CORRUPTIONS: dict[str, Corruption] = _by_name(
     photo.Shift(),
     photo.Crop(),
 )
+_COMMON: dict[str, Corruption] = _CORRUPTIONS | _by_name(
+    photo.Saturation(),
+    photo.Scale(),
+    camera.ShotNoise(),
+    camera.ImpulseNoise(),
+    camera.DefocusBlur(),
+    camera.GlassBlur(),
+    camera.MotionBlur(),
+    camera.ZoomBlur(),
+    camera.Elastic(),
+    camera.Pixelate(),
+    weather.Snow(),
+    weather.Spatter(),
+)
 _SECTION_6_1: dict[str, Corruption] = _by_name(
     audio.TimeStretch(), audio.PitchShift(), audio.TimeShift(), audio.Gain()
 )
 _AUDIO: dict[str, Corruption] = _SECTION_6_1 | _by_name(
     audio.WhiteNoise(), audio.Room(), audio.BandPass(), audio.Tempo()
 )
-_BUILT_IN: dict[str, Operator] = _TABLE_3 | _REFERENCE | _CORRUPTIONS | _AUDIO
+_BUILT_IN: dict[str, Operator] = _TABLE_3 | _REFERENCE | _COMMON | _AUDIO
 
 
 def default_pool(kind: Kind = "image") -> dict[str, Operator]:
@@ -60,13 +74,24 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
 
 
 def corruptions(kind: Kind = "image") -> dict[str, Corruption]:
-    """Return the natural corruptions of a kind, by name.
+    """Return the natural corruptions of a kind that a search draws from by default, by name.
 
     Of images, none of which is in the default pool: by light brightness, contrast, haze; by the
     camera natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the
     default pool's, and white-noise, room, band-pass, tempo; only tempo changes the length.
     """
     return dict(_CORRUPTIONS if kind == "image" else _AUDIO)
+
+
+def common_corruptions(kind: Kind = "image") -> dict[str, Corruption]:
+    """Return every built-in natural corruption of a kind, by name, from which a survey draws.
+
+    Of images: `corruptions` and what else ImageNet-C has (Hendrycks and Dietterich, Benchmarking
+    Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019): saturation, scale,
+    shot-noise, impulse-noise, defocus-blur, glass-blur, motion-blur, zoom-blur, elastic, pixelate,
+    snow, spatter. Its frost is missing: it is made of photographs. Of audio: `corruptions`.
+    """
+    return dict(_COMMON if kind == "image" else _AUDIO)
 
 
 def operators(kind: Kind = "image") -> dict[str, Operator]:

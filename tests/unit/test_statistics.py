@@ -7,11 +7,13 @@ from scipy import stats
 from edgeflare.statistics import (
     a12_size,
     bootstrap_interval,
+    clustered_interval,
     holm,
     mean_ranks,
     paired_test,
     pearson,
     rank_biserial_size,
+    upper_bound,
 )
 
 QUERIES = st.lists(st.integers(1, 5000), min_size=1, max_size=40)
@@ -184,3 +186,35 @@ def test_a12_in_words(a12: float, word: str) -> None:
 )
 def test_rank_biserial_correlation_in_words(correlation: float, word: str) -> None:
     assert rank_biserial_size(correlation) == word
+
+
+COUNTS = st.lists(st.integers(0, 1), min_size=1, max_size=300)
+
+
+class TestRateBounds:
+    @settings(max_examples=25)
+    @given(COUNTS)
+    def test_of_one_trial_a_group_it_is_the_interval_of_clopper_and_pearson(
+        self, found: list[int]
+    ) -> None:
+        exact = stats.binomtest(sum(found), len(found)).proportion_ci(method="exact")
+        given_ = clustered_interval(found, [1] * len(found))
+        assert given_ == pytest.approx((exact.low, exact.high), abs=1e-9)
+        one_sided = stats.binomtest(sum(found), len(found), alternative="less").proportion_ci()
+        assert upper_bound(sum(found), len(found)) == pytest.approx(one_sided.high, abs=1e-9)
+
+    def test_inputs_of_one_seed_that_are_alike_tell_less(self) -> None:
+        apart = clustered_interval([1] * 12 + [0] * 28, [3] * 40)
+        alike = clustered_interval([3] * 4 + [0] * 36, [3] * 40)
+        assert alike[0] < apart[0] < 0.1 < apart[1] < alike[1]
+
+    def test_it_holds_the_true_rate_where_inputs_of_one_seed_are_alike(self) -> None:
+        rng = np.random.default_rng(1)
+        chances = rng.beta(0.1 * 7 / 3, 0.9 * 7 / 3, (150, 60))  # a correlation of .3
+        counts = rng.binomial(4, chances).tolist()
+        ends = [clustered_interval(row, [4] * 60) for row in counts]
+        assert np.mean([low <= 0.1 <= high for low, high in ends]) >= 0.94
+
+    def test_without_a_trial_there_is_none(self) -> None:
+        with pytest.raises(ValueError, match="no trial"):
+            clustered_interval([], [])

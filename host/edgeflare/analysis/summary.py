@@ -24,6 +24,7 @@ from edgeflare.analysis.outcome_stats import (
     WordPair,
     spread,
 )
+from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median, rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, open_store
@@ -128,7 +129,7 @@ class Summary:
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
     queries and `seconds_*` search time without queueing: over the seeds with a triggering input,
     and over all that were searched; None for no seed at all. `queries_found` counts up to the first
-    trigger, though a search went on for a more severe one. `total_queries` has the five counters,
+    trigger, though a search went on for a more severe one. `total_queries` has the six counters,
     `round_trips` the requests of searches to the devices, over all outcomes; `wall_s` are the
     seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins
     (top-1 minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of
@@ -148,7 +149,7 @@ class Summary:
     store has them. `telemetry` has a row for each device that was watched while it answered;
     `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
-    replay.
+    replay, `survey` those of the survey before the search, None where there was none.
     """
 
     campaign: str
@@ -200,6 +201,7 @@ class Summary:
     snr_db: float | None = None
     word_pairs: tuple[WordPair, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
+    survey: SurveyFigures | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -235,6 +237,7 @@ def _summary(store: Store) -> Summary:
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
     expected = seeds * len(store.fact("replicas") or [""])
+    surveyed = store.survey_counts()
     return Summary(
         campaign=store.id,
         folder=str(store.folder),
@@ -256,9 +259,12 @@ def _summary(store: Store) -> Summary:
         seconds_found=spread(figures.found_seconds),
         seconds_searched=spread(figures.searched_seconds),
         total_queries={
-            **{name: figures.queries[name] for name in ("seed", "search", "confirmation")},
+            "seed": figures.queries["seed"],
+            "survey": surveyed.survey,
+            "search": figures.queries["search"],
+            "confirmation": figures.queries["confirmation"] + surveyed.confirmation,
             "measuring": sum((store.fact(MEASURING) or {}).values()),
-            "host_only": figures.queries["host_only"],
+            "host_only": figures.queries["host_only"] + surveyed.host_only,
         },
         round_trips=figures.round_trips,
         wall_s=store.fact(WALL_S),
@@ -289,6 +295,7 @@ def _summary(store: Store) -> Summary:
         snr_db=median(figures.snr_db),
         word_pairs=figures.word_pairs(),
         coverage=figures.coverage,
+        survey=survey_figures(store),
     )
 
 

@@ -11,6 +11,7 @@ from edgeflare.bench.suite import PairConfig, Suite, plain, suite_from
 from edgeflare.campaign.batch import description, write_description
 from edgeflare.campaign.provenance import changed_fields, check_forced, check_unchanged
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
+from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
@@ -92,6 +93,7 @@ class Bench:
             python=self.python,
             inventory=self.inventory,
             out=self.campaign(cell),
+            survey=SurveyConfig(enabled=False),  # all strategies have one budget
             search=self.suite.search(cell.strategy, cell.repeat),
             allow_disagreement=pair.allow_disagreement,
         )

@@ -173,7 +173,7 @@ def search(
     may be images in memory, too. `device` is what ``--device`` takes, one or several. `settings`
     are entries of the `search` table, such as ``strategy="dflare"`` or ``max_queries=500``, and
     other entries of ``campaign.toml``, such as ``concurrency=4`` or
-    ``fleet={"mode": "replicate"}``. `ask`, `progress` and `connect` as `run_campaign` takes them.
+    ``fleet={"mode": "replicate"}``; ``survey={"enabled": True}`` surveys the seeds first. `ask`, `progress` and `connect` as `run_campaign` takes them.
 
     Images in memory are kept as an ``.npz`` in the campaign's folder. Raises UsageError for a
     setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found
@@ -185,6 +185,7 @@ def search(
         tables = {
             name: settings.pop(name) for name in CampaignConfig.model_fields if name in settings
         }
+        tables.setdefault("survey", {"enabled": False})
         images, seeds_table = _seeds_table(seeds, temporary / f"{out.name}-seeds.npz")
         config = config_from(
             {

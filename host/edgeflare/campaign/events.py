@@ -22,7 +22,8 @@ from edgeflare.store import Store
 
 
 class Stage(NamedTuple):
-    """A stage begins: "device", "seeds", "seed queries", "search", "replay" or "control".
+    """A stage begins: "device", "seeds", "seed queries", "survey", "search", "replay" or
+    "control".
 
     `total` is its number of steps where known.
     """

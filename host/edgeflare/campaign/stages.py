@@ -31,6 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
@@ -146,6 +147,8 @@ class Campaign:
         self._check_equivalent()
         seeds.answer(read)
         self._check(read)
+        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+            SurveyStage(self._config, *shared).survey(read.deployed)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter

@@ -55,10 +55,11 @@ def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
 
 
 def queries_before(store: Store) -> Counter[str]:
-    """Return each device's queries so far: of measurements, seeds and ended searches."""
+    """Return each device's queries so far: of measurements, seeds, survey and ended searches."""
     spent: Counter[str] = Counter()
     for kind in (MEASURING, SEED_QUERIES):
         spent.update(store.fact(kind) or {})
+    spent.update(store.survey_counts().by_device)
     for one in store.outcomes():
         spent[one.device_name] += one.search_queries + one.confirmation_queries
     return spent

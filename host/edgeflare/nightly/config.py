@@ -33,6 +33,7 @@ from edgeflare.campaign.settings.config import (
 )
 from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
@@ -110,6 +111,7 @@ class NightlyConfig(Section):
     ]
     models: Annotated[tuple[NightlyModel, ...], Field(min_length=1)]
     inventory: AbsolutePath | None = None
+    survey: SurveyConfig = SurveyConfig()
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     limits: NightlyLimits = NightlyLimits()
@@ -143,6 +145,7 @@ class NightlyConfig(Section):
                 limits["baseline"] = baseline
         over: dict[str, Any] = {
             "devices": (device,),
+            "survey": self.survey.model_dump(exclude_unset=True),
             "search": self.search.model_dump(exclude_unset=True),
             "fleet": {**self.fleet.model_dump(exclude_unset=True), "mode": "split"},
             "limits": limits,

@@ -29,6 +29,7 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
+from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -89,6 +90,7 @@ def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = st
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
+        *survey_blocks(summary.survey, name),
         *_pairs_tables(summary, name),
         *triggers,
         *devices_tables(summary),
@@ -129,6 +131,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
     """
     return (
         *_subjects(summary),
+        *survey_key_figures(summary.survey),
         *_results(summary, name),
         *_costs(summary),
         *_distances(summary),

@@ -1,4 +1,4 @@
-"""Histograms and line charts as inline SVG, each with a text alternative: no script, no network."""
+"""Histograms, line and interval charts as inline SVG, each with a text alternative: no script, no network."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -234,6 +234,61 @@ def line_chart(
             tooltip = ", ".join([f"{night.day}: {STATE_WORDS[night.state]}", *texts])
             parts.append(mark(night.state, xs[place], y, tooltip))
     return _drawing(_alternative(title, nights, lines, words), parts)
+
+
+class Interval(NamedTuple):
+    """A value and the ends of the interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+
+def interval_chart(
+    title: str,
+    places: Sequence[str],
+    intervals: Sequence[Interval | None],
+    others: Sequence[Line] = (),
+    *,
+    unit: str,
+    words: Callable[[float], str] = figure,
+) -> Markup | None:
+    """Return a chart of values with their intervals at named places; None if there is no value.
+
+    `others` are lines over the same places, without intervals. `unit` says what the places are,
+    `words` formats a value for people. The vertical axis begins at 0.
+    """
+    known = [one for one in intervals if one is not None]
+    if not known:
+        return None
+    ends = [one.high for one in known]
+    ends += [value for line in others for value in line.values if _is_drawn(value)]
+    upright = Axis(0.0, max(ends) or 1.0)
+    step = _ACROSS / len(places)
+    xs = [_LEFT + (place + 0.5) * step for place in range(len(places))]
+    parts = [_grid(upright, words)]
+    for x, place in zip(xs, places, strict=True):
+        parts.append(_label(x, _HEIGHT - _BOTTOM + 14, place, "middle"))
+    parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, unit, "middle"))
+    for line in others:
+        drawn = [(x, value) for x, value in zip(xs, line.values, strict=True) if _is_drawn(value)]
+        points = [(x, _down(upright, value)) for x, value in drawn]
+        parts.append(_polyline(points, f"line line-{line.style}"))
+    centres = [(x, one) for x, one in zip(xs, intervals, strict=True) if one is not None]
+    parts.append(_polyline([(x, _down(upright, one.value)) for x, one in centres]))
+    sentences = [title]
+    for (x, one), place in zip(centres, _named(places, intervals), strict=True):
+        text = f"{unit} {place}: {words(one.value)} ({words(one.low)} to {words(one.high)})"
+        sentences.append(text)
+        top, bottom = _down(upright, one.high), _down(upright, one.low)
+        bar = Markup('<path class="bounds" d="M{0} {1}V{2}M{3} {1}h8M{3} {2}h8"/>')
+        parts.append(bar.format(_short(x), _short(top), _short(bottom), _short(x - 4)))
+        parts.append(mark("green", x, _down(upright, one.value), text))
+    return _drawing(". ".join(sentences), parts)
+
+
+def _named(places: Sequence[str], intervals: Sequence[Interval | None]) -> list[str]:
+    return [place for place, one in zip(places, intervals, strict=True) if one is not None]
 
 
 def mark(state: str, x: float, y: float, tooltip: str = "") -> Markup:

@@ -19,3 +19,8 @@ from .search_job import (
     SearchSettings as SearchSettings,
     chain_seed as chain_seed,
 )
+from .survey_job import (
+    SurveyAnswer as SurveyAnswer,
+    SurveyJob as SurveyJob,
+    SurveyResult as SurveyResult,
+)

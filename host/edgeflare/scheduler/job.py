@@ -42,16 +42,17 @@ class FleetLimits(NamedTuple):
 
 @dataclass
 class Counters:
-    """Four of the five kinds of query, and the seconds as `Budget` counts them.
+    """Five of the six kinds of query, and the seconds as `Budget` counts them.
 
-    Queries that measure devices, the fifth kind, belong to no search.
+    Queries that measure devices, the sixth kind, belong to no search.
 
-    A query is one input given to both models (or to the device alone). `host_only` counts inputs
-    given to the original alone. `round_trips` counts the search's requests to the device, each of
+    A query is one input given to both models (or to the device alone). `survey` counts those of a
+    survey, far from the seeds. `host_only` counts inputs given to the original alone. `round_trips` counts the search's requests to the device, each of
     one or more inputs. `device_seconds` is the devices' own part of all time.
     """
 
     seed: int = 0
+    survey: int = 0
     search: int = 0
     confirmation: int = 0
     host_only: int = 0

@@ -324,9 +324,13 @@ _STATUS_OF_SEED = {
 }
 
 
-def chain_seed(campaign_seed: int, seed_id: str) -> int:
-    """Return the 63-bit seed of a search's random numbers: it depends on nothing but these two."""
-    digest = hashlib.sha256(f"{campaign_seed}:{seed_id}".encode()).digest()
+def chain_seed(campaign_seed: int, seed_id: str, purpose: str = "") -> int:
+    """Return the 63-bit seed of a search's random numbers: it depends on nothing but these.
+
+    `purpose` names what else than a search draws them, which is then independent of the search.
+    """
+    text = f"{campaign_seed}:{seed_id}" + (f":{purpose}" if purpose else "")
+    digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 

@@ -16,6 +16,7 @@ from edgeflare.store.records import (
     TriggerAnswer,
 )
 from edgeflare.store.store import Store, open_store
+from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "DeviceRecord",
     "OutcomeCounts",
     "OutcomeRecord",
+    "ReferenceAnswer",
     "ReplayRecord",
     "SeedAnswer",
     "SeedComparison",
@@ -34,6 +36,9 @@ __all__ = [
     "SeedRecord",
     "Skipped",
     "Store",
+    "SurveyCounts",
+    "SurveyRecord",
+    "SurveyedSeed",
     "TriggerAnswer",
     "open_store",
 ]

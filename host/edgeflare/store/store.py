@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from edgeflare._internal.files import is_unused, remove_torn, sync_folder
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
-from edgeflare.store import documents, queries, tables
+from edgeflare.store import documents, queries, survey, tables
 from edgeflare.store.database import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -51,6 +51,7 @@ from edgeflare.store.records import (
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder
+from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
@@ -405,6 +406,53 @@ class Store(StoredFolder):
         )
         return self._database.pages(query, _SEEDS.c.position, seed_from_row)
 
+    # The survey, and what references answer to its inputs
+
+    def sample_digest(self, sample: Sample) -> str:
+        """Return the digest that `put_sample` would return; nothing is stored."""
+        return self._samples.digest(sample)
+
+    def has_sample(self, digest: str) -> bool:
+        """Whether the sample of this digest is stored."""
+        return self._samples.path(digest).exists()
+
+    def add_survey(
+        self, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed] = ()
+    ) -> None:
+        """Record answers of a survey, and the seeds finished with them, in one transaction."""
+        survey.add(self._database, records, runs)
+
+    def survey(
+        self, replica: str | None = None, phase: str | None = None
+    ) -> Iterator[SurveyRecord]:
+        """The survey's answers by phase, replica, seed and number; None: of all."""
+        return survey.read(self._database, replica, phase)
+
+    def surveyed_seeds(self) -> Iterator[SurveyedSeed]:
+        """What each finished part of the survey cost, in the order they were added."""
+        return survey.runs(self._database)
+
+    def surveyed_seed_ids(
+        self,
+        replica: str = "",
+        phase: str = "survey",
+        round: int = 0,  # noqa: A002
+    ) -> set[str]:
+        """The ids of the seeds whose part of the survey is finished."""
+        return survey.finished_ids(self._database, replica, phase, round)
+
+    def survey_counts(self, phase: str | None = None) -> SurveyCounts:
+        """The sums over all surveyed seeds, of one phase or of all."""
+        return survey.count(self._database, phase)
+
+    def add_reference_answers(self, answers: Sequence[ReferenceAnswer]) -> None:
+        """Record what a reference answers to inputs of the survey, in one transaction."""
+        survey.add_references(self._database, answers)
+
+    def reference_answers(self, reference: str) -> Iterator[ReferenceAnswer]:
+        """One reference's answers, in the order they were added."""
+        return survey.read_references(self._database, reference)
+
     # Outcomes of the searches, and what other devices answer to what they found
 
     def add_outcome(self, outcome: OutcomeRecord) -> None:
@@ -507,7 +555,7 @@ class Store(StoredFolder):
             raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
 
     def _check_stored(self, digest: str | None) -> None:
-        if digest and not self._samples.path(digest).exists():
+        if digest and not self.has_sample(digest):
             raise StoreError(f"the sample {digest} was not put into {self.folder}")
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 metadata = MetaData()
 
@@ -144,6 +144,62 @@ outcomes = Table(
     Column("finished_at", String(40), nullable=False),
     Column("environment", ForeignKey(environments.c.digest)),
     UniqueConstraint("replica", "seed"),
+)
+
+surveyed_seeds = Table(
+    "surveyed_seeds",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("replica", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("round", Integer, nullable=False),
+    Column("survey_queries", Integer, nullable=False),
+    Column("confirmation_queries", Integer, nullable=False),
+    Column("host_only_queries", Integer, nullable=False),
+    Column("device_seconds", Double, nullable=False),
+    Column("device_name", _Name, nullable=False),
+    Column("detail", Text, nullable=False),
+    UniqueConstraint("replica", "seed", "phase", "round"),
+)
+
+survey_answers = Table(
+    "survey_answers",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("replica", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("family", String(100), nullable=False),
+    Column("severity", Integer, nullable=False),
+    Column("params", JSON, nullable=False),
+    Column("sample_digest", _Digest, key="sample", nullable=False),
+    *_answer("original", nullable=False),
+    *_answer("deployed"),
+    Column("original_margin", Double),
+    Column("deployed_margin", Double),
+    Column("total_variation", Double),
+    Column("decision", String(16), nullable=False),
+    Column("confident_deviation", Boolean, nullable=False),
+    Column("confirmed", Integer, nullable=False),
+    Column("device_name", _Name, nullable=False),
+    Column("detail", Text, nullable=False),
+    UniqueConstraint("replica", "seed", "phase", "number"),
+)
+
+reference_answers = Table(
+    "reference_answers",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("reference", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("number", Integer, nullable=False),
+    *_answer("deployed", nullable=False),
+    Column("total_variation", Double),
+    Column("decision", String(16), nullable=False),
+    UniqueConstraint("reference", "seed", "phase", "number"),
 )
 
 replays = Table(

@@ -151,6 +151,66 @@ TABLE = {
         {"share": 0.10236432494005135, "x": 0.9504636963259353, "y": 0.14415961271963373},
         "3075c4fb4fa4bb52b6c2f453fccbfc6a0aa53fb6dae866527b0b122ce1ba3230",
     ),
+    "saturation": Row(
+        mutators.Saturation(),
+        {"by": 0.5354648741007701},
+        "30d25179c7531a8b4aa342319d05b0f9e997fc05760cedb83a0d6989232cfc42",
+    ),
+    "shot-noise": Row(
+        mutators.ShotNoise(),
+        {"sigma": 38.386621852519255, "seed": 8561015897205333},
+        "1b94da867238f9e40c65ed7cf3b90a09d0ce02aa44e88ab3b98aa829e07d9b15",
+    ),
+    "impulse-noise": Row(
+        mutators.ImpulseNoise(),
+        {"share": 0.06141859496403081, "seed": 8561015897205333},
+        "81d35b47e9224633a52ca93103fce502253d56745cc4575a34e5786ab4f7bdf9",
+    ),
+    "defocus-blur": Row(
+        mutators.DefocusBlur(),
+        {"radius": 0.036558687478589764},
+        "3741d883630fa292ff50036200e987e33722cf14e6d5cc78d8c47e9b2f96d69a",
+    ),
+    "glass-blur": Row(
+        mutators.GlassBlur(),
+        {"distance": 0.051182162470025674, "seed": 8561015897205333},
+        "3e56a99a2c7953dfd45f641b3bbb3471eb39debf57dd7f0647512dc6f76e9745",
+    ),
+    "motion-blur": Row(
+        mutators.MotionBlur(),
+        {"length": 0.12795540617506418, "degrees": 171.08346533866836},
+        "7c6c20b91647a8bda09ab6c7c743ff25dfe03673b2aac7468052ab794ab9c074",
+    ),
+    "zoom-blur": Row(
+        mutators.ZoomBlur(),
+        {"zoom": 0.17913756864508984},
+        "cfe9ce54afcd2f43564a6d053bfc39b98088828acf11d2b954c44549fd93a2c3",
+    ),
+    "elastic": Row(
+        mutators.Elastic(),
+        {"distance": 0.0767732437050385, "seed": 8561015897205333},
+        "6b03017d64f6c07f5474848944fa24c3e63496569c6901dc1663b72590c81ec1",
+    ),
+    "spatter": Row(
+        mutators.Spatter(),
+        {"amount": 0.17913756864508984, "seed": 8561015897205333},
+        "df2aa668f3763bc487921df6ee0303017987afc526dabb902729eb37bd9a9579",
+    ),
+    "snow": Row(
+        mutators.Snow(),
+        {"amount": 0.5118216247002567, "seed": 8561015897205333},
+        "78a3065b145181cd471a38673c28a807fc61ffb09e0d6a93e4cf0d84c9d89ec3",
+    ),
+    "scale": Row(
+        mutators.Scale(),
+        {"by": 0.05827513729017969},
+        "2cc7ea41617e883c9bb72f04dd0b13056b8f01e171d0c2b65a754a72aca3513c",
+    ),
+    "pixelate": Row(
+        mutators.Pixelate(),
+        {"block": 0.036558687478589764},
+        "2c6f00411e694d17f7e8207e16d53573370bf20c94f37d6bdfcc1d5df6ecace1",
+    ),
     "a user's": Row(
         Posterize(),
         {"levels": 31, "shift": 0.9504636963259353},

@@ -22,7 +22,7 @@ LAYERS = (
     {"transcripts"},
     {"metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
-    {"strategies", "virtual"},
+    {"strategies", "survey", "virtual"},
     {"store"},
     {"scheduler"},
     {"campaign"},
@@ -39,7 +39,7 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 
 USERS = {
     "edgeflare_agent": {"models", "devices", "seeds", "testing"},
-    "edgeflare_mutators": {"strategies"},
+    "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""
 

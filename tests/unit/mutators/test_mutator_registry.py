@@ -3,7 +3,14 @@ import sys
 
 import pytest
 
-from edgeflare_mutators import UnknownOperatorError, corruptions, default_pool, get, operators
+from edgeflare_mutators import (
+    UnknownOperatorError,
+    common_corruptions,
+    corruptions,
+    default_pool,
+    get,
+    operators,
+)
 
 TABLE_3 = [
     "random-pixel-change",
@@ -24,6 +31,21 @@ CORRUPTIONS = [
     "rotation",
     "shift",
     "crop",
+]
+
+FURTHER = [
+    "saturation",
+    "scale",
+    "shot-noise",
+    "impulse-noise",
+    "defocus-blur",
+    "glass-blur",
+    "motion-blur",
+    "zoom-blur",
+    "elastic",
+    "pixelate",
+    "snow",
+    "spatter",
 ]
 
 LAZY = """
@@ -48,12 +70,18 @@ def test_the_default_pool_is_table_3_in_its_order() -> None:
 def test_the_natural_corruptions_are_operators_but_not_in_the_default_pool() -> None:
     assert list(corruptions()) == CORRUPTIONS
     assert [corruption.name for corruption in corruptions().values()] == CORRUPTIONS
-    assert list(operators())[-len(CORRUPTIONS) :] == CORRUPTIONS
-    assert not default_pool().keys() & corruptions().keys()
+    assert list(common_corruptions()) == CORRUPTIONS + FURTHER
+    assert list(operators())[-len(CORRUPTIONS + FURTHER) :] == CORRUPTIONS + FURTHER
+    assert not default_pool().keys() & common_corruptions().keys()
+
+
+def test_a_natural_crossing_of_images_does_not_draw_from_the_surveys_further_corruptions() -> None:
+    assert not corruptions().keys() & set(FURTHER)
+    assert common_corruptions("audio") == corruptions("audio")
 
 
 def test_operators_are_to_be_had_by_name() -> None:
-    for name, operator in (default_pool() | corruptions()).items():
+    for name, operator in (default_pool() | common_corruptions()).items():
         assert get(name) is operator
     with pytest.raises(UnknownOperatorError, match="there is no mutation operator 'x'"):
         get("x")

@@ -12,7 +12,7 @@ from edgeflare_mutators import (
     MutationError,
     MutatorLoadError,
     Operator,
-    corruptions,
+    common_corruptions,
     default_pool,
     get,
     mutate,
@@ -54,7 +54,7 @@ BUILT_IN = [
     "salt-and-pepper",
     "gaussian-noise-wrapped",
     "multiplicative-noise-wrapped",
-    *corruptions(),
+    *common_corruptions(),
 ]
 
 

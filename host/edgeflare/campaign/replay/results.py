@@ -248,6 +248,7 @@ def replay_config(
         update={
             "original": _with_file(base.original, original),
             "deployed": _with_file(base.deployed, deployed),
+            "survey": base.survey.model_copy(update={"enabled": False}),
             "search": search,
             "fleet": endless,
             "limits": base.limits.model_copy(update={"new_pairs": True, "baseline": None}),

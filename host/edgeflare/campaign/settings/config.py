@@ -19,6 +19,7 @@ from pydantic import (
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
@@ -469,6 +470,9 @@ class CampaignConfig(Section):
     )
     search: SearchConfig = Field(
         default=SearchConfig(), description="How to search from each seed."
+    )
+    survey: SurveyConfig = Field(
+        default=SurveyConfig(), description="What is asked far from the seeds, before the search."
     )
     fleet: FleetConfig = Field(
         default=FleetConfig(), description="How several devices share the campaign."

@@ -14,8 +14,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-FILES, DEVICES, SEARCH = "Models and seeds", "Devices", "Search"
-_PANELS = {"original": FILES, "deployed": FILES, "seeds": FILES, "search": SEARCH, "fleet": DEVICES}
+FILES, DEVICES, SURVEY, SEARCH = "Models and seeds", "Devices", "Survey", "Search"
+_PANELS = {
+    "original": FILES,
+    "deployed": FILES,
+    "seeds": FILES,
+    "search": SEARCH,
+    "survey": SURVEY,
+    "fleet": DEVICES,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +34,7 @@ class Flag:
     flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
     `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
     one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
-    the latter's help.
+    the latter's help. A name ``--this/--no-this`` sets true or false.
     """
 
     name: str
@@ -44,7 +51,7 @@ class Flag:
     @property
     def parameter(self) -> str:
         """The name under which the command line parser returns its value."""
-        return self.name.removeprefix("--").replace("-", "_")
+        return self.name.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
 class SettingFlag(NamedTuple):

@@ -38,6 +38,7 @@ from edgeflare.reports.html.gallery import (
     pair_key,
 )
 from edgeflare.reports.html.replay import STATE_WORDS
+from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,
     LOWEST_DB,
@@ -151,6 +152,7 @@ def context(
         "headline": headline(result, summary, collected, status, name),
         "cards": [one for one in figures if one.main],
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
+        "survey": survey_context(store, summary.survey, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),

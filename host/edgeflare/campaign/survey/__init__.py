@@ -1,0 +1,1 @@
+"""The survey of a campaign: its stage, and its inputs."""

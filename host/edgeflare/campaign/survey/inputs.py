@@ -1,0 +1,69 @@
+"""The inputs of a campaign's survey: how they are made, and made again."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+
+from edgeflare.errors import StoreError
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.survey import PARTNERS, Family, families_for
+from edgeflare.types import Sample
+
+
+class SurveyInputs:
+    """Makes the inputs of one campaign's survey.
+
+    `families` are those named, or all for the campaign's kind of input; raises UsageError for an
+    unknown name.
+    """
+
+    def __init__(self, store: Store, names: Sequence[str] = ()) -> None:
+        self._store = store
+        self.families = _families(store, names)
+
+    @cached_property
+    def partners(self) -> Sequence[Sample]:
+        """The inputs that others are mixed with: the first of the campaign."""
+        return tuple(islice(self._store.seed_samples(), PARTNERS))
+
+    def sample(self, answer: SurveyRecord) -> Sample:
+        """Return the input of an answer: as it is stored, else made again of its parameters.
+
+        Raises StoreError where it can't be made again as it was.
+        """
+        if self._store.has_sample(answer.sample):
+            return self._store.get_sample(answer.sample)
+        what = f"the input {answer.number} of the survey from seed {answer.seed_id!r}"
+        family = self.families.get(answer.family)
+        if family is None:
+            raise StoreError(
+                f"{what} in {self._store.folder} can't be made again: there is no family "
+                f"{answer.family!r}"
+            )
+        sample = family.apply(self.seed(answer), answer.params, self.partners)
+        if self._store.sample_digest(sample) != answer.sample:
+            raise StoreError(
+                f"{what} in {self._store.folder} can't be made again: the family "
+                f"{answer.family!r} makes another input here than it did then"
+            )
+        return sample
+
+    def seed(self, answer: SurveyRecord) -> Sample:
+        """Return the sample of the seed that an input was made from."""
+        return self._store.get_sample(self._seeds[answer.seed_id])
+
+    def words(self, answer: SurveyRecord) -> str:
+        """Return what was done to the seed, in words."""
+        family = self.families.get(answer.family)
+        return answer.family if family is None else family.words(answer.params)
+
+    @cached_property
+    def _seeds(self) -> Mapping[str, str]:
+        return {seed.id: seed.sample for seed in self._store.seeds()}
+
+
+def _families(store: Store, names: Sequence[str]) -> Mapping[str, Family]:
+    if store.sample_rate is not None:
+        return families_for("audio", names, rate=store.sample_rate)
+    first = next(iter(store.seed_samples()), None)
+    return families_for("image", names, channels=None if first is None else first.shape[-1])

@@ -1,0 +1,184 @@
+"""The survey: what both models answer far from the seeds, before anything is searched."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from edgeflare.campaign.events import Stage, Step
+from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.status import queries_before
+from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.devices import DeviceState
+from edgeflare.errors import DeviceAwayError
+from edgeflare.metrics import is_finite, total_variation
+from edgeflare.models import OutputReader
+from edgeflare.oracles import margins
+from edgeflare.scheduler import (
+    Feed,
+    FleetLimits,
+    SurveyAnswer,
+    SurveyJob,
+    SurveyResult,
+    chain_seed,
+)
+from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
+from edgeflare.store.survey import SurveyPhase
+from edgeflare.survey.sampling import SurveyPlan, survey
+from edgeflare.types import Output, Transcript
+
+_PURPOSE = "survey"
+"""What the random numbers of a survey are drawn for; those of a search are independent of them."""
+
+
+class SurveyStage(CampaignStage):
+    """The survey from every seed that both models answered; `reader` reads the deployed outputs."""
+
+    def survey(self, reader: OutputReader) -> None:
+        """Survey every seed that is not surveyed yet. Raises what the scheduler raises."""
+        pending = {replica: self._pending(replica) for replica in self._replicas}
+        left = sum(map(len, pending.values()))
+        if not left:
+            return
+        inputs = SurveyInputs(self._store, self._config.survey.families)
+        total = self._store.seed_count() * len(self._replicas)
+        done = total - left
+        self._reporter(
+            Stage("survey", f"far from the seeds, on {', '.join(self._config.devices)}", total)
+        )
+        self._reporter(Step(done))
+
+        def add(result: SurveyResult[SeedRecord], name: str) -> None:
+            nonlocal done
+            records, cost = survey_records(
+                result,
+                self._store,
+                replica=self._replica_of[name],
+                device_name=name,
+                labels_only=reader.labels_only,
+            )
+            self._store.add_survey(records, [cost])
+            done += 1
+
+        fleet = self._config.fleet
+        limited = fleet.device_queries is not None or fleet.total_queries is not None
+        scheduler = self._scheduler(
+            self._by_device(
+                {replica: Feed(self._jobs(seeds, inputs)) for replica, seeds in pending.items()}
+            ),
+            reader,
+            limits=FleetLimits(
+                fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
+            ),
+            concurrency=self._config.concurrency,
+            spent=queries_before(self._store) if limited else None,
+        )
+        try:
+            scheduler.run(add, lambda: self._reporter(Step(done)))
+        finally:
+            self._reporter(Step(done))
+        if scheduler.left and any(one.state is DeviceState.RETIRED for one in self._fleet):
+            raise DeviceAwayError(
+                f"{total - done} of {total} seeds are not surveyed: "
+                f"{self._fleet.describe_unavailable()}"
+            )
+
+    def _pending(self, replica: str) -> list[SeedRecord]:
+        done = self._store.surveyed_seed_ids(replica)
+        return [
+            seed
+            for seed in self._store.seeds(replica)
+            if seed.outputs is not None and seed.id not in done
+        ]
+
+    def _jobs(
+        self, seeds: Sequence[SeedRecord], inputs: SurveyInputs
+    ) -> Iterator[SurveyJob[SeedRecord]]:
+        for seed in seeds:
+            yield self._job(seed, inputs)
+
+    def _job(self, seed: SeedRecord, inputs: SurveyInputs) -> SurveyJob[SeedRecord]:
+        config = self._config
+        sample = self._store.get_sample(seed.sample)
+        number = chain_seed(config.search.seed, seed.id, _PURPOSE)
+
+        def plan() -> SurveyPlan:
+            rng = np.random.default_rng(number)
+            return survey(sample, rng, config.survey.sampling, inputs.families, inputs.partners)
+
+        return SurveyJob(
+            seed,
+            plan,
+            self._oracle,
+            config.search.confirmations,
+            self._store,
+            sample_bytes=sample.nbytes,
+        )
+
+
+def survey_records(
+    result: SurveyResult[SeedRecord],
+    store: Store,
+    *,
+    replica: str,
+    device_name: str,
+    labels_only: bool,
+    phase: SurveyPhase = "survey",
+    round: int = 0,  # noqa: A002
+    first: int = 0,
+) -> tuple[list[SurveyRecord], SurveyedSeed]:
+    """Return the records of a finished job, numbered from `first`, and of what it cost.
+
+    `labels_only`: the deployed model's scores are no measure of certainty.
+    """
+    spent = result.counters
+    cost = SurveyedSeed(
+        seed_id=result.key.id,
+        survey_queries=spent.survey,
+        confirmation_queries=spent.confirmation,
+        host_only_queries=spent.host_only,
+        device_seconds=spent.device_seconds,
+        device_name=device_name,
+        detail=result.detail,
+        replica=replica,
+        phase=phase,
+        round=round,
+    )
+    return [
+        _record(answer, number, store, cost, labels_only=labels_only)
+        for number, answer in enumerate(result.answers, start=first)
+    ], cost
+
+
+def _record(
+    answer: SurveyAnswer, number: int, store: Store, cost: SurveyedSeed, *, labels_only: bool
+) -> SurveyRecord:
+    one = answer.input
+    sure = margins(one.original, one.original if one.deployed is None else one.deployed)
+    scored = not labels_only and one.deployed is not None
+    return SurveyRecord(
+        seed_id=cost.seed_id,
+        number=number,
+        family=one.drawn.family,
+        severity=one.drawn.severity,
+        params=one.drawn.params,
+        sample=store.sample_digest(one.sample),
+        original=one.original,
+        deployed=one.deployed,
+        decision=answer.decision,
+        original_margin=sure.original,
+        deployed_margin=sure.deployed if scored else None,
+        total_variation=_distance(one.original, one.deployed) if scored else None,
+        confident_deviation=answer.is_confident,
+        confirmed=answer.confirmed,
+        device_name=cost.device_name,
+        detail=answer.detail,
+        replica=cost.replica,
+        phase=cost.phase,
+    )
+
+
+def _distance(original: Output, deployed: Output | None) -> float | None:
+    """Return the total variation of two answers; 1 where the deployed one is not finite."""
+    if deployed is None or isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return None
+    return total_variation(original, deployed) if is_finite(deployed) else 1.0

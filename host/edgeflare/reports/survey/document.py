@@ -1,0 +1,215 @@
+"""The survey in key figures and tables, for a terminal, Markdown and HTML."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
+from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
+from edgeflare.reports.charts import Interval, Line, interval_chart
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    KeyFigure,
+    Table,
+    Text,
+)
+from edgeflare.transcripts import excerpts
+
+MOST_WORST = 5
+"""Number of the worst inputs in a table."""
+MOST_GROUPS = 3
+"""Number of groups of families that have a line of their own in the chart."""
+_DIGITS = 2
+Name = Callable[[int | None], str]
+
+
+def rate_words(rate: Rate) -> str:
+    """Return a rate's bounds in words: ``with 95 % confidence 0.10 % to 2.1 %``."""
+    low, high = _share(rate.low), _share(rate.high)
+    if rate.low <= 0:
+        return f"with 95 % confidence at most {high}"
+    return f"with 95 % confidence {low} to {high}"
+
+
+def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
+    """Yield the rate of confident deviations; nothing without a survey."""
+    if survey is None:
+        return
+    rate = survey.overall
+    if rate is None:
+        about = f"the original was sure of no input far from {counted(survey.seeds, 'seed')}"
+        yield KeyFigure("confident deviations", "none could be looked for", about, main=True)
+        return
+    what = f"{rate.deviations:,} of {counted(rate.inputs, 'input')} far from the seeds"
+    yield KeyFigure(
+        "confident deviations", _share(rate.rate), f"{what}; {rate_words(rate)}", main=True
+    )
+
+
+def survey_blocks(survey: SurveyFigures | None, name: Name = str) -> list[Block]:
+    """Return heading, figures and tables of a survey; nothing without one."""
+    if survey is None:
+        return []
+    return [
+        Heading("Survey: inputs far from the seeds"),
+        Figures(tuple(survey_figures_list(survey))),
+        *survey_tables(survey),
+        *worst_table(survey, name),
+    ]
+
+
+def survey_tables(survey: SurveyFigures) -> list[Block]:
+    """Return the tables by family and by severity."""
+    if survey.overall is None:
+        return []
+    columns = (
+        Column("confident deviations", 0, lambda one: f"{one.rate.deviations:,}"),
+        Column("inputs", 0, lambda one: f"{one.rate.inputs:,}"),
+        Column("rate", 0, lambda one: _share(one.rate.rate)),
+        Column("95 % bounds", 0, lambda one: _bounds(one.rate)),
+        Column(_distance_name(survey), 1, lambda one: margin_text(one.mean_distance)),
+    )
+    families = Column("family", 0, lambda one: one.family, text=True)
+    severities = Column("severity", 0, lambda one: str(one.severity), text=True)
+    return [
+        Table((families, *columns), _family_rows(survey), "By family"),
+        Table((severities, *columns), survey.by_severity, "By severity (5 is the farthest)"),
+    ]
+
+
+def worst_table(survey: SurveyFigures, name: Name = str) -> list[Block]:
+    """Return the confident deviations with the largest margins; nothing without one."""
+    worst = [one for one in survey.worst if one.confident_deviation][:MOST_WORST]
+    if not worst or survey.overall is None:
+        return []
+    columns = (
+        Column("seed", 0, input_name, text=True),
+        Column("made by", 0, lambda one: one.words, text=True),
+        Column("original -> deployed", 0, lambda one: answers(one, name), text=True),
+        Column("margins", 1, margins_words, text=True),
+    )
+    more = survey.overall.deviations - len(worst)
+    rest = [Text(f"Left out here: {counted(more, 'more confident deviation')}")]
+    return [
+        Table(columns, worst, "Worst inputs of the survey"),
+        *(rest if more > 0 else []),
+    ]
+
+
+def survey_chart(survey: SurveyFigures) -> Markup | None:
+    """Return the rate against severity: over all families with its bounds, and by group."""
+    severities = [one.severity for one in survey.by_severity]
+    intervals = [Interval(one.rate.rate, one.rate.low, one.rate.high) for one in survey.by_severity]
+    lines = [
+        Line(group, [rates.get(severity) for severity in severities], style)
+        for style, (group, rates) in enumerate(_groups(survey), start=2)
+    ]
+    return interval_chart(
+        "Confident deviations by severity",
+        [str(one) for one in severities],
+        intervals,
+        lines,
+        unit="severity",
+        words=_share,
+    )
+
+
+def charted_groups(survey: SurveyFigures) -> list[str]:
+    """Return the names of the groups that have a line in the chart, in the order of its styles."""
+    return [group for group, _ in _groups(survey)]
+
+
+def input_name(one: SurveyedInput) -> str:
+    """Return the seed of an input, and the device where each surveyed for itself."""
+    return f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
+
+
+def answers(one: SurveyedInput, name: Name = str) -> str:
+    """Return both models' answers to an input."""
+    if one.original_text is not None and one.deployed_text is not None:
+        texts = excerpts(one.original_text, one.deployed_text)
+        return " -> ".join(f'"{text}"' for text in texts)
+    if one.deployed_label is None:
+        return f"{name(one.original_label)} -> NaN or infinity"
+    return f"{name(one.original_label)} -> {name(one.deployed_label)}"
+
+
+def margins_words(one: SurveyedInput) -> str:
+    """Return both models' margins on an input."""
+    return f"{margin_text(one.original_margin)}, {margin_text(one.deployed_margin)}"
+
+
+def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
+    """Yield what else is known of a survey: distances, counts, and what it cost."""
+    if survey.mean_total_variation is not None:
+        yield KeyFigure("mean total variation", margin_text(survey.mean_total_variation))
+    if survey.mean_word_difference is not None:
+        yield KeyFigure(
+            "mean share of words that differ", percent_text(survey.mean_word_difference)
+        )
+    for text, count in (
+        ("with NaN or infinity", survey.nonfinite),
+        ("deviations that did not repeat", survey.unstable),
+        ("inputs that a device can't answer", survey.failed),
+        ("seeds without an input that the original is sure of", survey.seeds_unsure),
+        ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
+    ):
+        if count:
+            yield KeyFigure(text, f"{count:,}")
+    for device, rate in survey.by_device.items():
+        yield KeyFigure(f"confident deviations on {device}", _share(rate.rate), rate_words(rate))
+    queries = survey.queries
+    yield KeyFigure(
+        "cost of the survey",
+        counted(queries["survey"], "device query", "device queries"),
+        f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}",
+    )
+    yield KeyFigure("asked about", f"inputs at which the original's margin is >= {survey.sure:g}")
+
+
+class _Row(NamedTuple):
+    family: str
+    rate: Rate
+    mean_distance: float | None
+
+
+def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
+    """Return the families with a deviation, and one row for all others."""
+    deviating = [one for one in survey.by_family if one.rate.deviations]
+    rows: list[FamilyFigures | _Row] = [*deviating]
+    if survey.others is not None:
+        agreeing = len(survey.by_family) - len(deviating)
+        words = counted(agreeing, "family", "families")
+        rows.append(
+            _Row(f"{words} without one" if deviating else f"all {words}", survey.others, None)
+        )
+    return rows
+
+
+def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
+    """Return the groups with the largest rates, and their rates by severity."""
+    groups: dict[str, dict[int, float]] = {}
+    counts: dict[str, list[int]] = {}
+    for one in survey.by_group:
+        groups.setdefault(one.group, {})[one.severity] = one.rate.rate
+        sums = counts.setdefault(one.group, [0, 0])
+        sums[0] += one.rate.deviations
+        sums[1] += one.rate.inputs
+    ranked = sorted(groups, key=lambda group: (-counts[group][0] / counts[group][1], group))
+    return [(group, groups[group]) for group in ranked[:MOST_GROUPS]]
+
+
+def _distance_name(survey: SurveyFigures) -> str:
+    return "words that differ" if survey.mean_word_difference is not None else "total variation"
+
+
+def _share(rate: float) -> str:
+    return percent_text(rate, _DIGITS if rate < 0.1 else 1)
+
+
+def _bounds(rate: Rate) -> str:
+    return NOTHING if not rate.inputs else f"{_share(rate.low)} to {_share(rate.high)}"

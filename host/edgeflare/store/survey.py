@@ -1,0 +1,251 @@
+"""The answers of a survey: records, and statements on their tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Row, func, insert, select
+
+from edgeflare.metrics import disagreement
+from edgeflare.store import queries, tables
+from edgeflare.store.database import Database, batches
+from edgeflare.store.documents import record
+from edgeflare.store.records import output_columns, output_from
+from edgeflare.types import Decision, Output
+
+SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
+"""The even survey, the pursuit of what it saw, and the check of a fault's description."""
+
+_RUNS = tables.surveyed_seeds
+_SURVEY = tables.survey_answers
+_REFERENCES = tables.reference_answers
+_WITH_ARRAYS = {"arbitrary_types_allowed": True}
+
+
+@dataclass(frozen=True)
+class SurveyedSeed:
+    """What the survey from one seed cost; it is there once that is finished.
+
+    `phase` and `round` say which part of a survey it was: an even survey has one round.
+    `survey_queries` are inputs that the deployed model was asked about, `confirmation_queries`
+    repetitions of findings, `host_only_queries` inputs given to the original alone.
+    `device_seconds` is the device's own time for them. `detail` says why the original could not
+    answer on the inputs, where it could not. `replica` is as in `OutcomeRecord`.
+    """
+
+    seed_id: str
+    survey_queries: int = 0
+    confirmation_queries: int = 0
+    host_only_queries: int = 0
+    device_seconds: float = 0.0
+    device_name: str = ""
+    detail: str = ""
+    replica: str = ""
+    phase: SurveyPhase = "survey"
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class SurveyRecord:
+    """Both models' answers to one input far from a seed, at which the original is sure.
+
+    `number` is its place within seed and phase, from 0. `family`, `severity` (1 to 5) and `params`
+    (JSON) say how it was made; `sample` is its digest. The bytes are stored where it is a finding,
+    else they are made again of the parameters. `deployed` is None, and the decision undecided,
+    where the deployed model couldn't answer; `detail` says why then.
+
+    `original_margin` and `deployed_margin` are as in `OutcomeRecord`. `total_variation` is that of
+    both models' probabilities, 0 to 1: 1 where the deployed model's are NaN or infinite, None of
+    transcripts and labels without scores. `confident_deviation`: the deployed model decides
+    differently, or answers NaN or infinity, and did so in every repetition (`confirmed` counts
+    them).
+    """
+
+    __pydantic_config__ = _WITH_ARRAYS
+
+    seed_id: str
+    number: int
+    family: str
+    severity: int
+    params: dict[str, Any]
+    sample: str
+    original: Output
+    deployed: Output | None
+    decision: Decision
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    total_variation: float | None = None
+    confident_deviation: bool = False
+    confirmed: int = 0
+    device_name: str = ""
+    detail: str = ""
+    replica: str = ""
+    phase: SurveyPhase = "survey"
+
+    @property
+    def disagreement(self) -> float | None:
+        """The total variation or, of transcripts, the share of words that differ; 0 to 1."""
+        if self.total_variation is not None or self.deployed is None:
+            return self.total_variation
+        return disagreement(self.original, self.deployed)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What names the input within a campaign: seed, phase, number."""
+        return self.seed_id, self.phase, self.number
+
+
+@dataclass(frozen=True)
+class ReferenceAnswer:
+    """What a reference model, in place of the deployed one, answers to one input of the survey.
+
+    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`.
+    """
+
+    __pydantic_config__ = _WITH_ARRAYS
+
+    reference: str
+    seed_id: str
+    number: int
+    deployed: Output
+    decision: Decision
+    total_variation: float | None = None
+    phase: SurveyPhase = "survey"
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What names the input within a campaign: seed, phase, number."""
+        return self.seed_id, self.phase, self.number
+
+
+@dataclass
+class SurveyCounts:
+    """Sums over the surveyed seeds: how many there are, and their queries by kind."""
+
+    seeds: int = 0
+    survey: int = 0
+    confirmation: int = 0
+    host_only: int = 0
+    device_seconds: float = 0.0
+    by_device: dict[str, int] = field(default_factory=dict)
+    """Each device's queries, confirmations included."""
+
+
+def add(database: Database, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed]) -> None:
+    """Add answers and the seeds that they finish, in one transaction."""
+    ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
+    with database.writing() as connection:
+        positions = queries.positions(connection, database.folder, ids)
+        if records:
+            connection.execute(
+                insert(_SURVEY),
+                [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records],
+            )
+        for run in runs:
+            row = {**vars(run), "seed": positions[run.seed_id]}
+            del row["seed_id"]
+            connection.execute(insert(_RUNS).values(**row))
+
+
+def read(database: Database, replica: str | None, phase: str | None) -> Iterator[SurveyRecord]:
+    """Yield answers by phase, replica, seed and number; a batch of them is in memory at a time."""
+    order = (_SURVEY.c.phase.desc(), _SURVEY.c.replica, _SURVEY.c.seed, _SURVEY.c.number)
+    query = select(_SURVEY.c.position).order_by(*order)
+    if replica is not None:
+        query = query.where(_SURVEY.c.replica == replica)
+    if phase is not None:
+        query = query.where(_SURVEY.c.phase == phase)
+    with database.reading() as connection:
+        positions = list(connection.execute(query).scalars())
+    for some in batches(positions):
+        page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(some)).order_by(*order)
+        with database.reading("the table survey_answers of its database") as connection:
+            found = [_survey_from_row(row) for row in connection.execute(page)]
+        yield from found
+
+
+def finished_ids(database: Database, replica: str, phase: str, round_: int) -> set[str]:
+    """Return the ids of the seeds whose part of the survey is finished."""
+    query = select(tables.seeds.c.id).join(_RUNS)
+    where = (_RUNS.c.replica == replica, _RUNS.c.phase == phase, _RUNS.c.round == round_)
+    with database.reading() as connection:
+        return set(connection.execute(query.where(*where)).scalars())
+
+
+def runs(database: Database) -> Iterator[SurveyedSeed]:
+    """Yield every part of a survey that is finished, in the order they were added."""
+    return database.pages(
+        queries.with_seed_id(_RUNS), _RUNS.c.position, lambda row: record(SurveyedSeed, row)
+    )
+
+
+def count(database: Database, phase: str | None) -> SurveyCounts:
+    """Return the sums over all surveyed seeds, of one phase or of all."""
+    sums = (_RUNS.c.survey_queries, _RUNS.c.confirmation_queries, _RUNS.c.host_only_queries)
+    query = select(
+        _RUNS.c.device_name,
+        func.count(),
+        *(func.sum(one) for one in (*sums, _RUNS.c.device_seconds)),
+    ).group_by(_RUNS.c.device_name)
+    if phase is not None:
+        query = query.where(_RUNS.c.phase == phase)
+    found = SurveyCounts()
+    with database.reading() as connection:
+        for name, seeds, survey, confirmation, host_only, seconds in connection.execute(query):
+            found.seeds += seeds
+            found.survey += survey
+            found.confirmation += confirmation
+            found.host_only += host_only
+            found.device_seconds += seconds
+            found.by_device[name] = survey + confirmation
+    return found
+
+
+def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
+    """Add answers of references in one transaction."""
+    with database.writing() as connection:
+        ids = {one.seed_id for one in answers}
+        positions = queries.positions(connection, database.folder, ids)
+        rows = [
+            {
+                "seed": positions[one.seed_id],
+                **_without_seed(vars(one)),
+                **output_columns("deployed", one.deployed),
+                "decision": one.decision.value,
+            }
+            for one in answers
+        ]
+        if rows:
+            connection.execute(insert(_REFERENCES), rows)
+
+
+def read_references(database: Database, reference: str) -> Iterator[ReferenceAnswer]:
+    """Yield one reference's answers in the order they were added."""
+    query = queries.with_seed_id(_REFERENCES).where(_REFERENCES.c.reference == reference)
+
+    def answer(row: Row[Any]) -> ReferenceAnswer:
+        return record(ReferenceAnswer, row, deployed=output_from(row.deployed, row.deployed_pieces))
+
+    return database.pages(query, _REFERENCES.c.position, answer)
+
+
+def _survey_to_row(one: SurveyRecord) -> dict[str, Any]:
+    return {
+        **_without_seed(vars(one)),
+        **output_columns("original", one.original),
+        **output_columns("deployed", one.deployed),
+        "decision": one.decision.value,
+    }
+
+
+def _survey_from_row(row: Row[Any]) -> SurveyRecord:
+    return record(
+        SurveyRecord,
+        row,
+        original=output_from(row.original, row.original_pieces),
+        deployed=output_from(row.deployed, row.deployed_pieces),
+    )
+
+
+def _without_seed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != "seed_id"}
