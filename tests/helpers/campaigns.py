@@ -64,8 +64,23 @@ def all_of(folder: Path) -> dict[str, Any]:
             (one.seed_id, one.replica, one.on_device, one.trigger, one.decision.value)
             for one in store.replays()
         )
+        surveyed = [
+            (
+                *(one.replica, one.seed_id, one.phase, one.number),
+                *(one.family, one.severity, one.params, one.sample),
+                *(_bits(one.original), _bits(one.deployed), one.decision.value),
+                *(one.confident_deviation, one.confirmed),
+            )
+            for one in store.survey()
+        ]
+        spent = sorted(
+            (one.replica, one.seed_id, one.phase, one.round, one.survey_queries)
+            for one in store.surveyed_seeds()
+        )
         return {
             "found": found_in(folder),
+            "surveyed": surveyed,
+            "survey_queries": spent,
             "replicas": replicas,
             "answers": answers,
             "replays": replays,

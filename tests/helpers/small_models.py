@@ -423,3 +423,33 @@ def dense_model(path: Path, shape: list[Any]) -> Path:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*shape[:-1], 4])],
         {"w": flat_weights()},
     )
+
+
+def wrong_in_the_dark_onnx(original: Path, path: Path, *, below: float = 100 / 255) -> Path:
+    """Write a classifier's copy that gives each class's score to the next where every pixel is below a value.
+
+    Elsewhere its answers are the original's, to the bit. `below` is in units of the model's input.
+    """
+    model = onnx.load(original)
+    image, scores = model.graph.input[0].name, model.graph.output[0].name
+    classes = model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value
+    for node in model.graph.node:
+        node.output[:] = ["scores" if name == scores else name for name in node.output]
+    model.graph.initializer.extend(
+        numpy_helper.from_array(value, name)
+        for name, value in {
+            "below": np.array(below, np.float32),
+            "next": (np.arange(classes) + 1) % classes,
+        }.items()
+    )
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceMax", [image], ["brightest"], axes=[1, 2, 3], keepdims=0),
+            helper.make_node("Less", ["brightest", "below"], ["dark"]),
+            helper.make_node("Gather", ["scores", "next"], ["turned"], axis=1),
+            helper.make_node("Where", ["dark", "turned", "scores"], [scores]),
+        ]
+    )
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString())
+    return path

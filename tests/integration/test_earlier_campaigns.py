@@ -34,7 +34,9 @@ def earlier(request, tmp_path):
 
 def test_show_and_report_tell_what_they_told_then(earlier, tmp_path):
     shown = json.loads(run("show", earlier.campaign, "--json"))
-    figures = earlier.show | {"total_queries": earlier.show["total_queries"] | {"measuring": 0}}
+    figures = earlier.show | {
+        "total_queries": earlier.show["total_queries"] | {"measuring": 0, "survey": 0}
+    }
     assert {name: shown[name] for name in figures} == figures
     for form in ("html", "markdown"):
         run("report", earlier.campaign, "--format", form, "--out", tmp_path / form)

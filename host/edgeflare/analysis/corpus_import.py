@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import class_scores, l2, linf
-from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.metrics import class_scores, l2, linf, top_label
+from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
-from edgeflare.types import TRIGGERS, Sample
+from edgeflare.types import TRIGGERS, Sample, Status
 
 _SeedSample = Callable[[str, str], str | None]
 
@@ -67,6 +68,8 @@ def found_in_campaign(store: Store, model: str) -> Findings:
         digests = outcome.trigger or seed.sample, seed.sample
         distances = outcome.l2 or 0.0, outcome.linf or 0
         triggers += _trigger_record(origin, outcome, digests, distances, seed.id, seed.label)
+    for one in survey_deviations(store):
+        triggers += _survey_record(origin, one, seeds[one.seed_id], store)
     return Findings(triggers, store.get_sample)
 
 
@@ -171,6 +174,34 @@ def _trigger_record(
             **origin._asdict(),
             device=outcome.device_name or outcome.replica,
             found_at=outcome.finished_at,
+        )
+    ]
+
+
+def _survey_record(
+    origin: _Origin, one: SurveyRecord, seed: SeedRecord, store: Store
+) -> list[TriggerRecord]:
+    """Return the record of a confident deviation of the survey, as one of a trigger."""
+    original, deployed = top_label(one.original), top_label(one.deployed)
+    if original is None or deployed is None:
+        return []
+    pair = store.get_sample(seed.sample), store.get_sample(one.sample)
+    return [
+        TriggerRecord(
+            one.sample,
+            seed.sample,
+            seed.id,
+            seed.label,
+            Status.FOUND,
+            original,
+            deployed,
+            one.original_margin,
+            one.deployed_margin,
+            l2(*pair),
+            linf(*pair),
+            **origin._asdict(),
+            device=one.device_name,
+            found_at=store.created_at,
         )
     ]
 

@@ -107,6 +107,33 @@ def transfers(store: Store) -> Iterator[dict[str, Any]]:
         }
 
 
+def survey(store: Store) -> Iterator[dict[str, Any]]:
+    """Both models' answers on each input of the survey, by phase, replica and seed."""
+    for one in store.survey():
+        yield {
+            "seed_id": one.seed_id,
+            "replica": one.replica,
+            "phase": one.phase,
+            "number": one.number,
+            "family": one.family,
+            "severity": one.severity,
+            "decision": one.decision.value,
+            "confident_deviation": one.confident_deviation,
+            "original_label": top_label(one.original),
+            "deployed_label": top_label(one.deployed),
+            "original_text": text_of(one.original),
+            "deployed_text": text_of(one.deployed),
+            "original_margin": one.original_margin,
+            "deployed_margin": one.deployed_margin,
+            "total_variation": one.total_variation,
+            "original_scores": _scores(one.original),
+            "deployed_scores": _scores(one.deployed),
+            "device": one.device_name,
+            "sample": one.sample,
+            "detail": one.detail,
+        }
+
+
 def _counted(one: OutcomeRecord) -> dict[str, Any]:
     return {
         "seed_id": one.seed_id,
@@ -193,6 +220,23 @@ _SEEDS = {
     "sample": _TEXT,
     "file_sha256": _TEXT,
 }
+_SURVEY = {
+    **_WHERE,
+    "phase": _NAME,
+    "number": _COUNT,
+    "family": _NAME,
+    "severity": _COUNT,
+    "decision": "decision",
+    "confident_deviation": "bool",
+    **_LABELS,
+    **_TEXTS,
+    **_MARGINS,
+    "total_variation": _NUMBER,
+    **_SCORES,
+    "device": _NAME,
+    "sample": _TEXT,
+    "detail": _TEXT,
+}
 _TELEMETRY = {
     "campaign": _NAME,
     "device": _NAME,
@@ -248,7 +292,7 @@ class Frames:
     searched for itself. `telemetry`: the devices' minutes. `replays`: of a replay what became of
     each input on each device, see `ReplayedInput`; its seeds are the inputs that were sent again.
     `transfers`: what each device of a fleet that searched for themselves answers to the triggers of
-    another one.
+    another one. `survey`: both models' answers on each input far from the seeds.
 
     What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are
     categories. `original_scores` and `deployed_scores` are arrays, float64 [classes], of a
@@ -263,6 +307,7 @@ class Frames:
     telemetry: "pd.DataFrame"
     replays: "pd.DataFrame"
     transfers: "pd.DataFrame"
+    survey: "pd.DataFrame"
 
 
 def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
@@ -307,6 +352,7 @@ def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
             telemetry=frame(_TELEMETRY, telemetry),
             replays=frame(_REPLAYS, replays),
             transfers=frame(_TRANSFERS, transfers),
+            survey=frame(_SURVEY, survey),
         )
 
 

@@ -13,6 +13,7 @@ from edgeflare.analysis.devices import (
     Transfer,
     transfers,
 )
+from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import (
     Coverage,
@@ -24,6 +25,7 @@ from edgeflare.analysis.outcome_stats import (
     WordPair,
     spread,
 )
+from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median, rounded_up, upper_bound
@@ -50,7 +52,8 @@ class ControlFigures:
     above the true rate in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished`
     searches are to come. `model` is the file that the original was compared with, its own
     (`own_file`) or a copy's, `runtime` what was in effect there. `margin_floor` is the campaign's;
-    `largest_margin` the smallest one that would have let no false alarm count, exclusive.
+    `largest_margin` the smallest one that would have let no false alarm count, exclusive. Of
+    `surveyed` inputs far from the seeds `survey_alarms` are confident deviations.
     """
 
     model: str
@@ -67,6 +70,8 @@ class ControlFigures:
     largest_margin: float | None
     state: ControlState
     refusal: str | None
+    surveyed: int = 0
+    survey_alarms: int = 0
 
     @property
     def safe_margin(self) -> float | None:
@@ -79,16 +84,15 @@ def control_figures(store: Store) -> ControlFigures | None:
     config = store.campaign
     if not config.get("control"):
         return None
-    from edgeflare.campaign.control import REFUSED, control_folder, count_alarms
+    from edgeflare.campaign.control import REFUSED, Alarms, control_folder, count_alarms
     from edgeflare.campaign.status import expected_outcomes
 
     folder = control_folder(store.folder)
     own = store.setting("original", "path")
     path = config.get("control_model") or own
     runtime: dict[str, Any] = {}
-    searches = unasked = alarms = finished = 0
+    counts, finished = Alarms(0, 0, 0, None), 0
     total = store.seed_count()
-    margin = None
     exists = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
     refusal = store.fact(REFUSED)
     ended = bool(store.fact("control_finished"))
@@ -97,7 +101,7 @@ def control_figures(store: Store) -> ControlFigures | None:
         state = "refused" if refusal else "finished" if exists else "gone"
     if exists:
         with Store.open(folder) as control:
-            searches, unasked, alarms, margin = count_alarms(control)
+            counts = count_alarms(control)
             finished = control.tally().done
             total = max(total, expected_outcomes(control))
             runtime = dict(control.models.get("deployed", {}).get("runtime", {}))
@@ -105,17 +109,19 @@ def control_figures(store: Store) -> ControlFigures | None:
         model=Path(path).name,
         own_file=path == own,
         runtime=runtime,
-        searches=searches,
-        unasked=unasked,
-        false_alarms=alarms,
-        failed=finished - searches - unasked,
+        searches=counts.searches,
+        unasked=counts.unasked,
+        false_alarms=counts.false_alarms,
+        failed=finished - counts.searches - counts.unasked,
         unfinished=0 if ended else max(0, total - finished),
-        rate=alarms / searches if searches else None,
-        upper_bound=upper_bound(alarms, searches) if searches else None,
+        rate=counts.false_alarms / counts.searches if counts.searches else None,
+        upper_bound=upper_bound(counts.false_alarms, counts.searches) if counts.searches else None,
         margin_floor=store.setting("search", "margin_floor"),
-        largest_margin=margin,
+        largest_margin=counts.largest_margin,
         state=state,
         refusal=refusal,
+        surveyed=counts.surveyed,
+        survey_alarms=counts.survey_alarms,
     )
 
 
@@ -149,7 +155,9 @@ class Summary:
     store has them. `telemetry` has a row for each device that was watched while it answered;
     `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
-    replay, `survey` those of the survey before the search, None where there was none.
+    replay, `survey` those of the survey before the search, `faults` what going after its
+    deviations found; None where there was none. `soundness` compares the deployed model with
+    healthy references, None without any.
     """
 
     campaign: str
@@ -202,16 +210,28 @@ class Summary:
     word_pairs: tuple[WordPair, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
+    soundness: Soundness | None = None
+    faults: FaultFigures | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
         """The names of the limits that don't hold."""
         return tuple(one.name for one in self.limits if one.crossed)
 
+    @property
+    def limits_undecided(self) -> tuple[str, ...]:
+        """The names of the limits of which nobody can tell whether they hold."""
+        return tuple(one.name for one in self.limits if one.undecided)
+
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `limits_crossed` among them."""
+        """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [one.to_json() for one in self.limits]
-        return {**asdict(self), "limits": limits, "limits_crossed": list(self.limits_crossed)}
+        return {
+            **asdict(self),
+            "limits": limits,
+            "limits_crossed": list(self.limits_crossed),
+            "limits_undecided": list(self.limits_undecided),
+        }
 
 
 def summarize(campaign: Store | Path) -> Summary:
@@ -296,6 +316,8 @@ def _summary(store: Store) -> Summary:
         word_pairs=figures.word_pairs(),
         coverage=figures.coverage,
         survey=survey_figures(store),
+        soundness=campaign_soundness(store),
+        faults=fault_figures(store),
     )
 
 

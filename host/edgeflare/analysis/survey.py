@@ -59,6 +59,14 @@ class SeverityFigures:
 
 
 @dataclass(frozen=True)
+class DeviceRate:
+    """The rate of a device that surveyed for itself."""
+
+    device: str
+    rate: Rate
+
+
+@dataclass(frozen=True)
 class CellCounts:
     """The inputs of one family and severity, and how many are confident deviations."""
 
@@ -122,7 +130,7 @@ class SurveyFigures:
     by_severity: tuple[SeverityFigures, ...]
     by_group: tuple[SeverityFigures, ...]
     by_cell: tuple[CellCounts, ...]
-    by_device: dict[str, Rate]
+    by_device: tuple[DeviceRate, ...]
     mean_total_variation: float | None
     mean_word_difference: float | None
     nonfinite: int
@@ -287,7 +295,9 @@ class _Counting:
                 CellCounts(*cell, counts["deviations"], counts["inputs"])
                 for cell, counts in sorted(self._cells.items())
             ),
-            by_device={name: part.rate for name, part in sorted(self._devices.items())},
+            by_device=tuple(
+                DeviceRate(name, part.rate) for name, part in sorted(self._devices.items())
+            ),
             mean_total_variation=None if self._speech else means,
             mean_word_difference=means if self._speech else None,
             nonfinite=self._kinds["nonfinite"],
@@ -298,7 +308,9 @@ class _Counting:
             seeds_unsure=seeds_unsure,
             sure=sure,
             queries=dict(queries),
-            worst=tuple(self._input(one) for _, one in sorted(self._worst, reverse=True)),
+            worst=tuple(
+                surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
+            ),
         )
 
     def _by_family(self) -> list[FamilyFigures]:
@@ -320,22 +332,25 @@ class _Counting:
         known = self._inputs.families.get(family)
         return "plugin" if known is None else known.group
 
-    def _input(self, one: SurveyRecord) -> SurveyedInput:
-        return SurveyedInput(
-            seed_id=one.seed_id,
-            replica=one.replica,
-            number=one.number,
-            family=one.family,
-            severity=one.severity,
-            words=self._inputs.words(one),
-            confident_deviation=one.confident_deviation,
-            original_label=top_label(one.original),
-            deployed_label=top_label(one.deployed),
-            original_text=text_of(one.original),
-            deployed_text=text_of(one.deployed),
-            original_margin=one.original_margin,
-            deployed_margin=one.deployed_margin,
-            distance=one.total_variation if not self._speech else one.disagreement,
-            sample=one.sample,
-            detail=one.detail,
-        )
+
+def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
+    """Return what reports show of an input."""
+    speech = isinstance(one.original, Transcript)
+    return SurveyedInput(
+        seed_id=one.seed_id,
+        replica=one.replica,
+        number=one.number,
+        family=one.family,
+        severity=one.severity,
+        words=inputs.words(one),
+        confident_deviation=one.confident_deviation,
+        original_label=top_label(one.original),
+        deployed_label=top_label(one.deployed),
+        original_text=text_of(one.original),
+        deployed_text=text_of(one.deployed),
+        original_margin=one.original_margin,
+        deployed_margin=one.deployed_margin,
+        distance=one.disagreement if speech else one.total_variation,
+        sample=one.sample,
+        detail=one.detail,
+    )

@@ -7,6 +7,7 @@ from .api import (
     resume_campaign as resume_campaign,
     run_campaign as run_campaign,
     search as search,
+    survey_alone as survey_alone,
 )
 from .batch import BatchProgress as BatchProgress
 from .seeds import write_calibration as write_calibration
@@ -49,5 +50,6 @@ from .settings.config import (
 )
 from .settings.flags import SettingFlag as SettingFlag, flags_of as flags_of
 from .settings.limits import LimitsConfig as LimitsConfig
+from .settings.survey import SurveyConfig as SurveyConfig
 from .settings.templates import demo_config as demo_config, write_starter as write_starter
 from .status import CampaignStatus as CampaignStatus, campaign_status as campaign_status

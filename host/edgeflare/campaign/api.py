@@ -52,6 +52,17 @@ def run_campaign(
     )
 
 
+def survey_alone(config: CampaignConfig) -> CampaignConfig:
+    """Return the configuration of a campaign that surveys and searches nothing."""
+    nothing = {"strategy": "none", "options": {}, "operators": ()}
+    return config.model_copy(
+        update={
+            "survey": config.survey.model_copy(update={"enabled": True}),
+            "search": config.search.model_copy(update=nothing),
+        }
+    )
+
+
 def resume_campaign(
     folder: Path,
     *,

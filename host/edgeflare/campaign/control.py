@@ -12,6 +12,7 @@ import filecmp
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -59,13 +60,16 @@ class Alarms(NamedTuple):
     `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended
     without a query, so that they could raise no false alarm. `largest_margin` is the largest of the
     false alarms' smaller margins; with a margin floor above it none of them counts, unless a
-    tolerance decides.
+    tolerance decides. `surveyed` inputs of the survey were asked about, `survey_alarms` of them are
+    confident deviations, each a false alarm, too.
     """
 
     searches: int
     unasked: int
     false_alarms: int
     largest_margin: float | None
+    surveyed: int = 0
+    survey_alarms: int = 0
 
 
 def control_folder(folder: Path) -> Path:
@@ -193,13 +197,26 @@ def count_alarms(control: Store) -> Alarms:
         found += 1
         if outcome.severity is not None:
             margins.append(outcome.severity)
-    return Alarms(searches, unasked, found, max(margins, default=None))
+    surveyed = Counter(
+        one.confident_deviation for one in control.survey() if one.deployed is not None
+    )
+    return Alarms(
+        searches, unasked, found, max(margins, default=None), surveyed.total(), surveyed[True]
+    )
 
 
 def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     """Warn of false alarms, once."""
     with Store.open(control_folder(store.folder)) as control:
         alarms = count_alarms(control)
+    if alarms.survey_alarms:
+        _notice(
+            f"the control's survey raised {alarms.survey_alarms} false alarms on {alarms.surveyed} inputs far from "
+            f"the seeds: {_cause(config)} makes the original decide differently there, so that "
+            "confident deviations of this campaign may mean no more",
+            store,
+            reporter,
+        )
     if not alarms.false_alarms:
         return
     setting = traits_of(config.search.oracle).setting
@@ -428,7 +445,8 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
             "timeout_s": 0.0,
         }
     )
-    demo = demo.model_copy(update={"search": search})
+    without = demo.survey.model_copy(update={"enabled": False})
+    demo = demo.model_copy(update={"search": search, "survey": without})
     copied = demo.model_copy(update={"control_model": FOLDER / "original.tflite"})
     yield "the original against itself", control_config(demo, scratch / "itself"), True
     yield "the original against its float copy", control_config(copied, scratch / "copy"), True

@@ -30,6 +30,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
+from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
@@ -69,6 +70,7 @@ def start(
     """
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
+    check_references(config)
     if config.out is not None:
         Store.check_free(config.out)
     reporter = Reporter(progress)

@@ -9,7 +9,7 @@ import numpy as np
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.resolution import STRATEGY
-from edgeflare.campaign.seeds import PARTNER_ANSWERS, PARTNERS, partner_samples, partners
+from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
@@ -29,6 +29,7 @@ from edgeflare.scheduler import (
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
 from edgeflare.store.records import REPLAY
+from edgeflare.survey import PARTNERS
 from edgeflare.types import (
     TRIGGERS,
     Decision,

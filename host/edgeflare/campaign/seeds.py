@@ -29,10 +29,9 @@ from edgeflare.store import Store
 from edgeflare.store.database import batches, decoding
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_audio_search, check_operators
+from edgeflare.survey import PARTNERS
 from edgeflare.types import Sample
 
-PARTNERS = 32
-"""Number of inputs that searches go towards and that others are mixed with."""
 PARTNER_ANSWERS = "partner answers"
 """The fact that has both models' scores on partners that are no seeds, by replica and digest."""
 _PARTNERS_FACT = "partners"

@@ -31,6 +31,8 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.pursuit import PursuitStage
+from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
@@ -148,10 +150,12 @@ class Campaign:
         self._check_equivalent()
         seeds.answer(read)
         self._check(read)
-        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
-            seeds.answer_partners(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
+            PursuitStage(self._config, *shared).pursue(read.deployed)
+            ReferenceStage(self._config, *shared).answer(original, read.original)
+        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
+            seeds.answer_partners(read)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter

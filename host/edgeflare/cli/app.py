@@ -27,6 +27,7 @@ app = typer.Typer(
 _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     campaigns.demo: campaigns.DemoCommand,
     campaigns.run: campaigns.RunCommand,
+    campaigns.survey: campaigns.SurveyCommand,
     campaigns.init: None,
     campaigns.resume: campaigns.ResumeCommand,
     campaigns.status: None,

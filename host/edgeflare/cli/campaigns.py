@@ -37,7 +37,7 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
         what = "sounds" if summary.sample_rate else "pictures"
         command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
         echo_err(f"{what.capitalize()}: {shlex.join(command)}")
-    end_by(summary.limits_crossed)
+    end_by(summary.limits_crossed, summary.limits_undecided)
 
 
 Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
@@ -195,6 +195,29 @@ def run(
     from edgeflare import run_campaign
 
     _run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
+
+
+SurveyCommand = command_with(
+    without=(
+        *("strategy", "variant", "option", "crossing", "device_budget", "max_l2", "max_linf"),
+        *("min_ssim", "operator", "max_queries", "max_host_queries", "timeout", "survey"),
+    )
+)
+
+
+def survey(
+    context: typer.Context,
+    campaign: Annotated[
+        Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask about inputs far from the seeds at which the original is sure; nothing is searched."""
+    from edgeflare import run_campaign
+    from edgeflare.campaign import survey_alone
+
+    config = survey_alone(config_of(campaign, typed(context.obj)))
+    _run_and_show(partial(run_campaign, config), json)
 
 
 def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":

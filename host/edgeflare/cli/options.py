@@ -115,13 +115,20 @@ def _value(text: str) -> Any:
         return text
 
 
-def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand]:
+def command_with(
+    *names: str, without: Sequence[str] = (), **changed: Mapping[str, Any]
+) -> type[TyperCommand]:
     """Return the class of a command that takes flags of the configuration: those named, or all.
+
+    Those `without` are left out, by parameter name.
 
     `changed` are other values for fields of these flags, by parameter name. The callback finds
     their values in its context's `obj`, for `typed`. The configuration is imported when the command
     is parsed, so that others start fast.
     """
+
+    def chosen() -> list["SettingFlag"]:
+        return [one for one in _chosen(names) if one.flag.parameter not in without]
 
     class CommandWithSettings(TyperCommand):
         has_settings = False
@@ -129,11 +136,11 @@ def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand
         def get_params(self, ctx: Any) -> Any:
             if not self.has_settings:
                 self.has_settings = True
-                self.params += _parameters([_changed(one, changed) for one in _chosen(names)])
+                self.params += _parameters([_changed(one, changed) for one in chosen()])
             return super().get_params(ctx)
 
         def invoke(self, ctx: Any) -> Any:
-            known = {one.flag.parameter for one in _chosen(names)}
+            known = {one.flag.parameter for one in chosen()}
             ctx.obj = {name: ctx.params.pop(name) for name in known}
             return super().invoke(ctx)
 

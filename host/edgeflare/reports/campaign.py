@@ -1,6 +1,6 @@
 """Key figures, tables and sentences of a campaign, for every kind of report."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
@@ -25,11 +25,14 @@ from edgeflare.reports.document import (
     Item,
     KeyFigure,
     Listing,
+    Name,
     Table,
     Text,
     table_of,
 )
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
+from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
+from edgeflare.reports.survey.soundness import soundness_blocks
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -54,7 +57,6 @@ _TERMINAL_STEPS = 3
 _LEAST_ROOM = 20
 _OTHER_COLUMNS = 40
 """Columns of a terminal needed next to a trigger's seed and steps."""
-Name = Callable[[int | None], str]
 
 
 class TriggerLine(NamedTuple):
@@ -80,6 +82,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     return [
         *(replay_counts(summary.replay) if summary.replay else []),
+        *soundness_blocks(summary.soundness),
         *campaign_blocks(summary, triggers),
         *limits_list(summary.limits),
     ]
@@ -90,6 +93,7 @@ def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = st
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
+        *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name),
         *_pairs_tables(summary, name),
         *triggers,
@@ -108,6 +112,8 @@ def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
         if not one.checked
         else Item(one.words, "bad", "crossed")
         if one.crossed
+        else Item(one.words, "warn", "undecided")
+        if one.undecided
         else Item(one.words, "good", "kept")
         for one in limits
     )
@@ -131,6 +137,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
     """
     return (
         *_subjects(summary),
+        *faults_key_figures(summary.faults),
         *survey_key_figures(summary.survey),
         *_results(summary, name),
         *_costs(summary),
@@ -313,6 +320,8 @@ def control_words(control: ControlFigures) -> str:
         )
         if control.false_alarms and control.safe_margin is not None:
             text += f", none with a margin above {control.safe_margin:g}"
+    if control.surveyed:
+        text += f"; {control.survey_alarms:,} of {control.surveyed:,} inputs of its survey are confident deviations"
     counts = (
         (control.unasked, "ended without asking it"),
         (control.failed, "failed"),

@@ -19,6 +19,8 @@ from rich.table import Table as RichTable
 
 from edgeflare._internal.text import NOTHING, clean_text
 
+Name: TypeAlias = Callable[[int | None], str]
+"""Returns the name of a class, or its number; a dash or the like for None."""
 Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad"]
 
 _STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}

@@ -22,6 +22,7 @@ from edgeflare.analysis.findings import (
 from edgeflare.analysis.summary import summarize
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
+from edgeflare.reports.survey.export import WriteFiles, export_survey
 from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
@@ -72,12 +73,16 @@ def report_written_to(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What an export wrote: findings by status, and files."""
+    """What an export wrote: findings by status, and files.
+
+    `survey_findings` are the confident deviations of the survey, which are not among the findings.
+    """
 
     folder: str
     findings: int
     by_status: dict[str, int]
     files: int
+    survey_findings: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -98,7 +103,8 @@ def export_campaign(
     triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio
     `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
     campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
-    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
+    their difference. `survey.jsonl` has a line for each input of the survey, with the same files of
+    each confident deviation. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
     was watched, `telemetry.csv` has a line for each minute of each device, and
     `telemetry.openmetrics.txt` the same figures as metrics with timestamps.
 
@@ -122,8 +128,18 @@ def export_campaign(
         with Spool(folder) as spool:
             statuses, replicas = _spool_outcomes(store, spool)
             files = _export_all(store, folder, spool, sorted(replicas), most_pictures, progress)
-        files += _export_minutes(store, folder)
-    return ExportReport(str(folder), statuses.total(), dict(statuses), files)
+        survey = export_survey(store, folder, _survey_writer(store, folder))
+        files += survey.files + _export_minutes(store, folder)
+    return ExportReport(
+        str(folder), statuses.total(), dict(statuses), files, survey_findings=survey.findings
+    )
+
+
+def _survey_writer(store: Store, folder: Path) -> WriteFiles:
+    def write(seed: SeedRecord, name: str, original: Sample, found: Sample) -> Mapping[str, str]:
+        return _write_files(folder, file_stem(seed, name), original, found, store.sample_rate)[0]
+
+    return write
 
 
 def _spool_outcomes(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
@@ -173,15 +189,20 @@ def _export_one(
     original = store.get_sample(seed.sample)
     trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
     stem = file_stem(seed, outcome["replica"])
-    rate = store.sample_rate
-    made = (
-        _image_files(original, trigger) if rate is None else _audio_files(original, trigger, rate)
-    )
+    files, amplification = _write_files(folder, stem, original, trigger, store.sample_rate)
+    return _exported_row(outcome, seed, files, amplification)
+
+
+def _write_files(
+    folder: Path, stem: str, seed: Sample, trigger: Sample, rate: int | None
+) -> tuple[dict[str, str], float | None]:
+    """Write the files of a finding; return their paths by kind, and the amplification."""
+    made = _image_files(seed, trigger) if rate is None else _audio_files(seed, trigger, rate)
     files = {}
     for kind, ending, data in made.files:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
         write_whole(folder / files[kind], data)
-    return _exported_row(outcome, seed, files, made.amplification)
+    return files, made.amplification
 
 
 _STEM_LENGTH = 60

@@ -46,7 +46,7 @@ _SHORTEST_SECRET = 3
 _PROBE_S = 10
 _TABLES = (
     *("by_status", "queries_found", "queries_searched", "seconds_found", "seconds_searched"),
-    *("total_queries", "coverage", "control", "every_device", "replay"),
+    *("total_queries", "coverage", "control", "every_device", "replay", "survey"),
 )
 """The tables of the summary whose numbers are metrics, beside the numbers at its top."""
 _NO_NAME = re.compile(r"[^\w. -]")
@@ -178,7 +178,8 @@ def run_params(store: Store) -> dict[str, str]:
 
 def run_tags(data: ReportData) -> dict[str, str]:
     """Return the campaign's id, its verdict, whether its limits are kept, and the version."""
-    limits = "crossed" if data.crossed else "kept" if data.has_limits else "none"
+    kept = "undecided" if data.undecided else "kept"
+    limits = "crossed" if data.crossed else kept if data.has_limits else "none"
     return {
         CAMPAIGN_TAG: data.store.id,
         "edgeflare.limits": limits,

@@ -10,13 +10,12 @@ from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
-    Name,
     answer_words,
     answers_text,
     limits_list,
     text_parts,
 )
-from edgeflare.reports.document import Block, Column, Heading, Table, Text, table_of
+from edgeflare.reports.document import Block, Column, Heading, Name, Table, Text, table_of
 
 STATE_WORDS: Mapping[ReplayState, str] = {
     "new": "new: deviates now, did not before",

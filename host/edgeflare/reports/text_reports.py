@@ -28,6 +28,7 @@ from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.junit import junit_text
 from edgeflare.reports.markdown import PictureFolder, markdown_text
 from edgeflare.reports.report_data import ReportData, report_data
+from edgeflare.reports.survey.export import survey_findings
 from edgeflare.store import Store, open_store
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
@@ -44,8 +45,8 @@ def report_text(
     """Return the results of a campaign, or a replay, as one text.
 
     "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of
-    a replay each. "json": one object, the `Summary` with `verdict`, `limits`, `replay` and
-    `findings`. "markdown": what a comment on a change or a job's summary needs, always below 1 MB
+    a replay each. "json": one object, the `Summary` with `verdict`, `limits`, `replay`,
+    `findings` and `survey_findings`, the confident deviations of the survey. "markdown": what a comment on a change or a job's summary needs, always below 1 MB
     in UTF-8; what is left out for that is counted. "csv": a line a finding, of a replay an input,
     with the columns `CSV_COLUMNS`.
 
@@ -239,6 +240,10 @@ def _json(data: ReportData) -> str:
     for number, finding in enumerate(findings(data.store)):
         file.write(",\n" if number else "\n")
         file.write(_dumped(finding_row(data, finding)))
+    file.write('\n],\n"survey_findings": [')
+    for number, row in enumerate(survey_findings(data.store)):
+        file.write(",\n" if number else "\n")
+        file.write(_dumped(row))
     file.write("\n]\n}\n")
     return file.getvalue()
 

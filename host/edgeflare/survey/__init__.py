@@ -1,6 +1,6 @@
 """The survey: inputs far from the seeds, on which the original is sure."""
 
 from edgeflare.survey.families import families_for
-from edgeflare.survey.family import PARTNERS, SEVERITIES, Drawn, Family
+from edgeflare.survey.family import PARAMS_ERRORS, PARTNERS, SEVERITIES, Drawn, Family
 
-__all__ = ["PARTNERS", "SEVERITIES", "Drawn", "Family", "families_for"]
+__all__ = ["PARAMS_ERRORS", "PARTNERS", "SEVERITIES", "Drawn", "Family", "families_for"]

@@ -13,8 +13,9 @@ from command import DEMO, edgeflare
 import edgeflare.campaign.resolution as resolution
 from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Stage
-from edgeflare.campaign.seeds import PARTNERS, partners
+from edgeflare.campaign.seeds import partners
 from edgeflare.store import MEASURING, Store
+from edgeflare.survey import PARTNERS
 from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
@@ -95,10 +96,13 @@ def test_what_is_tuned_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> 
         assert store.notices() == [notice]
         seed_queries = sum(one.seed_queries for one in store.outcomes())
     assert seed_queries == SEEDS, "to measure counts as no query"
-    stated = dict(part.split("=") for part in notice.replace("`", " ").split() if "=" in part)
-    again = run_campaign(
-        config(tmp_path / "stated", {"options": {"crossing": options["crossing"], **stated}})
-    )
+    stated: dict[str, Any] = {
+        name: int(value)
+        for name, _, value in (part.partition("=") for part in notice.replace("`", " ").split())
+        if value.isdecimal()
+    }
+    stated["crossing"] = options["crossing"]
+    again = run_campaign(config(tmp_path / "stated", {"options": stated}))
     assert options_of(again) == options
     assert found_in(again) == found_in(folder)
 

@@ -126,3 +126,18 @@ def test_a_float_is_taken_for_a_label_only_where_that_is_stated(tmp_path: Path) 
     ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx", dtype="float32"))
     assert ran.code == 2
     assert "if it is the class index, state `--deployed-output label`" in ran.sentence
+
+
+def test_a_survey_gives_the_rate_and_no_total_variation(tmp_path: Path) -> None:
+    deployed = label_onnx(ORIGINAL, tmp_path / "labels.onnx", bits=3)
+    pair = ("--original", ORIGINAL, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
+    ran = edgeflare("survey", *pair, "--limit", 20, "--out", "surveyed", "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    survey = ran.json["survey"]
+    assert survey["overall"]["inputs"] == 60
+    assert survey["mean_total_variation"] is None
+    with Store.open(tmp_path / "surveyed") as store:
+        records = list(store.survey())
+    assert survey["overall"]["deviations"] == sum(one.confident_deviation for one in records) > 0
+    assert all(one.deployed_margin is None for one in records)
+    assert all(one.total_variation is None for one in records)

@@ -42,6 +42,7 @@ def test_queries_and_seconds_of_found_and_of_searched(finished):
     assert summary.seconds_searched.mean == pytest.approx(46 / 8)
     assert summary.total_queries == {
         "seed": 9,
+        "survey": 0,
         "search": 900,
         "confirmation": 8,
         "measuring": 0,

@@ -22,6 +22,10 @@ DECIDING = (
 """Files and folders of the host whose results decide which inputs are asked about."""
 
 ALLOWED = {
+    "survey/audio_families.py": {
+        "**": "decibels: audio's operators are documented as outside the promise",
+        "math.log10": "decibels in words",
+    },
     "metrics.py": {
         "skimage": "SSIM: the bound min_ssim is documented as outside the promise",
     },

@@ -14,8 +14,8 @@ from edgeflare.campaign.replay.results import (
 )
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError
-from edgeflare.metrics import text_of, top_label
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.metrics import l2, text_of, top_label
+from edgeflare.store import OutcomeRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput, ReplayResult, is_answer
@@ -45,13 +45,14 @@ class ReplaySource:
         return None if self.store is None else self.store.sample_rate
 
     def inputs(self) -> Iterator[ReplayInput]:
-        """Yield every input, triggers before seeds; one of several replicas once for each."""
+        """Yield every input: triggers, findings of the survey, then seeds; for each replica."""
         if self.corpus is not None:
             yield from self.corpus.inputs(self.target)
         elif self.store is not None and self.kind == "replay":
             yield from _of_replay(self.store)
         elif self.store is not None:
             yield from _triggers(self.store)
+            yield from _survey_findings(self.store)
             yield from _seeds(self.store)
 
     def selected(self, ids: Collection[str]) -> Iterator[tuple[ReplayInput, Sample]]:
@@ -138,6 +139,42 @@ def _triggers(store: Store) -> Iterator[ReplayInput]:
             deployed_text=text_of(found.deployed),
             looks=looks.get((found.seed_id, found.trigger or ""), {}),
             sample=found.trigger or "",
+        )
+
+
+def survey_id(one: SurveyRecord) -> str:
+    """Return the id of an input of a survey."""
+    name = f"{one.phase}:{one.seed_id}:{one.number}"
+    return f"{name}@{one.replica}" if one.replica else name
+
+
+def survey_deviations(store: Store) -> Iterator[SurveyRecord]:
+    """Yield the confident deviations of a survey where both models gave a finite answer."""
+    for one in store.survey():
+        if one.confident_deviation and one.decision is Decision.DEVIATION:
+            yield one
+
+
+def _survey_findings(store: Store) -> Iterator[ReplayInput]:
+    """Every confident deviation of the survey: a trigger, of which a seed may have several."""
+    seeds = {seed.id: seed for seed in store.seeds()}
+    for one in survey_deviations(store):
+        seed = seeds[one.seed_id]
+        result = ReplayResult(True, top_label(one.deployed), text_of(one.deployed))
+        yield ReplayInput(
+            id=survey_id(one),
+            kind="trigger",
+            deviated=True,
+            seed_id=one.seed_id,
+            replica=one.replica,
+            label=seed.label,
+            original_label=top_label(one.original),
+            deployed_label=top_label(one.deployed),
+            l2=l2(store.get_sample(seed.sample), store.get_sample(one.sample)),
+            original_text=text_of(one.original),
+            deployed_text=text_of(one.deployed),
+            looks={one.replica: result} if one.replica else {},
+            sample=one.sample,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgeflare.campaign.events import Event, Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect
-from edgeflare.campaign.replay.inputs import replay_source
+from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.replay.results import (
     ReplayedInput,
     ReplayState,
@@ -163,18 +163,22 @@ def _stored(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, _Answ
     """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
         return _answers(source, set(inputs))
-    ids = {(one.seed_id, one.replica): name for name, one in inputs.items()}
     found: dict[str, _Answers] = {}
+    for one in survey_deviations(source):
+        if survey_id(one) in inputs:
+            answer = _Answer(one.original, one.deployed, one.confirmed)
+            found[survey_id(one)] = {one.device_name: answer}
+    ids = {(one.seed_id, one.replica): name for name, one in inputs.items() if name not in found}
     for outcome in source.outcomes():
         name = ids.get((outcome.seed_id, outcome.replica))
         if name is not None:
             answer = _Answer(outcome.original, outcome.deployed, outcome.confirmed)
             found[name] = {outcome.device_name: answer}
-    for one in source.replays():
-        name = ids.get((one.seed_id, one.replica))
-        if name in found and is_answer(one.deployed):
+    for replayed in source.replays():
+        name = ids.get((replayed.seed_id, replayed.replica))
+        if name in found and is_answer(replayed.deployed):
             original = next(iter(found[name].values())).original
-            found[name].setdefault(one.on_device, _Answer(original, one.deployed))
+            found[name].setdefault(replayed.on_device, _Answer(original, replayed.deployed))
     return found
 
 

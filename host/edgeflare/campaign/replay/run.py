@@ -197,10 +197,14 @@ def _chosen_inputs(
 def _named(
     entries: Sequence[ReplayInput], folder: Path, name: str, devices: Sequence[str]
 ) -> list[ReplayInput]:
-    """Return the input of this id, or a seed's triggers: those of the devices, if any."""
+    """Return the input of this id, or a seed's triggers: those of the devices, if any.
+
+    Of a seed from which nothing was searched these are the survey's.
+    """
     triggers = [entry for entry in entries if entry.kind == "trigger"]
     found = [entry for entry in entries if entry.id == name]
-    found += [entry for entry in triggers if entry.seed_id == name and entry not in found]
+    of_seed = [entry for entry in triggers if entry.seed_id == name and entry not in found]
+    found += [entry for entry in of_seed if entry.id.startswith("trigger:")] or of_seed
     if found:
         return [entry for entry in found if entry.replica in devices] or found
     if any(name in (entry.seed_id, entry.id) for entry in entries):

@@ -19,7 +19,7 @@ from pydantic import (
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
-from edgeflare.campaign.settings.survey import SurveyConfig
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
@@ -533,6 +533,21 @@ class CampaignConfig(Section):
     )
 
     @model_validator(mode="after")
+    def _limits_have_figures(self) -> "CampaignConfig":
+        if self.limits.max_confident_deviation is not None and not self.survey.enabled:
+            raise conflict(
+                "{limit} is about the survey: leave that on",
+                limit=Key("limits.max_confident_deviation"),
+            )
+        if self.limits.verdict is not None and not self.survey.references:
+            raise conflict(
+                "{limit} needs a healthy reference: state one, --reference int8, or references = "
+                '["int8"] in [survey]',
+                limit=Key("limits.verdict"),
+            )
+        return self
+
+    @model_validator(mode="after")
     def _control_is_on(self) -> "CampaignConfig":
         if self.control_model is not None and not self.control:
             raise conflict("{model} is used with control = true only", model=Key("control_model"))
@@ -549,6 +564,7 @@ PATHS = (
     ("inventory",),
     ("control_model",),
     ("limits", "baseline"),
+    ("survey", "references"),
     ("out",),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""
@@ -576,7 +592,7 @@ def load_config(
     `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
     """
     loaded = toml.load(path, advice="`edgeflare init` writes one")
-    values = toml.anchor_paths(loaded, PATHS, path.parent)
+    values = toml.anchor_paths(loaded, PATHS, path.parent, words=(INT8,))
     return config_from(merge(values, overrides or {}), str(path), typed)
 
 

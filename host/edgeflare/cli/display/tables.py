@@ -62,6 +62,8 @@ def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json
         if report is not None:
             counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
             found = counted(report.findings, "finding") + (f" ({counts})" if counts else "")
+            if report.survey_findings:
+                found += f", {counted(report.survey_findings, 'confident deviation')} of the survey"
             yield Text(f"{found}, {report.files} files in {report.folder}")
         if run is not None:
             what = "new" if run.is_new else "brought up to date"

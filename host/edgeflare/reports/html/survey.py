@@ -7,10 +7,9 @@ from edgeflare._internal.text import margin_text
 from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.errors import StoreError
-from edgeflare.reports.document import Figures, to_html
+from edgeflare.reports.document import Figures, Name, to_html
 from edgeflare.reports.media import small_panel
 from edgeflare.reports.survey.document import (
-    Name,
     answers,
     charted_groups,
     input_name,

@@ -1,6 +1,6 @@
 """The survey in key figures and tables, for a terminal, Markdown and HTML."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -14,6 +14,7 @@ from edgeflare.reports.document import (
     Figures,
     Heading,
     KeyFigure,
+    Name,
     Table,
     Text,
 )
@@ -24,7 +25,6 @@ MOST_WORST = 5
 MOST_GROUPS = 3
 """Number of groups of families that have a line of their own in the chart."""
 _DIGITS = 2
-Name = Callable[[int | None], str]
 
 
 def rate_words(rate: Rate) -> str:
@@ -114,7 +114,7 @@ def survey_chart(survey: SurveyFigures) -> Markup | None:
         intervals,
         lines,
         unit="severity",
-        words=_share,
+        words=percent_text,
     )
 
 
@@ -160,8 +160,9 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
     ):
         if count:
             yield KeyFigure(text, f"{count:,}")
-    for device, rate in survey.by_device.items():
-        yield KeyFigure(f"confident deviations on {device}", _share(rate.rate), rate_words(rate))
+    for one in survey.by_device:
+        what = f"confident deviations on {one.device}"
+        yield KeyFigure(what, _share(one.rate.rate), rate_words(one.rate))
     queries = survey.queries
     yield KeyFigure(
         "cost of the survey",

@@ -1,0 +1,182 @@
+"""A survey's figures: what counts as an input, as a deviation, and how the rates are bounded."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeflare.analysis import SurveyFigures, survey_figures
+from edgeflare.reports.document import Table, to_markdown
+from edgeflare.reports.survey.document import survey_blocks, survey_chart, survey_key_figures
+from edgeflare.statistics import clustered_interval
+from edgeflare.store import SeedAnswer, SeedInput, Store, SurveyedSeed, SurveyRecord
+from edgeflare.survey import families_for
+from edgeflare.types import Decision
+
+FAMILIES = families_for("image", channels=1)
+IMAGE = np.zeros((8, 8, 1), np.uint8)
+SURE, OTHER, BROKEN = np.array([0.9, 0.1]), np.array([0.3, 0.7]), np.array([np.nan, 0.5])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Four seeds, all answered."""
+    settings = {"survey": {"enabled": True, "sure": 0.3}, "search": {"strategy": "none"}}
+    with Store.create(tmp_path / "campaign", settings) as created:
+        names = [f"s{number}" for number in range(4)]
+        created.add_seeds(
+            SeedInput(name, np.full((8, 8, 1), 30 * place, np.uint8))
+            for place, name in enumerate(names)
+        )
+        created.add_seed_answers([SeedAnswer(name, SURE, SURE, Decision.AGREE) for name in names])
+        yield created
+
+
+def record(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
+    values: dict[str, Any] = {
+        "params": FAMILIES[family].draw(np.random.default_rng(number), IMAGE, severity),
+        "sample": f"{number:064x}",
+        "original": SURE,
+        "deployed": SURE,
+        "decision": Decision.AGREE,
+        "original_margin": 0.8,
+        "deployed_margin": 0.8,
+        "total_variation": 0.125,
+        **changes,
+    }
+    return SurveyRecord(seed, number, family, severity, **values)
+
+
+def deviation(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
+    return record(
+        seed,
+        number,
+        family,
+        severity,
+        **{
+            "deployed": OTHER,
+            "decision": Decision.DEVIATION,
+            "deployed_margin": 0.4,
+            "total_variation": 0.625,
+            "confident_deviation": True,
+            "confirmed": 2,
+            **changes,
+        },
+    )
+
+
+def add(store: Store, seed: str, records: Sequence[SurveyRecord]) -> None:
+    store.add_survey(records, [SurveyedSeed(seed, len(records), 0, 4)])
+
+
+def figures(store: Store) -> SurveyFigures:
+    found = survey_figures(store)
+    assert found is not None
+    return found
+
+
+def test_without_a_survey_there_are_no_figures(store: Store) -> None:
+    assert survey_figures(store) is None
+    assert list(survey_key_figures(None)) == []
+    assert survey_blocks(None) == []
+
+
+def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(store: Store) -> None:
+    add(
+        store,
+        "s0",
+        [
+            deviation("s0", 0, "gain", 5),
+            record("s0", 1, "noise", 2),
+            deviation("s0", 2, "gain", 1, confident_deviation=False, confirmed=1),
+        ],
+    )
+    add(
+        store,
+        "s1",
+        [
+            record("s1", 0, "gain", 5, deployed=None, decision=Decision.UNDECIDED),
+            deviation("s1", 1, "noise", 5, deployed=BROKEN, decision=Decision.NONFINITE),
+        ],
+    )
+    add(store, "s2", [])
+    found = figures(store)
+    assert found.overall is not None
+    assert (found.overall.deviations, found.overall.inputs, found.overall.seeds) == (2, 4, 2)
+    assert (found.overall.low, found.overall.high) == clustered_interval([1, 1], [3, 1])
+    assert (found.unstable, found.failed, found.nonfinite) == (1, 1, 1)
+    assert (found.seeds, found.seeds_in_all, found.seeds_unsure) == (3, 4, 1)
+    assert not found.finished
+    assert {one.family: one.rate.inputs for one in found.by_family} == {"gain": 2, "noise": 2}
+    assert [(one.severity, one.rate.deviations) for one in found.by_severity] == [
+        (1, 0),
+        (2, 0),
+        (5, 2),
+    ]
+    assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
+
+
+def test_mean_total_variation_is_over_all_answered_inputs(store: Store) -> None:
+    add(store, "s0", [record("s0", 0, "gain", 1), deviation("s0", 1, "noise", 1)])
+    assert figures(store).mean_total_variation == pytest.approx((0.125 + 0.625) / 2)
+
+
+def test_families_without_a_deviation_share_one_rate(store: Store) -> None:
+    add(store, "s0", [deviation("s0", 0, "gain", 1), record("s0", 1, "noise", 2)])
+    add(store, "s1", [record("s1", 0, "mix", 3), record("s1", 1, "noise", 4)])
+    found = figures(store)
+    assert found.others is not None
+    assert (found.others.deviations, found.others.inputs, found.others.seeds) == (0, 3, 2)
+    tables = [one for one in survey_blocks(found) if isinstance(one, Table)]
+    assert [one.family for one in tables[0].rows] == ["gain", "2 families without one"]
+
+
+def test_the_worst_come_first_by_the_smaller_margin_then_the_others_by_distance(
+    store: Store,
+) -> None:
+    add(
+        store,
+        "s0",
+        [
+            record("s0", 0, "gain", 1, total_variation=0.3),
+            deviation("s0", 1, "gain", 2, deployed_margin=0.1),
+            deviation("s0", 2, "gain", 3, deployed_margin=0.6),
+            record("s0", 3, "gain", 4, total_variation=0.6),
+        ],
+    )
+    assert [one.number for one in figures(store).worst] == [2, 1, 3, 0]
+
+
+def test_a_survey_in_which_the_original_is_never_sure_says_so(store: Store) -> None:
+    add(store, "s0", [])
+    found = figures(store)
+    assert found.overall is None
+    (figure,) = survey_key_figures(found)
+    assert "the original was sure of no input far from 1 seed" in figure.text
+    assert survey_chart(found) is None
+    assert to_markdown(survey_blocks(found))
+
+
+def test_the_chart_tells_each_rate_with_its_bounds_in_words(store: Store) -> None:
+    add(store, "s0", [deviation("s0", 0, "gain", 5), record("s0", 1, "noise", 2)])
+    chart = survey_chart(figures(store))
+    assert chart is not None
+    assert chart.count('class="bounds"') == 2
+    assert "severity 2: 0 % (0 % to" in chart
+    assert "severity 5: 100 %" in chart
+    assert chart.count("line-2") == 1  # the group of the family that deviates
+
+
+def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> None:
+    for name, made in (("pi", deviation), ("nano", record)):
+        one = made("s0", 0, "gain", 5, replica=name)
+        store.add_survey([one], [SurveyedSeed("s0", 1, replica=name)])
+    found = figures(store)
+    assert [(one.device, one.rate.deviations) for one in found.by_device] == [
+        ("nano", 0),
+        ("pi", 1),
+    ]
+    assert found.overall is not None
+    assert (found.overall.inputs, found.overall.seeds) == (2, 1)
