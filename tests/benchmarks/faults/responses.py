@@ -1,6 +1,6 @@
 """Ask a survey about faulty and healthy models; print deviations and the area under the curve.
 
-    python tests/benchmarks/fault_survey.py --data FOLDER --original mnist --draws 1
+    python tests/benchmarks/faults/responses.py --data FOLDER --original mnist --draws 1
 
 Reserved draws are left out unless `--reserved` is given. Of the mildest faults the strongest is
 asked about, with or without a witness.

@@ -1,6 +1,6 @@
 """Count the fault suite's faults that have a witness, by kind and size.
 
-    python tests/benchmarks/fault_witnesses.py --data FOLDER --original mnist --draws 1
+    python tests/benchmarks/faults/witnesses.py --data FOLDER --original mnist --draws 1
 
 needs the extra torch. Reserved draws are left out unless `--reserved` is given.
 """
