@@ -3,6 +3,21 @@
 from .catalogue import Draw as Draw
 from .catalogue import draws as draws
 from .catalogue import is_reserved as is_reserved
+from .evaluation import (
+    Response as Response,
+)
+from .evaluation import (
+    Surveyed as Surveyed,
+)
+from .evaluation import (
+    area_under_curve as area_under_curve,
+)
+from .evaluation import (
+    respond as respond,
+)
+from .evaluation import (
+    survey_inputs as survey_inputs,
+)
 from .healthy import Healthy as Healthy
 from .healthy import healthy_models as healthy_models
 from .kinds import (

@@ -1,8 +1,10 @@
 """Healthy compressed models of an original: what a fault must be told apart from."""
 
+import io
 import logging
 import tempfile
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -125,7 +127,8 @@ def _through_files(model: Any, quantise: Any) -> Any:
         onnx.save_model(model, source)
         chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
         try:
-            quantise(source, made)
+            with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
+                quantise(source, made)
         finally:
             chatty.setLevel(level)
         return onnx.load_model(made)

@@ -11,11 +11,14 @@ from edgeflare.bench.faults import (
     Inapplicable,
     Original,
     Parameters,
+    area_under_curve,
     draws,
     faulty_model,
     find_witness,
     healthy_models,
     is_reserved,
+    respond,
+    survey_inputs,
 )
 from edgeflare.bench.faults.originals import observe, predict, session
 from edgeflare.errors import UsageError
@@ -141,3 +144,27 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
     assert any(
         not np.array_equal(sound, predict(session(one.model), original.inputs)) for one in made
     )
+
+
+def test_a_survey_tells_a_faulty_model_from_the_original(original: Original) -> None:
+    surveyed = survey_inputs(original, seeds=20, queries=3)
+    again = survey_inputs(original, seeds=20, queries=3)
+
+    assert np.array_equal(surveyed.inputs, again.inputs)
+    assert 20 <= len(surveyed.inputs) <= 60
+    sound = respond(original, original.model, surveyed)
+    wrong = respond(original, faulty_model(original, "layer-scale", FULL), surveyed)
+    assert (sound.deviations, sound.first, sound.total_variation) == (0, None, 0)
+    assert wrong.deviations > 0
+    assert wrong.first is not None
+    assert 1 <= wrong.first <= wrong.queries == len(surveyed.inputs)
+    assert wrong.total_variation > 0.01
+
+
+@pytest.mark.parametrize(
+    ("healthy", "faulty", "area"), [([1, 2], [3], 1), ([1, 2], [0], 0), ([1, 3], [1, 2], 0.375)]
+)
+def test_the_area_counts_ordered_pairs(
+    healthy: list[float], faulty: list[float], area: float
+) -> None:
+    assert area_under_curve(healthy, faulty) == area
