@@ -50,6 +50,19 @@ from .replay import (
     ReplaySummary as ReplaySummary,
     replay_summary as replay_summary,
 )
+from .soundness import (
+    Soundness as Soundness,
+    SurveyScores as SurveyScores,
+    campaign_soundness as campaign_soundness,
+    judge as judge,
+)
+from .faults import (
+    Fault as Fault,
+    FaultFigures as FaultFigures,
+    FaultPair as FaultPair,
+    FaultThreshold as FaultThreshold,
+    fault_figures as fault_figures,
+)
 from .survey import (
     CellCounts as CellCounts,
     DeviceRate as DeviceRate,

@@ -308,7 +308,9 @@ class _Counting:
             seeds_unsure=seeds_unsure,
             sure=sure,
             queries=dict(queries),
-            worst=tuple(self._input(one) for _, one in sorted(self._worst, reverse=True)),
+            worst=tuple(
+                surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
+            ),
         )
 
     def _by_family(self) -> list[FamilyFigures]:
@@ -330,22 +332,25 @@ class _Counting:
         known = self._inputs.families.get(family)
         return "plugin" if known is None else known.group
 
-    def _input(self, one: SurveyRecord) -> SurveyedInput:
-        return SurveyedInput(
-            seed_id=one.seed_id,
-            replica=one.replica,
-            number=one.number,
-            family=one.family,
-            severity=one.severity,
-            words=self._inputs.words(one),
-            confident_deviation=one.confident_deviation,
-            original_label=top_label(one.original),
-            deployed_label=top_label(one.deployed),
-            original_text=text_of(one.original),
-            deployed_text=text_of(one.deployed),
-            original_margin=one.original_margin,
-            deployed_margin=one.deployed_margin,
-            distance=one.total_variation if not self._speech else one.disagreement,
-            sample=one.sample,
-            detail=one.detail,
-        )
+
+def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
+    """Return what reports show of an input."""
+    speech = isinstance(one.original, Transcript)
+    return SurveyedInput(
+        seed_id=one.seed_id,
+        replica=one.replica,
+        number=one.number,
+        family=one.family,
+        severity=one.severity,
+        words=inputs.words(one),
+        confident_deviation=one.confident_deviation,
+        original_label=top_label(one.original),
+        deployed_label=top_label(one.deployed),
+        original_text=text_of(one.original),
+        deployed_text=text_of(one.deployed),
+        original_margin=one.original_margin,
+        deployed_margin=one.deployed_margin,
+        distance=one.disagreement if speech else one.total_variation,
+        sample=one.sample,
+        detail=one.detail,
+    )

@@ -22,7 +22,7 @@ from edgeflare.store import Store
 
 
 class Stage(NamedTuple):
-    """A stage begins: "device", "seeds", "seed queries", "survey", "search", "replay" or
+    """A stage begins: "device", "seeds", "seed queries", "survey", "pursuit", "search", "replay" or
     "control".
 
     `total` is its number of steps where known.

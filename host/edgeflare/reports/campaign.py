@@ -31,6 +31,8 @@ from edgeflare.reports.document import (
     table_of,
 )
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
+from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
+from edgeflare.reports.survey.soundness import soundness_blocks
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -80,6 +82,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     return [
         *(replay_counts(summary.replay) if summary.replay else []),
+        *soundness_blocks(summary.soundness),
         *campaign_blocks(summary, triggers),
         *limits_list(summary.limits),
     ]
@@ -90,6 +93,7 @@ def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = st
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
+        *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name),
         *_pairs_tables(summary, name),
         *triggers,
@@ -108,6 +112,8 @@ def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
         if not one.checked
         else Item(one.words, "bad", "crossed")
         if one.crossed
+        else Item(one.words, "warn", "undecided")
+        if one.undecided
         else Item(one.words, "good", "kept")
         for one in limits
     )
@@ -131,6 +137,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
     """
     return (
         *_subjects(summary),
+        *faults_key_figures(summary.faults),
         *survey_key_figures(summary.survey),
         *_results(summary, name),
         *_costs(summary),

@@ -3,6 +3,7 @@
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
+    FAULTS,
     MEASURING,
     SEED_QUERIES,
     WALL_S,
@@ -20,6 +21,7 @@ from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, 
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
+    "FAULTS",
     "MEASURING",
     "SEED_QUERIES",
     "WALL_S",

@@ -372,6 +372,9 @@ def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
     return original, deployed
 
 
+FAULTS = "faults"
+"""The fact that has the faults that each replica's pursuit found; there once that has ended."""
+
 REPLAY = "replay"
 """The fact that makes a campaign a replay: its source and its inputs."""
 

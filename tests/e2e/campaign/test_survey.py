@@ -18,6 +18,7 @@ from edgeflare.store import Store
 
 ORIGINAL = DEMO / "original.onnx"
 SEEDS = ("--seeds", DEMO / "seeds.npz", "--limit", 20)
+NO_PURSUIT = ("--pursuit-queries", 0)
 
 
 def surveyed(folder: Path) -> list[Any]:
@@ -37,6 +38,7 @@ def faulty(home: Path) -> Path:
     ran = edgeflare(
         *("survey", "--original", ORIGINAL, "--deployed", deployed, *SEEDS),
         *("--family", "dim", "--family", "gain", "--family", "rotation", "--out", "faulty"),
+        *NO_PURSUIT,
         home=home,
     )
     assert ran.code == 0, ran.err
@@ -162,7 +164,8 @@ def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_change
 def test_more_seeds_do_not_change_those_that_are_there(home: Path) -> None:
     for limit in (3, 6):
         ran = edgeflare(
-            "survey", *DEMO_PAIR, "--limit", limit, "--out", f"first-{limit}", home=home
+            *("survey", *DEMO_PAIR, *NO_PURSUIT, "--limit", limit, "--out", f"first-{limit}"),
+            home=home,
         )
         assert ran.code == 0, ran.err
     few, more = surveyed(home / "first-3"), surveyed(home / "first-6")
@@ -240,7 +243,8 @@ def test_an_unknown_family_is_refused_before_anything_is_made(home: Path) -> Non
 
 def test_a_control_surveys_the_original_against_itself(home: Path) -> None:
     ran = edgeflare(
-        *("survey", *DEMO_PAIR, "--limit", 6, "--control", "--out", "controlled", "--json"),
+        *("survey", *DEMO_PAIR, *NO_PURSUIT, "--limit", 6, "--control", "--out", "controlled"),
+        "--json",
         home=home,
     )
     assert ran.code == 0, ran.err

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 
+from edgeflare.campaign.seeds import partners
 from edgeflare.errors import StoreError
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.survey import PARAMS_ERRORS, PARTNERS, Family, families_for
+from edgeflare.survey import PARAMS_ERRORS, Family, families_for
+from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
 
@@ -23,8 +24,8 @@ class SurveyInputs:
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
-        """The inputs that others are mixed with: the first of the campaign."""
-        return tuple(islice(self._store.seed_samples(), PARTNERS))
+        """The inputs that others are mixed with: the first of the source, whatever its limit."""
+        return tuple(partners(self._store))
 
     def sample(self, answer: SurveyRecord) -> Sample:
         """Return the input of an answer: as it is stored, else made again of its parameters.
@@ -34,7 +35,7 @@ class SurveyInputs:
         if self._store.has_sample(answer.sample):
             return self._store.get_sample(answer.sample)
         what = f"the input {answer.number} of the survey from seed {answer.seed_id!r}"
-        family = self.families.get(answer.family)
+        family = self._family(answer)
         if family is None:
             raise StoreError(
                 f"{what} in {self._store.folder} can't be made again: there is no family "
@@ -64,13 +65,19 @@ class SurveyInputs:
 
     def words(self, answer: SurveyRecord) -> str:
         """Return what was done to the seed, in words; the family's name where it has none."""
-        family = self.families.get(answer.family)
+        family = self._family(answer)
         if family is None:
             return answer.family
         try:
             return family.words(answer.params)
         except PARAMS_ERRORS:
             return answer.family
+
+    def _family(self, answer: SurveyRecord) -> Family | Chain | None:
+        if answer.family != CHAIN:
+            return self.families.get(answer.family)
+        known = all(step["family"] in self.families for step in answer.params["steps"])
+        return Chain(self.families) if known else None
 
     @cached_property
     def _seeds(self) -> Mapping[str, str]:

@@ -1,0 +1,302 @@
+"""Going after the deviations that a survey saw: rounds on the devices, and the faults found."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edgeflare.campaign.events import Stage, Step
+from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import queries_before
+from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.campaign.survey.stage import survey_records
+from edgeflare.devices import DeviceState
+from edgeflare.errors import DeviceAwayError, StoreError
+from edgeflare.metrics import numbers, top_label
+from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.oracles import margin
+from edgeflare.scheduler import Feed, FleetLimits, SurveyJob, SurveyResult, chain_seed
+from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
+from edgeflare.store.samples import LazySamples
+from edgeflare.survey import Drawn
+from edgeflare.survey.features import FeatureSet
+from edgeflare.survey.proposals import Inputs, Made
+from edgeflare.survey.pursuit import (
+    Answered,
+    Pursued,
+    PursuitOptions,
+    Reply,
+    Request,
+    Round,
+    Screen,
+    Screened,
+    pursue,
+)
+from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
+from edgeflare.types import Sample, Transcript
+
+_PURPOSE = "pursuit"
+
+_Key = tuple[str, str, int]
+
+
+class PursuitStage(CampaignStage):
+    """The pursuit after a finished survey; `reader` reads the deployed model's outputs."""
+
+    def pursue(self, reader: OutputReader) -> None:
+        """Run the pursuits that have not ended, and store the faults that they find.
+
+        Every replica has its own. A round of all of them is asked at once, and the next one begins
+        when it is answered. Raises what the scheduler raises.
+        """
+        if self._config.survey.pursuit == 0:
+            return
+        ended = dict(self._store.fact(FAULTS) or {})
+        pursuits = [
+            _Pursuit(replica, self._store, self._original, self._config)
+            for replica in self._replicas
+            if replica not in ended and self._is_surveyed(replica)
+        ]
+        active = [one for one in pursuits if one.answered]
+        if not active:
+            return
+        self._reporter(Stage("pursuit", "after what the survey saw"))
+        while active:
+            for one in active:
+                one.proceed()
+            for one in active:
+                if one.faults is not None:
+                    ended[one.replica] = one.faults
+                    self._store.set_fact(FAULTS, ended)
+            active = [one for one in active if one.faults is None]
+            if active and not self._answer(active, reader):
+                return
+
+    def _answer(self, active: Sequence["_Pursuit"], reader: OutputReader) -> bool:
+        """Ask what is open of each pursuit's round; return whether all of it is answered."""
+        of_replica = {one.replica: one for one in active}
+        feeds = {
+            replica: Feed(self._jobs(of_replica[replica]) if replica in of_replica else iter(()))
+            for replica in self._replicas
+        }
+
+        def add(result: SurveyResult[SeedRecord], name: str) -> None:
+            pursuit = of_replica[self._replica_of[name]]
+            records, cost = survey_records(
+                result,
+                self._store,
+                replica=pursuit.replica,
+                device_name=name,
+                labels_only=reader.labels_only,
+                phase=pursuit.round.phase,
+                round=pursuit.number,
+                first=pursuit.first_numbers[result.key.id],
+            )
+            cost = replace(cost, host_only_queries=pursuit.take_screened())
+            self._store.add_survey(records, [cost])
+            pursuit.add(records)
+
+        fleet = self._config.fleet
+        limited = fleet.device_queries is not None or fleet.total_queries is not None
+        scheduler = self._scheduler(
+            self._by_device(feeds),
+            reader,
+            limits=FleetLimits(
+                fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
+            ),
+            concurrency=self._config.concurrency,
+            spent=queries_before(self._store) if limited else None,
+        )
+
+        def show() -> None:
+            self._reporter(Step(sum(one.queries for one in active)))
+
+        try:
+            scheduler.run(add, show)
+        finally:
+            show()
+        if scheduler.left and any(one.state is DeviceState.RETIRED for one in self._fleet):
+            raise DeviceAwayError(
+                f"the pursuit after the survey is not finished: {self._fleet.describe_unavailable()}"
+            )
+        return not scheduler.left
+
+    def _jobs(self, pursuit: "_Pursuit") -> Iterator[SurveyJob[SeedRecord]]:
+        for seed, inputs in pursuit.open_inputs():
+            yield SurveyJob(
+                seed,
+                partial(_plan, inputs),
+                self._oracle,
+                self._config.search.confirmations,
+                self._store,
+                sample_bytes=inputs[0].sample.nbytes,
+            )
+
+    def _is_surveyed(self, replica: str) -> bool:
+        """Whether the survey of every seed is finished, and has an answer."""
+        if next(self._store.survey(replica, "survey"), None) is None:
+            return False
+        done = self._store.surveyed_seed_ids(replica)
+        return all(seed.outputs is None or seed.id in done for seed in self._store.seeds(replica))
+
+
+def _plan(inputs: Sequence[Surveyed]) -> SurveyPlan:
+    """Ask the deployed model about inputs whose original answers are known."""
+    answered: list[Surveyed] = []
+    for one in inputs:
+        answered += ((yield from asked(one)),)
+    return answered
+
+
+class _Pursuit:
+    """One replica's pursuit: from stored answers as far as they go, then from new ones.
+
+    `answered`: the surveyed inputs that it begins with. `round` is the one that is open, `number`
+    its place; `first_numbers`: of each of its seeds the `number` of the first of its records.
+    """
+
+    round: Round
+    number: int
+    first_numbers: dict[str, int]
+
+    def __init__(
+        self, replica: str, store: Store, original: OriginalModel, config: CampaignConfig
+    ) -> None:
+        self.replica = replica
+        self.faults: list[dict[str, Any]] | None = None
+        self._store = store
+        self._original = original
+        self._made = SurveyInputs(store, config.survey.families)
+        self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
+        self._places = {seed.id: place for place, seed in enumerate(self._seeds)}
+        stored = list(store.survey(replica))
+        self._known = {one.key: one for one in stored if one.phase != "survey"}
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._screened = 0
+        self.number = -1
+        self.queries = 0
+        first = stored[0].original
+        classes = 0 if isinstance(first, Transcript) else numbers(first).size
+        samples = LazySamples(store.get_sample, [seed.sample for seed in self._seeds])
+        self._features = FeatureSet(samples[0].shape, store.sample_rate, classes)
+        self._asked: list[_Key] = []
+        self.answered: list[Answered] = []
+        for one in stored:
+            if one.phase == "survey" and one.deployed is not None:
+                with suppress(StoreError):  # a user's family that is gone, or makes other inputs
+                    self.answered.append(self._as_answered(one))
+                    self._asked.append(one.key)
+        self._run = pursue(
+            self.answered,
+            Inputs(samples, self._made.families, self._made.partners),
+            self._features,
+            PursuitOptions(config.survey.pursuit_queries(len(self._seeds)), config.survey.sure),
+            np.random.default_rng(chain_seed(config.search.seed, "", _PURPOSE)),
+        )
+        self._replies: Sequence[Any] | None = None
+
+    def proceed(self) -> None:
+        """Go on to the next round with unanswered inputs, or to the end."""
+        while self.faults is None:
+            try:
+                request: Request = (
+                    next(self._run) if self._replies is None else self._run.send(self._replies)
+                )
+            except StopIteration as stop:
+                self.faults = [self._fault(one) for one in stop.value]
+                return
+            if isinstance(request, Screen):
+                self._replies = self._screen(request.samples)
+                continue
+            self._open(request)
+            if next(self.open_inputs(), None) is not None:
+                return
+            self._close()
+
+    def open_inputs(self) -> Iterator[tuple[SeedRecord, list[Surveyed]]]:
+        """Yield the round's inputs that are not answered, those of one seed together."""
+        inputs: defaultdict[str, list[Surveyed]] = defaultdict(list)
+        for key, made, sample, original in zip(
+            self._keys, self.round.inputs, self.round.samples, self.round.originals, strict=True
+        ):
+            if key not in self._known:
+                assert original is not None  # noqa: S101 - it was screened
+                drawn = Drawn(made.family, made.severity, made.params)
+                inputs[key[0]].append(Surveyed(drawn, sample, original, None))
+        for seed_id, some in inputs.items():
+            yield self._seeds[self._places[seed_id]], some
+
+    def add(self, records: Sequence[SurveyRecord]) -> None:
+        """Add answers of the round; where they are the last ones, the round is closed."""
+        self._known.update({one.key: one for one in records})
+        if all(key in self._known for key in self._keys):
+            self._close()
+
+    def take_screened(self) -> int:
+        """Return how many inputs the original was given that were not counted yet."""
+        count, self._screened = self._screened, 0
+        return count
+
+    def _open(self, request: Round) -> None:
+        self.round = request
+        self.number += 1
+        self.first_numbers = {}
+        self._keys: list[_Key] = []
+        for made in request.inputs:
+            seed_id = self._seeds[made.seed].id
+            number = self._numbers[seed_id, request.phase]
+            self._numbers[seed_id, request.phase] += 1
+            self.first_numbers.setdefault(seed_id, number)
+            self._keys.append((seed_id, request.phase, number))
+
+    def _close(self) -> None:
+        """Make the replies to the round of its records."""
+        records = [self._known[key] for key in self._keys]
+        self.queries += len(records)
+        self._asked += [one.key for one in records if one.deployed is not None]
+        self._replies = [None if one.deployed is None else _reply(one) for one in records]
+
+    def _screen(self, samples: Sequence[Sample]) -> list[Screened]:
+        self._screened += len(samples)
+        return [
+            Screened(margin(output) or 0.0, top_label(output), output)
+            for output in self._original.scores(samples)
+        ]
+
+    def _as_answered(self, one: SurveyRecord) -> Answered:
+        made = Made(self._places[one.seed_id], one.family, one.severity, one.params)
+        features = self._features.of(self._made.sample(one), top_label(one.original))
+        return Answered(made, features, *_reply(one))
+
+    def _fault(self, one: Pursued) -> dict[str, Any]:
+        """Return what is stored of a pursued condition; see `analysis.faults`."""
+        thresholds = one.condition.thresholds if one.condition else ()
+        features = self._features.features
+        return {
+            "words": one.condition.words(features) if one.condition else "",
+            "thresholds": [
+                {
+                    "feature": features[two.feature].name,
+                    "label": features[two.feature].label,
+                    "below": two.below,
+                    "at": two.at,
+                }
+                for two in thresholds
+            ],
+            "repeats": one.repeats,
+            "checked": None if one.checked is None else one.checked._asdict(),
+            "seen": None if one.seen is None else one.seen._asdict(),
+            "inputs": [list(self._asked[place]) for place in one.members],
+        }
+
+
+def _reply(one: SurveyRecord) -> Reply:
+    """Return what an answer amounts to; its severity is that of the margins that are known."""
+    known = (one.original_margin, one.deployed_margin)
+    severity = min((value for value in known if value is not None), default=0.0)
+    return Reply(one.confident_deviation, severity, one.total_variation or 0.0)

@@ -1,0 +1,106 @@
+"""The faults that a pursuit found, in sentences and tables, for a terminal, Markdown and HTML."""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from edgeflare._internal.text import NOTHING, counted, percent_text
+from edgeflare.analysis.faults import Fault, FaultFigures
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Heading,
+    Item,
+    KeyFigure,
+    Listing,
+    Name,
+    Table,
+    Text,
+)
+
+_MOST_NAMES = 3
+
+
+def faults_key_figures(faults: FaultFigures | None) -> Iterable[KeyFigure]:
+    """Yield how many faults there are, and the first one's words; nothing without one."""
+    if faults is None or not faults.faults:
+        return
+    first = faults.faults[0]
+    yield KeyFigure("faults found", f"{len(faults.faults):,}", fault_name(first), main=True)
+
+
+def faults_blocks(faults: FaultFigures | None, name: Name = str) -> list[Block]:
+    """Return the heading, a sentence for each fault and a table; nothing without a fault."""
+    if faults is None or not (faults.faults or faults.single):
+        return []
+    return [Heading("Faults: what deviating inputs have in common"), *faults_list(faults, name)]
+
+
+def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:
+    """Return a sentence for each fault, a table of them, and what they cost."""
+    items = tuple(Item(fault_words(one), "bad", f"{fault_title(one)}:") for one in faults.faults)
+    columns = (
+        Column("fault", 0, fault_title, text=True),
+        Column("deviating inputs", 0, lambda one: f"{one.inputs:,}"),
+        Column("seeds", 1, lambda one: f"{one.seeds:,}"),
+        Column("precision", 0, lambda one: _share(one.precision)),
+        Column("recall", 0, lambda one: _share(one.recall)),
+        Column("original -> deployed", 1, lambda one: _pairs(one, name), text=True),
+        Column("made by", 2, _families, text=True),
+    )
+    queries = faults.queries
+    device = queries["pursuit"] + queries["check"]
+    cost = (
+        f"Going after the survey's deviations took "
+        f"{counted(device, 'device query', 'device queries')}, {queries['check']:,} of them to "
+        f"check descriptions, and {queries['confirmation']:,} to confirm; original alone "
+        f"{queries['host_only']:,}"
+    )
+    blocks: list[Block] = []
+    if items:
+        blocks += [Listing(items), Table(columns, faults.faults)]
+    if faults.single:
+        single = counted(faults.single, "confident deviation")
+        blocks.append(Text(f"Not repeated on inputs made alike: {single}"))
+    return [*blocks, Text(cost, "muted")]
+
+
+def fault_title(one: Fault) -> str:
+    """Return the name of a fault: its number, and the device where each has its own."""
+    return f"fault {one.number} on {one.replica}" if one.replica else f"fault {one.number}"
+
+
+def fault_name(one: Fault) -> str:
+    """Return what a fault's inputs are."""
+    return one.words or "inputs without a common condition"
+
+
+def fault_words(one: Fault) -> str:
+    """Return a fault in a sentence, with what the check of its condition counted."""
+    if one.fresh_inside is None or one.fresh_outside is None:
+        checked = f"{counted(one.inputs, 'input')} deviate; the condition was not checked"
+        if not one.words:
+            checked = f"{counted(one.inputs, 'input')} deviate"
+        return f"{fault_name(one)}: {checked}"
+    return (
+        f"{fault_name(one)}: {one.fresh_inside_deviating:,} of "
+        f"{counted(one.fresh_inside, 'fresh input')} deviate there, "
+        f"{one.fresh_outside_deviating:,} of {one.fresh_outside:,} elsewhere"
+    )
+
+
+def _pairs(one: Fault, name: Name) -> str:
+    known = [pair for pair in one.pairs if pair.original is not None]
+    shown = [
+        f"{name(pair.original)} -> {'NaN' if pair.deployed is None else name(pair.deployed)}"
+        for pair in known[:_MOST_NAMES]
+    ]
+    return ", ".join([*shown, *(["..."] if len(known) > _MOST_NAMES else [])])
+
+
+def _families(one: Fault) -> str:
+    shown = islice((f"{name} ({count:,})" for name, count in one.families.items()), _MOST_NAMES)
+    return ", ".join(shown)
+
+
+def _share(value: float | None) -> str:
+    return NOTHING if value is None else percent_text(value)

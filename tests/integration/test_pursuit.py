@@ -1,0 +1,144 @@
+"""Campaigns go after a planted fault, describe it, resume where they stopped, and report it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_faults import ASSETS, planted_model
+
+from edgeflare import resume_campaign, search, summarize
+from edgeflare.analysis.faults import FaultFigures
+from edgeflare.campaign.events import Event, Stage, Step
+from edgeflare.reports import report_text, write_html_report
+from edgeflare.store import FAULTS, open_store
+
+ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
+SEEDS = ASSETS / "demo" / "seeds.npz"
+WORDS = "brightest pixel below 100 of 255"
+REGION = "dark"
+LIMIT = 30
+
+
+def campaign(folder: Path, deployed: Path, progress: Any = None, **survey: Any) -> Path:
+    """Run a campaign that surveys, pursues and searches nothing; return its folder."""
+    search(
+        ORIGINAL,
+        deployed,
+        {"path": SEEDS, "limit": LIMIT},
+        folder=folder,
+        strategy="none",
+        survey={"enabled": True, "queries": 2, **survey},
+        **({"progress": progress} if progress else {}),
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LeNet-5 that is wrong on dark inputs."""
+    path = tmp_path_factory.mktemp("models") / "dark.onnx"
+    planted_model(ORIGINAL, path, REGION)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pursued(faulty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished campaign against that."""
+    return campaign(tmp_path_factory.mktemp("campaigns") / "whole", faulty)
+
+
+def figures(folder: Path) -> FaultFigures:
+    faults = summarize(folder).faults
+    assert faults is not None
+    return faults
+
+
+def test_the_fault_is_described_and_checked(pursued: Path) -> None:
+    first = figures(pursued).faults[0]
+    assert first.words == WORDS
+    assert first.precision == first.recall == 1
+    assert first.fresh_inside is not None
+    assert first.fresh_inside >= 8
+    assert first.inputs == sum(one.count for one in first.pairs)
+    assert all((one.original or 0) + 1 == one.deployed or one.deployed == 0 for one in first.pairs)
+    assert all(one.confident_deviation for one in first.worst)
+
+
+def test_the_budget_counts_pursuit_and_check(pursued: Path) -> None:
+    queries = figures(pursued).queries
+    assert 0 < queries["pursuit"] + queries["check"] <= 2 * LIMIT
+    with open_store(pursued) as store:
+        phases = [one.phase for one in store.survey()]
+    assert phases.count("pursuit") == queries["pursuit"]
+    assert phases.count("check") == queries["check"]
+
+
+def test_a_pursuit_does_not_change_the_surveys_rate(pursued: Path) -> None:
+    survey = summarize(pursued).survey
+    assert survey is not None
+    assert survey.overall is not None
+    with open_store(pursued) as store:
+        assert survey.overall.inputs == len(list(store.survey(phase="survey")))
+
+
+def test_every_report_has_the_fault(pursued: Path, tmp_path: Path) -> None:
+    stored = json.loads(report_text(pursued, "json"))
+    markdown = report_text(pursued, "markdown")
+    assert stored["faults"]["faults"][0]["words"] == WORDS
+    assert WORDS in markdown
+    page = tmp_path / "page.html"
+    write_html_report(pursued, page)
+    text = page.read_text()
+    assert WORDS in text
+    assert text.count("data:image/png") >= len(figures(pursued).faults[0].worst)
+
+
+def asked(folder: Path) -> Iterator[tuple[Any, ...]]:
+    with open_store(folder) as store:
+        for one in store.survey():
+            yield one.key, one.sample, one.confident_deviation
+
+
+class _StopAt:
+    """Interrupts a campaign at the so many-th step of its pursuit."""
+
+    def __init__(self, step: int) -> None:
+        self._left = step
+        self._pursuing = False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stage):
+            self._pursuing = event.name == "pursuit"
+        elif isinstance(event, Step) and self._pursuing:
+            self._left -= 1
+            if not self._left:
+                raise KeyboardInterrupt
+
+
+def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(folder, faulty, _StopAt(3))
+    with open_store(folder) as store:
+        assert store.fact(FAULTS) is None
+    resume_campaign(folder)
+    assert list(asked(folder)) == list(asked(pursued))
+    assert figures(folder).faults == figures(pursued).faults
+    assert figures(folder).queries["pursuit"] == figures(pursued).queries["pursuit"]
+
+
+def test_no_pursuit_where_it_is_switched_off(faulty: Path, tmp_path: Path) -> None:
+    folder = campaign(tmp_path / "none", faulty, pursuit=0)
+    with open_store(folder) as store:
+        assert {one.phase for one in store.survey()} == {"survey"}
+    assert summarize(folder).faults is None
+
+
+def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
+    folder = campaign(tmp_path / "sound", ORIGINAL)
+    found = figures(folder)
+    assert found.faults == ()
+    assert found.single == 0
+    assert found.queries["pursuit"] <= 16

@@ -1,0 +1,137 @@
+"""A pursuit finds planted faults of a shipped model and describes them; a sound one costs little."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from planted_faults import Faulty, PlantedFault, demo_images
+
+from edgeflare.survey.families import families_for
+from edgeflare.survey.proposals import Inputs
+from edgeflare.survey.pursuit import Answered, Screened
+from edgeflare.types import Sample
+
+QUERIES = 100
+FAMILIES = families_for("image", channels=1)
+
+
+def planted(faulty: Faulty) -> PlantedFault:
+    images = demo_images(50)
+    return PlantedFault(faulty, Inputs(images, FAMILIES, images[:32]))
+
+
+REGIONS: dict[str, Faulty] = {
+    "brightest pixel below": lambda sample, _: sample.max() < 100,
+    "the top left corner": lambda sample, _: sample[:3, :3].min() >= 250,
+    "the right column": lambda sample, _: sample[:, -1].mean() > 128,
+    "the original's answer is 3": lambda _, label: label == 3,
+}
+
+
+@pytest.mark.parametrize("words", REGIONS)
+def test_a_region_is_found_and_described(words: str) -> None:
+    world, rng = planted(REGIONS[words]), np.random.default_rng(1)
+    found = world.pursue(world.survey(rng, 100), rng, QUERIES)
+    first = found[0]
+    assert first.condition is not None
+    assert words in first.condition.words(world.features.features)
+    assert first.checked is not None
+    assert first.checked.precision is not None
+    assert first.checked.precision >= 0.9
+    precision, recall = world.accuracy(first, np.random.default_rng(2))
+    assert precision >= 0.9
+    assert recall >= 0.9
+
+
+def test_two_faults_are_told_apart() -> None:
+    world = planted(lambda sample, label: sample.max() < 100 or label == 3)
+    rng = np.random.default_rng(1)
+    found = world.pursue(world.survey(rng, 100), rng, 2 * QUERIES)
+    words = [one.condition.words(world.features.features) for one in found if one.condition]
+    assert {text.split(" at ")[0].split(" below")[0] for text in words[:2]} == {
+        "brightest pixel",
+        "the original's answer is 3",
+    }
+
+
+def test_a_sound_model_costs_little() -> None:
+    world, rng = planted(lambda sample, label: False), np.random.default_rng(1)
+    surveyed = world.survey(rng, 100)
+    before = len(world.asked)
+    assert world.pursue(surveyed, rng, QUERIES) == ()
+    assert len(world.asked) - before <= QUERIES // 4
+
+
+def test_a_single_deviation_is_not_described() -> None:
+    world, rng = planted(lambda sample, label: False), np.random.default_rng(1)
+    first, *others = world.survey(rng, 100)
+    found = world.pursue([first._replace(deviates=True), *others], rng, QUERIES)
+    assert [one.condition for one in found] == [None]
+    assert len(world.asked) - 100 <= QUERIES // 4 + 8
+
+
+def test_a_drift_unlike_the_others_is_followed() -> None:
+    images = demo_images(50)
+    world = PlantedFault(
+        lambda sample, label: False,
+        Inputs(images, FAMILIES, images[:32]),
+        drifts=lambda sample, _: sample.max() < 200,
+    )
+    rng = np.random.default_rng(1)
+    found = world.pursue(world.survey(rng, 200), rng, QUERIES)
+    assert [one.condition for one in found] == [None]
+    _, close = world.rounds
+    assert sum(sample.max() < 200 for sample in close.samples) >= len(close.samples) // 2
+
+
+class _AlwaysSure(PlantedFault):
+    """An original that answers class 0 of every clip, and is sure of it."""
+
+    def screened(self, samples: Sequence[Sample]) -> list[Screened]:
+        return [Screened(1.0, 0) for _ in samples]
+
+
+def test_audio_is_described_by_its_level() -> None:
+    rng = np.random.default_rng(1)
+    times = np.arange(8000) / 8000
+    clips = [
+        (level * np.sin(2 * np.pi * pitch * times) + rng.uniform(-0.02, 0.02, 8000)).astype("f4")
+        for level, pitch in zip(rng.uniform(0.2, 0.9, 20), rng.uniform(100, 3000, 20), strict=True)
+    ]
+    world = _AlwaysSure(
+        lambda sample, _: bool(np.abs(sample).max() < 0.25),
+        Inputs(clips, families_for("audio", rate=8000), clips),
+        rate=8000,
+    )
+    found = world.pursue(world.survey(rng, 100), rng, QUERIES)
+    assert found[0].condition is not None
+    assert found[0].condition.words(world.features.features).startswith("peak below 25")
+
+
+def test_the_budget_holds_and_the_original_is_sure() -> None:
+    world, rng = planted(lambda sample, label: label % 2 == 0), np.random.default_rng(1)
+    surveyed = world.survey(rng, 60)
+    before = len(world.asked)
+    world.pursue(surveyed, rng, 40)
+    asked = world.asked[before:]
+    assert len(asked) <= 40
+    assert min(one.margin for one in world.screened(asked)) >= 0.3
+
+
+def test_the_same_answers_lead_to_the_same_questions() -> None:
+    runs = []
+    for _ in range(2):
+        world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
+        surveyed: list[Answered] = world.survey(rng, 60)
+        world.pursue(surveyed, rng, 60)
+        runs.append([one for part in world.rounds for one in part.inputs])
+    assert runs[0] == runs[1]
+
+
+def test_what_is_recorded_makes_the_inputs_again() -> None:
+    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
+    world.pursue(world.survey(rng, 60), rng, 60)
+    assert any(one.family == "chain" for part in world.rounds for one in part.inputs)
+    for part in world.rounds:
+        for made, sample in zip(part.inputs, part.samples, strict=True):
+            np.testing.assert_array_equal(world.inputs.sample(made), sample)
