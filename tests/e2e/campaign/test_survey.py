@@ -95,6 +95,21 @@ def test_export_writes_every_input_and_pictures_of_the_findings(faulty: Path, ho
     assert not any(row["files"] for row in rows if not row["confident_deviation"])
 
 
+def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
+    faulty: Path, home: Path
+) -> None:
+    assert edgeflare("report", faulty, "--out", "page.html", home=home).code == 0
+    page = (home / "page.html").read_text()
+    part = page[page.index('id="survey"') : page.index('id="matrix"')]
+    assert part.count('class="bounds"') == 5
+    assert '<li><span class="key line-2"></span>light</li>' in part
+    assert part.count('src="data:image/png;base64,') == 10
+    assert "confident deviation</span>" in part
+    ran = edgeflare("report", faulty, "--format", "markdown", home=home)
+    assert "## Survey: inputs far from the seeds" in ran.out
+    assert "| dim |" in ran.out
+
+
 def test_replay_sends_the_findings_again(faulty: Path, home: Path) -> None:
     ran = edgeflare("replay", faulty, "--only", "triggers", "--json", home=home)
     assert ran.code == 0, ran.err
