@@ -254,7 +254,7 @@ def _audio(rate: int) -> list[tuple[Feature, _Measure]]:
         (Feature("offset (mean)", full), lambda values: 100 * _mean(values) / _LEVELS),
     ]
     for octave in range(_OCTAVES):
-        above = rate / 2 ** (octave + 2)
+        above = rate / (4 << octave)
         found.append(
             (Feature(f"share of energy above about {above:.4g} Hz", " %"), _above(octave + 1))
         )

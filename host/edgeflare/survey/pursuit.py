@@ -10,6 +10,7 @@ A round waits for all of its answers, and what decides is whole numbers and powe
 same answers lead to the same questions, however many devices there are.
 """
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -411,7 +412,7 @@ class _Committee:
         self._members: list[Condition] = []
         weights: list[float] = []
         for condition in best:
-            weight = 2.0 ** max(-40, best[0].cost - condition.cost)
+            weight = math.ldexp(1.0, max(-40, best[0].cost - condition.cost))
             for place in _PLACES:
                 self._members.append(_at(condition, place))
                 weights.append(weight)

@@ -265,9 +265,8 @@ class SearchConfig(Section):
     )
     tune: Annotated[bool, Flag("--tune")] = Field(
         default=False,
-        description="For boundary on images, choose the crossing, effort and tied classes that are "
-        "not stated by what a device query costs, measured before the search. Faster where a query "
-        "is quick; another run may choose otherwise, and then finds other triggers.",
+        description="For boundary on images, choose what is left open (crossing, effort, tied "
+        "classes) by the cost of a device query, measured first: another run may choose otherwise.",
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
         default=2000, ge=0, description="Search queries for each seed; 0: no limit."
@@ -275,8 +274,7 @@ class SearchConfig(Section):
     max_host_queries: Annotated[int, Flag("--max-host-queries", metavar="N")] = Field(
         default=1_000_000,
         ge=0,
-        description="Inputs given to the original alone, for each seed; default 1000000. 0: no "
-        "limit.",
+        description="Host-only inputs for each seed; default 1000000. 0: no limit.",
     )
     timeout_s: Annotated[Seconds, Flag("--timeout", metavar="SECONDS")] = Field(
         default=180.0, description="Seconds for each seed; 0: no limit."

@@ -1,0 +1,58 @@
+"""The survey and the verdict in a night: red by the bound, undecided apart, older nights still read."""
+
+from datetime import datetime, timezone
+
+from edgeflare.nightly.comparison import survey_check
+from edgeflare.nightly.night import Check, Night, NightRun, SearchFigures
+
+BEFORE_SURVEYS = SearchFigures.model_validate(
+    {"seeds": 20, "seed_deviates": 1, "searched": 19, "found": 19, "total_queries": 60}
+)
+
+
+def surveyed(deviations: int, low: float, high: float) -> SearchFigures:
+    return BEFORE_SURVEYS.model_copy(
+        update={
+            "surveyed": 300,
+            "confident_deviations": deviations,
+            "confident_low": low,
+            "confident_high": high,
+        }
+    )
+
+
+def night(*checks: Check, state: str = "green") -> Night:
+    run = NightRun.model_validate(
+        {"model": "m", "device": "d", "folder": "m/d", "state": state, "checks": checks}
+    )
+    began = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    return Night(stamp="1", number=1, state="finished", started_at=began, runs=(run,), planned=1)
+
+
+def test_a_rate_is_worse_only_where_both_intervals_are_apart() -> None:
+    green = surveyed(3, 0.002, 0.03)
+    (same,) = survey_check(green, surveyed(9, 0.014, 0.06), "2026-01-01")
+    assert not same.crossed
+    (worse,) = survey_check(green, surveyed(30, 0.07, 0.14), "2026-01-01")
+    assert worse.crossed
+    assert worse.words == (
+        "30 of 300 inputs far from the seeds deviate (at least 7 %), in the last green night "
+        "(2026-01-01) 3 of 300 (at most 3 %)"
+    )
+
+
+def test_a_night_before_there_was_a_survey_is_read_and_compared_with_nothing() -> None:
+    assert BEFORE_SURVEYS.confident_rate is None
+    assert BEFORE_SURVEYS.verdict is None
+    assert survey_check(BEFORE_SURVEYS, surveyed(30, 0.07, 0.14), "2026-01-01") == []
+    assert survey_check(None, surveyed(30, 0.07, 0.14), "2026-01-01") == []
+    old = Check.model_validate({"part": "search", "name": "a", "words": "b", "crossed": False})
+    assert not old.undecided
+
+
+def test_what_cannot_be_told_has_an_exit_code_of_its_own_and_is_not_red() -> None:
+    undecided = Check(part="search", name="verdict", words="?", crossed=False, undecided=True)
+    assert night(undecided).exit_code == 4
+    assert night(undecided, state="regression").exit_code == 1
+    assert night(undecided, state="away").exit_code == 3
+    assert night().exit_code == 0
