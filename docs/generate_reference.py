@@ -31,9 +31,12 @@ from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.nightly import NightlyConfig
 from edgeflare.strategies import strategy_names, strategy_options
 from edgeflare.strategies.dflare import VARIANTS
+from edgeflare.survey import Family, families_for
+from edgeflare.survey.family import CorruptionFamily
 from edgeflare_mutators import (
     SAMPLE_RATE,
     SEED,
+    Kind,
     Operator,
     common_corruptions,
     corruptions,
@@ -85,6 +88,7 @@ def pages() -> dict[str, str]:
             ),
         ),
         "strategies.md": strategies(),
+        "survey-families.md": survey_families(),
         "suite-toml.md": settings(
             Suite,
             "Benchmark suites",
@@ -151,6 +155,48 @@ def strategies() -> str:
     assert not missing, missing  # noqa: S101
     return _NOTE + "\n\n".join(parts) + "\n"
 
+
+def survey_families() -> str:
+    """Return the page of the survey's families of inputs, by kind and group."""
+    parts = ["# Families of the survey", _FAMILIES]
+    kinds: dict[str, Kind] = {"Images": "image", "Audio": "audio"}
+    for heading, kind in kinds.items():
+        built_in = [one for one in families_for(kind).values() if one.group != "plugin"]
+        rows = [[one.group, f"`{one.name}`", _cell(one.about + _reach(one))] for one in built_in]
+        parts += [f"## {heading}", _markdown_table(["group", "family", "what it does"], rows)]
+    return _NOTE + "\n\n".join(parts) + "\n"
+
+
+def _reach(family: Family) -> str:
+    """Return the ranges of a corruption's strength; "" where the family's own sentence has them."""
+    if not isinstance(family, CorruptionFamily):
+        return ""
+    ranges = (
+        f"`{one.name}` from {one.low:.3g} to {one.high:.3g}"
+        for one in family.corruption.ranges
+        if one.name in family.corruption.moving
+    )
+    return f" Here {', '.join(ranges)}."
+
+
+_FAMILIES = (
+    "The survey asks about inputs that lie far from the seed inputs. Each is made of one of them by "
+    "a family, at a severity from 1 (mild) to 5 (as far as the family goes), and kept where the "
+    "original is sure ([measured](../research/survey.md)). The parameters are drawn from the "
+    "campaign's seed and stored; the same parameters give the same input on every CPU.\n\n"
+    "For images the families contain the common corruptions of ImageNet-C ([Hendrycks and "
+    "Dietterich, ICLR 2019](https://arxiv.org/abs/1903.12261)) except frost, which is made of "
+    "photographs; its Gaussian noise is `noise`, its fog is `haze`, its brightness is `bright`. "
+    "Where ours differ from them, [the operators](api/mutators.md#natural-corruptions-of-images) say "
+    "so. Lengths are shares of the shorter side, so that small and large images change alike; "
+    "to those of blurs and blocks up to 0.55 pixel is added. For grey images `saturation` and "
+    "`swap` are left out.\n\n"
+    "For audio, pitch, tempo and room are missing: the bits of those operators depend on the CPU. "
+    "Filters are three running means, so they fall slowly beyond the frequency that is named.\n\n"
+    "Natural corruptions of your own ([Add a mutation operator](../how-to/extend/operator.md)) are "
+    "families by their names, in the group `plugin`: severity s has strengths from (s - 0.8) / 5 to "
+    "s / 5."
+)
 
 _STRATEGIES = (
     "`--strategy NAME` chooses the search, `--option KEY=VALUE` (repeatable) its options, "

@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from edgeflare_agent.arrays import Array
+from edgeflare_agent.elementary import exp
 from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -111,11 +112,6 @@ def _alphabet() -> Dict[str, bytes]:
 BROKEN = -1
 """The symbol of frames with NaN or +infinity, which have no best one."""
 
-_LN2_HIGH = 0.693147180369123816490
-_LN2_LOW = 1.90821492927058770002e-10
-_LOWEST = -708.0
-_COEFFICIENTS = tuple(1.0 / float(n) for n in np.cumprod([1.0, *range(1, 15)])[::-1])
-
 
 class Run(NamedTuple):
     """Neighbouring frames with one best symbol; its and the best other's highest probability."""
@@ -155,7 +151,7 @@ def probabilities(frames: Array, slack: float) -> Array:
             and np.abs(frames.sum(axis=1) - 1).max() <= slack * frames.shape[1]
         ):
             return frames
-        powers = _exp(frames - frames.max(axis=1, keepdims=True))
+        powers = exp(frames - frames.max(axis=1, keepdims=True))
     return np.asarray(powers / _sums(powers)[:, None])
 
 
@@ -175,18 +171,6 @@ def _sums(powers: Array) -> Array:
     for column in powers.T:
         sums = sums + column
     return sums
-
-
-def _exp(values: Array) -> Array:
-    """Return exp of values up to 0, to two units in the last place; 0 below -708, NaN for NaN."""
-    within = np.maximum(values, _LOWEST)
-    halvings = np.rint(within / (_LN2_HIGH + _LN2_LOW))
-    rest = (within - halvings * _LN2_HIGH) - halvings * _LN2_LOW
-    power = np.full(rest.shape, _COEFFICIENTS[0])
-    for coefficient in _COEFFICIENTS[1:]:
-        power = power * rest + coefficient
-    whole = np.where(np.isfinite(halvings), halvings, 0).astype(np.int32)
-    return np.asarray(np.where(values < _LOWEST, 0.0, np.ldexp(power, whole)))
 
 
 METADATA_KEY = "edgeflare.decoder"

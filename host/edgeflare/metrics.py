@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare._internal import exact
 from edgeflare.errors import UsageError
 from edgeflare.transcripts import spoken, word_distance
 from edgeflare.types import Output, Sample, Scores, Transcript
@@ -56,6 +57,7 @@ def class_scores(output: Output) -> Scores:
 
 _WINDOW = 7
 _SMALLEST = 3
+_LOG10_E = 0.4342944819032518
 _LEVELS = 32767
 """The largest 16-bit sample."""
 
@@ -67,7 +69,7 @@ def l2(seed: Sample, sample: Sample) -> float:
     units, -1 to 1; the shorter one is padded with silence.
     """
     if _is_audio(seed):
-        return float(np.linalg.norm(_audio_difference(seed, sample)))
+        return exact.norm(_audio_difference(seed, sample))
     return float(np.sqrt(np.square(_difference(seed, sample)).sum()) / 255.0)
 
 
@@ -92,7 +94,9 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
         return None
     signal = float(np.square(seed.astype(np.float64)).sum())
     noise = float(np.square(_audio_difference(seed, sample)).sum())
-    return 10 * float(np.log10(signal) - np.log10(noise)) if signal > 0 and noise > 0 else None
+    if signal <= 0 or noise <= 0:
+        return None
+    return 10 * _LOG10_E * float(exact.log(signal) - exact.log(noise))
 
 
 def disagreement(original: Output, deployed: Output) -> float:

@@ -225,7 +225,7 @@ def clustered_interval(
 
     Differences: the design effect is never taken below that of a correlation of .3 within groups,
     as few successes can't show it, and the quantile of t is left out: the floor makes up for it
-    (`tests/benchmarks/survey_bounds.py` measures the coverage). Raises ValueError where there is no
+    (`tests/benchmarks/survey/bounds.py` measures the coverage). Raises ValueError where there is no
     trial at all.
     """
     trials, found = sum(totals), sum(successes)

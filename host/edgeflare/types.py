@@ -154,7 +154,7 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Both models' answers to the campaign's first seed inputs: float64 [n, classes] each."""
+    """Both models' answers to the first inputs of the source: float64 [n, classes] each."""
 
     original: NDArray[np.float64]
     deployed: NDArray[np.float64]
@@ -165,13 +165,13 @@ class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
     `outputs` are both models' answers to it, known before a search begins. `others` are the
-    campaign's seed inputs in their order, this one among them, read on access; empty where a
-    strategy runs without a campaign. `labels_only`: the deployed model returns a label and no
-    scores; its scores are then 1 at that class and 0 elsewhere, which is no measure of certainty.
-    `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
-    both models' answers to the campaign's first seed inputs, the same for every search; None
-    without any, and where there are only labels or transcripts. `rate`: of audio, in Hz; None for
-    an image.
+    first 32 inputs of the campaign's source, whatever its limit, maybe this one among them, read on
+    access; empty where a strategy runs without a campaign. `labels_only`: the deployed model
+    returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
+    measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
+    deviation. `known`: both models' answers to `others`, the same for every search; None without
+    any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
+    of audio, in Hz; None for an image.
     """
 
     id: str

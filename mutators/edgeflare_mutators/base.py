@@ -49,7 +49,8 @@ class Range:
     def draw(self, rng: np.random.Generator) -> float:
         """Return a plain int or float from the range."""
         if self.kind == "float":
-            return self.low + (self.high - self.low) * rng.random()
+            # not Generator.uniform, whose product and sum are fused on some processors
+            return self.low + (self.high - self.low) * float(rng.random())
         step = 2 if self.kind == "odd" else 1
         steps = (int(self.high) - int(self.low)) // step
         return int(self.low) + step * int(rng.integers(0, steps, endpoint=True))

@@ -1,9 +1,20 @@
 """Libraries of the extras, imported on first use; an error says how to install one."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from edgeflare.errors import UsageError
+
+
+class Deferred:
+    """A module that one of the functions below imports when an attribute is first asked for."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._load(), name)
 
 
 def rapidfuzz() -> Any:
@@ -24,6 +35,17 @@ def soxr() -> Any:
 def mlflow() -> Any:
     """Return `mlflow`, which logs runs. Raises UsageError where it is missing."""
     return _load("mlflow", "MLflow", "mlflow", "--mlflow")
+
+
+def torch() -> Any:
+    """Return `torch`, which computes gradients. Raises UsageError where it is missing."""
+    return _load("torch", "PyTorch", "torch", "a gradient of the original")
+
+
+def onnx() -> Any:
+    """Return `onnx`, which reads and writes graphs. Raises UsageError where it is missing."""
+    _load("onnx.numpy_helper", "onnx", "bench", "reading an ONNX graph")
+    return import_module("onnx")
 
 
 def _load(module: str, name: str, extra: str = "audio", what: str = "audio") -> Any:

@@ -79,17 +79,25 @@ def _key(name: str) -> str:
 
 
 def anchor_paths(
-    value: Any, paths: Collection[tuple[str, ...]], folder: Path, place: tuple[str, ...] = ()
+    value: Any,
+    paths: Collection[tuple[str, ...]],
+    folder: Path,
+    place: tuple[str, ...] = (),
+    words: Collection[str] = (),
 ) -> Any:
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
-    The tables of a list have the list's key.
+    The tables of a list have the list's key. `words` are values that are no paths.
     """
     if isinstance(value, dict):
-        return {key: anchor_paths(one, paths, folder, (*place, key)) for key, one in value.items()}
+        return {
+            key: anchor_paths(one, paths, folder, (*place, key), words)
+            for key, one in value.items()
+        }
     if isinstance(value, list):
-        return [anchor_paths(one, paths, folder, place) for one in value]
-    return str(folder / expand_home(value)) if isinstance(value, str) and place in paths else value
+        return [anchor_paths(one, paths, folder, place, words) for one in value]
+    is_path = isinstance(value, str) and place in paths and value not in words
+    return str(folder / expand_home(value)) if is_path else value
 
 
 def expand_home(path: str | Path) -> Path:

@@ -50,6 +50,12 @@ from .replay import (
     ReplaySummary as ReplaySummary,
     replay_summary as replay_summary,
 )
+from .soundness import (
+    Soundness as Soundness,
+    SurveyScores as SurveyScores,
+    campaign_soundness as campaign_soundness,
+    judge as judge,
+)
 from .faults import (
     Fault as Fault,
     FaultFigures as FaultFigures,

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import numpy as np
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
+from edgeflare.analysis.soundness import SOUNDNESS_WORDS, Soundness, campaign_soundness
+from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import LimitsConfig
@@ -32,15 +35,17 @@ class LimitCheck:
     number of queries (infinite where the median seed has no triggering input), a distance, a margin
     or a count; None where there is none. `crossed`: the limit doesn't hold, or a finished campaign
     can't be judged by it. `words` is one sentence with the counts and the first few that cross it.
-    `checked` is False for a limit that does not apply to such a campaign.
+    `checked` is False for a limit that does not apply to such a campaign. `undecided`: too little
+    is known to say whether the limit holds; it is neither kept nor crossed then.
     """
 
     name: str
-    limit: float | bool
+    limit: float | bool | str
     value: float | None
     crossed: bool
     words: str
     checked: bool = True
+    undecided: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names; an infinite value is the text "inf"."""
@@ -69,7 +74,7 @@ def check_limits(
         return tuple(_check(context, name, limit) for name, limit in wanted.items())
 
 
-def _check(context: "LimitContext", name: str, limit: float | bool) -> LimitCheck:
+def _check(context: "LimitContext", name: str, limit: float | bool | str) -> LimitCheck:
     if context.is_replay != (name in _FOR_REPLAYS):
         why = "a replay searches nothing" if context.is_replay else "this is no replay"
         return LimitCheck(name, limit, None, False, f"{name}: not checked, {why}", checked=False)
@@ -77,7 +82,9 @@ def _check(context: "LimitContext", name: str, limit: float | bool) -> LimitChec
     names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
     so_far = "" if context.finished else "so far "
     words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
-    return LimitCheck(name, limit, verdict.value, verdict.crossed, words)
+    return LimitCheck(
+        name, limit, verdict.value, verdict.crossed, words, undecided=verdict.undecided
+    )
 
 
 _NAMED = 3
@@ -255,6 +262,16 @@ class LimitContext:
         for outcome in () if self.is_replay else store.outcomes():
             self.counts.add(outcome)
 
+    @cached_property
+    def survey(self) -> SurveyFigures | None:
+        """The figures of the survey."""
+        return survey_figures(self.store)
+
+    @cached_property
+    def soundness(self) -> Soundness | None:
+        """The judgement against the references."""
+        return campaign_soundness(self.store)
+
 
 class LimitVerdict(NamedTuple):
     """Result of a limit, see `LimitCheck`; `names` are shown if it is crossed, `aside` always."""
@@ -264,6 +281,7 @@ class LimitVerdict(NamedTuple):
     words: str
     names: str = ""
     aside: str = ""
+    undecided: bool = False
 
 
 def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
@@ -361,6 +379,34 @@ def _with_offenders(value: float, these: Offenders, words: str, where: str) -> L
     return LimitVerdict(value, these.count > 0, words, these.words)
 
 
+def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
+    limit = context.limits.max_confident_deviation or 0.0
+    survey = context.survey
+    if survey is None or survey.overall is None:
+        return _undecidable(context, "surveyed")
+    one = survey.overall
+    words = (
+        f"{one.deviations} of {one.inputs} inputs far from the seeds deviate, at most "
+        f"{_percent(one.high, limit)} (95 % bound); at most {_percent(limit)} are allowed"
+    )
+    narrower = "; more inputs narrow the bound (--survey-queries)"
+    aside = narrower if one.rate <= limit < one.high else ""
+    return LimitVerdict(one.high, one.high > limit, words, aside=aside)
+
+
+def _verdict(context: LimitContext) -> LimitVerdict:
+    found = context.soundness
+    if found is None:
+        if not context.finished:
+            return LimitVerdict(None, False, "no reference has answered")
+        words = "can't be told: no reference has answered"
+        return LimitVerdict(None, False, words, undecided=True)
+    words = f"{SOUNDNESS_WORDS[found.verdict]}; {'; '.join(found.evidence)}"
+    return LimitVerdict(
+        None, found.verdict == "worse", words, undecided=found.verdict == "cannot-tell"
+    )
+
+
 def _new_pairs(context: LimitContext) -> LimitVerdict:
     if transcribes(context.store):
         return LimitVerdict(
@@ -437,6 +483,8 @@ _CHECKS: Mapping[str, Callable[[LimitContext], LimitVerdict]] = {
     "min_l2": _min_l2,
     "max_severity": _max_severity,
     "max_disagreement": _max_disagreement,
+    "max_confident_deviation": _max_confident_deviation,
+    "verdict": _verdict,
     "new_pairs": _new_pairs,
     "max_new_triggers": _max_new_triggers,
 }

@@ -25,6 +25,7 @@ from edgeflare.analysis.outcome_stats import (
     WordPair,
     spread,
 )
+from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median, rounded_up, upper_bound
@@ -155,7 +156,8 @@ class Summary:
     `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
     replay, `survey` those of the survey before the search, `faults` what going after its
-    deviations found; None where there was none.
+    deviations found; None where there was none. `soundness` compares the deployed model with
+    healthy references, None without any.
     """
 
     campaign: str
@@ -208,6 +210,7 @@ class Summary:
     word_pairs: tuple[WordPair, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
+    soundness: Soundness | None = None
     faults: FaultFigures | None = None
 
     @property
@@ -215,10 +218,20 @@ class Summary:
         """The names of the limits that don't hold."""
         return tuple(one.name for one in self.limits if one.crossed)
 
+    @property
+    def limits_undecided(self) -> tuple[str, ...]:
+        """The names of the limits of which nobody can tell whether they hold."""
+        return tuple(one.name for one in self.limits if one.undecided)
+
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `limits_crossed` among them."""
+        """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [one.to_json() for one in self.limits]
-        return {**asdict(self), "limits": limits, "limits_crossed": list(self.limits_crossed)}
+        return {
+            **asdict(self),
+            "limits": limits,
+            "limits_crossed": list(self.limits_crossed),
+            "limits_undecided": list(self.limits_undecided),
+        }
 
 
 def summarize(campaign: Store | Path) -> Summary:
@@ -303,6 +316,7 @@ def _summary(store: Store) -> Summary:
         word_pairs=figures.word_pairs(),
         coverage=figures.coverage,
         survey=survey_figures(store),
+        soundness=campaign_soundness(store),
         faults=fault_figures(store),
     )
 

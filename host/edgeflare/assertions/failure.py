@@ -44,11 +44,11 @@ def failure_text(folder: Path) -> str | None:
     status = campaign_status(folder)
     unfinished = status.state != "finished"
     with Store.open(folder) as store:
-        crossed = [one for one in check_limits(store) if one.crossed]
+        crossed = [one for one in check_limits(store) if one.crossed or one.undecided]
         unanswered = [one for one in store.outcomes() if one.status in _UNANSWERED]
         if not crossed and not unanswered and not unfinished:
             return None
-        parts = [("crossed", one.words) for one in crossed]
+        parts = [("undecided" if one.undecided else "crossed", one.words) for one in crossed]
         if unanswered:
             parts.append(("unanswered", _unanswered_text(unanswered)))
         if unfinished:
@@ -143,7 +143,8 @@ def _rank_for(check: LimitCheck, store: Store) -> Rank:
         return lambda one: _severity(one) if one.status in TRIGGERS and is_new(one) else None
 
     def by_rule(one: OutcomeRecord) -> float | None:
-        for rule, value, _ in applicable_rules(one, {check.name: check.limit}):
+        limits = {} if isinstance(check.limit, str) else {check.name: check.limit}
+        for rule, value, _ in applicable_rules(one, limits):
             return -value if rule.below else value
         return None
 

@@ -30,8 +30,6 @@ from edgeflare.campaign.batch import (
 )
 from edgeflare.campaign.events import Event, Notice, Progress, Stage
 from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.campaign.resolution import RESOLVED, STRATEGY, resolved_as_in
-from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.devices import Prompt, connect
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
@@ -173,17 +171,13 @@ class _BenchRun:
 
     def _start(self, cell: Cell, watch: Progress) -> None:
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
-        config = _as_resolved(self._bench, cell, self._bench.config(cell))
+        config = self._bench.config(cell)
         self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
 
     def _resume(self, cell: Cell, watch: Progress) -> None:
         folder = self._bench.campaign(cell)
-        with Store.open(folder) as store, CampaignLock(folder):
+        with Store.open(folder) as store:
             others = store.setting("devices") != list(self._bench.devices)
-            config = config_from(store.campaign, str(folder))
-            shared = _as_resolved(self._bench, cell, config)
-            if shared != config:
-                store.set_campaign(shared.model_dump(mode="json"))
         changes: dict[str, Any] = {}
         if others or self._new_devices:
             changes["devices"] = self._bench.devices
@@ -223,28 +217,6 @@ class _BenchRun:
             raise
         if notice is not None:
             report(Notice(notice))
-
-
-def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:
-    """Return a cell's configuration with the options that another cell of its pair resolved.
-
-    The other cell has the same strategy and stated options; without one the campaign resolves them
-    itself.
-    """
-    search = config.search
-    if search.strategy != STRATEGY:
-        return config
-    stated = {name: search.options.get(name) for name in RESOLVED}
-    for other in bench.cells:
-        if other.pair != cell.pair or other == cell or bench.state(other) == "missing":
-            continue
-        theirs = bench.suite.search(other.strategy)
-        if theirs.strategy != STRATEGY or stated != {n: theirs.options.get(n) for n in RESOLVED}:
-            continue
-        resolved = resolved_as_in(bench.campaign(other), search)
-        if resolved is not None:
-            return config.model_copy(update={"search": resolved})
-    return config
 
 
 def _check_new(folder: Path) -> None:

@@ -14,7 +14,7 @@ from edgeflare.errors import UsageError
 from edgeflare.metrics import decides_equally, ssim, text_of, top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
-from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost
+from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice
 from edgeflare.strategies.operators import describe_finding
 from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
 
@@ -180,7 +180,7 @@ def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
     if search.get("strategy") != STRATEGY:
         return {}
     options = BoundaryOptions.model_validate(search["options"])
-    if depends_on_cost(options) or options.candidates is None:
+    if has_open_choice(options) or options.candidates is None:
         return {}
     found = {name: getattr(options, name) for name in RESOLVED}
     return {**found, "tied_classes": options.tied_classes or _USUALLY_TIED}

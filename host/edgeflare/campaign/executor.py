@@ -18,7 +18,9 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.model_pair import resolve_pair
 from edgeflare.campaign.provenance import (
+    answer_digest,
     check_forced,
+    check_same_answers,
     check_same_devices,
     check_unchanged,
     environment,
@@ -28,6 +30,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
+from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
@@ -67,6 +70,7 @@ def start(
     """
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
+    check_references(config)
     if config.out is not None:
         Store.check_free(config.out)
     reporter = Reporter(progress)
@@ -95,7 +99,7 @@ def start(
                     folder,
                     config.model_dump(mode="json"),
                     id=owner.id,
-                    environment=environment(config.search),
+                    environment=environment(config.search) | answer_digest(original, sides[0].spec),
                     files=[given.path] if keep_seeds else (),
                 )
             )
@@ -151,12 +155,14 @@ def resume(
                 opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
                 fleet = searching.enter_context(opened)
                 changed = check_same_devices(config, fleet, store)
-                notices = [notice, check_forced(changed, force=force)]
                 sides = resolve_pair(config, original, fleet)
                 check_one_model(fleet)
+                answers = answer_digest(original, sides[0].spec)
+                changed += check_same_answers(store.environment, answers)
+                notices = [notice, check_forced(changed, force=force)]
                 store.set_campaign(config.model_dump(mode="json"))
                 store.set_fact("devices", [_described(device) for device in devices])
-                store.add_environment(environment(config.search))
+                store.add_environment(environment(config.search) | answers)
                 campaign = Campaign(config, original, fleet, sides, store, reporter)
                 campaign.resume(source, [one for one in notices if one])
         elif is_finished(store):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
@@ -10,6 +10,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
+    SINGLE_KINDS,
     AudioSpec,
     InputOptions,
     InputSpec,
@@ -172,12 +173,16 @@ def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
             "the original model is stated to return labels, as `--output label` states of both "
             "models; only the deployed one may: use `--deployed-output label`"
         )
+    if has_one_value(output) and not is_index(output) and config.output in SINGLE_KINDS:
+        return 2
     if is_index(output) or (has_one_value(output) and not unknown):
         raise ModelError(
             f"output {output.name!r} of the original model is one value, not a score for each "
-            "class: the search needs the original's scores, so give the original as it was before "
-            "it was made to tell a label alone (only the deployed model may: `--deployed-output "
-            "label`); a model that estimates a number (regression) isn't supported yet"
+            "class: if it is the probability of one of two classes, state `--output sigmoid` "
+            "(`sigmoid-logits` before the sigmoid); if it is a label, give the original as it was "
+            "before it was made to tell a label alone (only the deployed model may: "
+            "`--deployed-output label`); a model that estimates a number (regression) isn't "
+            "supported yet"
         )
     return output_classes(output, "the original model")
 
@@ -190,11 +195,18 @@ def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> boo
     if config.output == "label" or (config.output == "auto" and is_index(output)):
         check_index(output)
         return True
+    if has_one_value(output) and classes == 2 and config.output in SINGLE_KINDS:
+        return False
     if has_one_value(output):
+        single = (
+            ", if it is the probability of class 1 `--deployed-output sigmoid`"
+            if classes == 2
+            else ""
+        )
         raise ModelError(
             f"output {output.name!r} of the deployed model is one value ({output.dtype}) where the "
             f"original has {classes} classes; if it is the class index, state `--deployed-output "
-            "label`"
+            f"label`{single}"
         )
     count = output_classes(output, "the deployed model")
     if classes != count:
@@ -350,24 +362,50 @@ def readers(
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
-        kind: OutputKind
         if side.transcribes:
             read.append(side.reader("transcript"))
             continue
         plain = [one for one in outputs if not isinstance(one, Transcript)]
-        if side.labels_only:
-            kind = "label"
-        else:
-            kind = detect_kind(side.output, plain) if model.output == "auto" else model.output
+        kind, doubt = _kind(side, model.output, plain, whose, read[0].kind if read else None)
         read.append(side.reader(kind))
-        off = largest_sum_error(side.output, plain)
-        if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
-            doubts.append(
-                f"the {whose} model's outputs are taken for probabilities, since all lie in [0, "
-                f"1], but their sum is up to {off:.2g} off 1; state `--output logits` if they are "
-                "none"
-            )
+        doubts += [doubt] if doubt else []
     return (read[0], read[1]), doubts
+
+
+def _kind(
+    side: ModelInterface,
+    stated: str,
+    outputs: Sequence[Any],
+    whose: str,
+    original: OutputKind | None,
+) -> tuple[OutputKind, str]:
+    """Return what a model's scores are, as stated or by its outputs on the seeds, and a notice.
+
+    `original`: what those of the original are; None for the original itself. Only its outputs tell
+    sigmoids from probabilities: a deployed model that is wrong may have any sum.
+    """
+    if side.labels_only:
+        return "label", ""
+    if has_one_value(side.output) and stated in SINGLE_KINDS:
+        return SINGLE_KINDS[stated], ""
+    if stated != "auto":
+        return cast("OutputKind", stated), ""
+    kind = detect_kind(side.output, outputs)
+    if kind != "probabilities" or original == "sigmoid":
+        return ("sigmoid" if kind == "probabilities" else kind), ""
+    off = largest_sum_error(side.output, outputs)
+    if off <= _SUM_TOLERANCE:
+        return kind, ""
+    if original is None:
+        return "sigmoid", (
+            f"the {whose} model's outputs are taken for independent sigmoids, since all lie in [0, "
+            f"1], and their sum is up to {off:.2g} off 1; they are divided by their sum. State `--output logits` if they are none, `--output "
+            "probabilities` to leave them as they are"
+        )
+    return kind, (
+        f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
+        f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
+    )
 
 
 def _check_inputs(original: Spec, deployed: Spec) -> None:

@@ -7,6 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgeflare._internal import plugins
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
@@ -14,10 +16,13 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices.fingerprints import differences
-from edgeflare.errors import UsageError
-from edgeflare.models import OutputReader
+from edgeflare.errors import InferenceFailedError, UsageError
+from edgeflare.metrics import numbers
+from edgeflare.models import InputSpec, OriginalModel, OutputReader, Spec
+from edgeflare.models.outputs import as_output
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
+from edgeflare.types import Transcript
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -63,6 +68,46 @@ def model_identity(
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
         },
     }
+
+
+_ANSWERS = "original answers"
+_PROBES = 4
+
+
+def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
+    """Return the digest of the configured original's raw outputs on fixed noise, as an entry.
+
+    It belongs to the host's environment: a runtime chooses its kernels by the processor, and others
+    may round otherwise. Empty where the original can't answer on noise.
+    """
+    rng = np.random.default_rng(0)
+    if isinstance(spec, InputSpec):
+        shape = (_PROBES, *spec.size, spec.channels)
+        probes = rng.integers(256, size=shape, dtype=np.uint8)
+    else:
+        levels = rng.integers(-8192, 8193, (_PROBES, spec.samples or spec.rate))
+        probes = (levels / 32768).astype(np.float32)
+    try:
+        answers, _ = original.raw_answer(list(probes))
+    except InferenceFailedError:
+        return {}
+    digest = hashlib.sha256()
+    for one in map(as_output, answers):
+        pieces = one.pieces if isinstance(one, Transcript) else ()
+        digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
+    return {_ANSWERS: digest.hexdigest()}
+
+
+def check_same_answers(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
+    """Return a sentence where the original no longer answers as in the environment `before`."""
+    known, found = before.get(_ANSWERS), now.get(_ANSWERS)
+    if known is None or known == found:
+        return []
+    text = (
+        "the original answers otherwise to fixed inputs (another kind of processor, or other "
+        "settings of its runtime, change the last bits)"
+    )
+    return [text]
 
 
 _UNIMPORTANT = ("platform",)

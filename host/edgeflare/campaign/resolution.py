@@ -1,4 +1,4 @@
-"""Chooses the boundary search's open options, once for a campaign, by the cost of queries."""
+"""Chooses the boundary search's open options, once for a campaign: by the seeds, or by measuring."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
-from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost, resolve_options
+from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice, resolve_options
 from edgeflare.types import Sample, Transcript
 
 STRATEGY = "boundary"
@@ -48,11 +48,11 @@ def resolve_search(
     """Return the configuration with all options of the boundary search chosen, and store it.
 
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign
-    that is resumed keeps those that it started with. What the searches find depends on the result,
-    and that on how fast devices and host are just now; a notice says how to repeat it. The seeds
-    must be answered; queries of the measurement are counted apart from those of searches. Raises
-    DeviceAwayError where no device answers within the fleet's patience, and the errors of devices
-    and models.
+    that is resumed keeps those that it started with. The choice follows from the seeds, which must
+    be answered. With `search.tune` a device query is measured and the choice follows from that: it
+    depends on how fast devices and host are just then, and a notice says how to repeat it. Queries
+    of the measurement are counted apart from those of searches. Raises DeviceAwayError where no
+    device answers within the fleet's patience, and the errors of devices and models.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -60,11 +60,13 @@ def resolve_search(
     options = BoundaryOptions.model_validate(search.options)
     samples = _first_samples(store)
     left = (options.candidates, options.tied_classes)
-    if not samples or (not depends_on_cost(options) and None not in left):
+    is_open = has_open_choice(options)
+    if not samples or (not is_open and None not in left):
         return config
-    ratio = 0.0
     of = _kind(store, samples[0])
-    if depends_on_cost(options) and of == "image":
+    resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
+    chosen, notices = resolve(), []
+    if search.tune and is_open and of == "image":
         reporter(Stage("device", "what a query costs"))
         ratio = cost_ratio(
             original,
@@ -73,11 +75,11 @@ def resolve_search(
             patience_s=max(_LEAST_PATIENCE_S, config.fleet.patience_s),
             handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
         )
-    chosen = resolve_options(options, ratio, max(samples[0].shape[:2]), config.one_trip, of)
+        chosen = resolve(ratio=ratio)
+        notices = [_notice(chosen, ratio)]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
-    notices = [_notice(chosen, ratio, of)] if depends_on_cost(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})
     store.set_campaign(config.model_dump(mode="json"), notices)
@@ -179,29 +181,13 @@ def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript
     return "transcript" if transcripts else "audio"
 
 
-def _notice(chosen: BoundaryOptions, ratio: float, of: str) -> str:
-    if of == "transcript":
-        return (
-            "crossing: natural corruptions, along which the original is followed until it hears "
-            "other words; `--crossing natural` repeats it"
-        )
+def _notice(chosen: BoundaryOptions, ratio: float) -> str:
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
     three = ", three classes tied" if chosen.tied_classes == 3 else ""
-    at_once, option = "", ""
-    stated = chosen.model_copy(update={"tied_classes": None})
-    if resolve_options(stated, 0.0, 1, one_trip=False).tied_classes != chosen.tied_classes:
-        option = f" --option tied_classes={chosen.tied_classes}"
-    if (chosen.candidates or 1) > 1:
-        at_once = f", {chosen.candidates} candidates at once"
-        option += f" --option candidates={chosen.candidates}"
-    if of == "audio":
-        return (
-            f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (as many "
-            f"directions as keep the changes faint); `--crossing {chosen.crossing} --option "
-            f"effort={chosen.effort}{option}` repeats it"
-        )
+    at_once = f", {chosen.candidates} candidates at once" if (chosen.candidates or 1) > 1 else ""
+    stated = " ".join(f"--option {name}={getattr(chosen, name)}" for name in RESOLVED[1:])
     return (
-        f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (a device query "
-        f"costs about {about} host queries); `--crossing {chosen.crossing} --option "
-        f"effort={chosen.effort}{option}` repeats it"
+        f"tuned by measured times: crossing {chosen.crossing}, effort {chosen.effort}{three}"
+        f"{at_once} (a device query costs about {about} host queries); `--crossing "
+        f"{chosen.crossing} {stated}` repeats it"
     )

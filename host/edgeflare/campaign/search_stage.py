@@ -8,6 +8,8 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.resolution import STRATEGY
+from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
@@ -27,19 +29,17 @@ from edgeflare.scheduler import (
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
 from edgeflare.store.records import REPLAY
+from edgeflare.survey import PARTNERS
 from edgeflare.types import (
     TRIGGERS,
     Decision,
     KnownAnswers,
     Sample,
+    Scores,
     Seed,
     Status,
     Strategy,
-    Transcript,
 )
-
-_KNOWN = 256
-"""Number of seeds whose answers by both models are given to a strategy."""
 
 
 class SearchStage(CampaignStage):
@@ -61,7 +61,7 @@ class SearchStage(CampaignStage):
             self._oracle,
         )
         digests = self._store.fact("fingerprints") or {}
-        others = self._store.seed_samples()
+        others = partners(self._store)
         labels_only = reader.labels_only
         feeds = {
             replica: Feed(self._jobs(replica, settings, others, labels_only=labels_only))
@@ -199,23 +199,26 @@ class SearchStage(CampaignStage):
             )
 
     def _known(self, replica: str) -> KnownAnswers | None:
-        """Return both models' finite scores on the first seeds; None of speech recognisers."""
-        answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
-        both = [
-            (one.original, one.deployed)
-            for one in islice(answered, _KNOWN)
-            if one.original is not None
-            and one.deployed is not None
-            and not isinstance(one.original, Transcript)
-            and not isinstance(one.deployed, Transcript)
-            and is_finite(one.original)
-            and is_finite(one.deployed)
-        ]
-        if not both:
+        """Return both models' finite scores on the partners; None for other strategies."""
+        if self._config.search.strategy != STRATEGY:
             return None
-        original, deployed = (np.array(scores, np.float64) for scores in zip(*both, strict=True))
-        for scores in (original, deployed):
-            scores.setflags(write=False)  # one for all searches
+        first = list(islice(self._store.seeds(replica), PARTNERS))
+        answers: dict[str, Sequence[Scores]] = {
+            digest: [np.array(one, np.float64) for one in both]
+            for digest, both in (self._store.fact(PARTNER_ANSWERS) or {}).get(replica, {}).items()
+        }
+        for seed in first:
+            both = () if seed.outputs is None else (seed.outputs.original, seed.outputs.deployed)
+            usual = [one for one in both if isinstance(one, np.ndarray) and is_finite(one)]
+            if len(usual) == 2:
+                answers[seed.sample] = usual
+        digests = partner_samples(self._store) or [seed.sample for seed in first]
+        found = [answers[digest] for digest in digests if digest in answers]
+        if not found:
+            return None
+        original, deployed = (np.array(scores, np.float64) for scores in zip(*found, strict=True))
+        for array in (original, deployed):
+            array.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
     def _report_floor(self, tally: "_Tally") -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
@@ -13,8 +13,10 @@ from edgeflare.campaign.model_pair import (
     readers,
 )
 from edgeflare.campaign.provenance import model_identity
+from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
+from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
     OutputReader,
     RawOutput,
@@ -28,6 +30,7 @@ from edgeflare.scheduler import (
     chain_seed,
 )
 from edgeflare.store import (
+    MEASURING,
     SEED_QUERIES,
     OutcomeRecord,
     SeedAnswer,
@@ -151,6 +154,49 @@ class SeedStage(CampaignStage):
         for replica, buffer in buffers.items():
             if buffer.failure is not None and not self._count_answered(replica):
                 raise InferenceFailedError(buffer.failure)
+
+    def answer_partners(self, read: OutputReaders) -> None:
+        """Ask both models about the partners that are no seeds, and store their scores.
+
+        These queries count as measurements. Raises DeviceAwayError.
+        """
+        others = set(partner_samples(self._store) or ()) - {
+            seed.sample for seed in self._store.seeds()
+        }
+        known: dict[str, Any] = self._store.fact(PARTNER_ANSWERS) or {}
+        for replica, names in self._replicas.items():
+            if not others or replica in known:
+                continue
+            found: dict[str, list[list[float]]] = {}
+            queries: Counter[str] = Counter()
+
+            def add(
+                answered: SingleQueryResult[str],
+                name: str,
+                found: dict[str, list[list[float]]] = found,
+                queries: Counter[str] = queries,
+            ) -> None:
+                queries[name] += 1
+                both = answered.outputs and answered.outputs[:2]
+                if both and all(one is not None and is_finite(one) for one in both):
+                    found[answered.key] = [
+                        class_scores(one).tolist() for one in both if one is not None
+                    ]
+
+            jobs = (SingleQueryJob(one, self._store.get_sample(one)) for one in sorted(others))
+            feed: Feed[SingleQueryResult[str]] = Feed(jobs)
+            scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed)
+            try:
+                scheduler.run(add, lambda: None)
+            finally:
+                add_queries(self._store, MEASURING, queries)
+            if scheduler.left:
+                raise DeviceAwayError(
+                    "inputs are left that the models have not answered: "
+                    f"{self._fleet.describe_unavailable()}"
+                )
+            known = {**known, replica: found}
+            self._store.set_fact(PARTNER_ANSWERS, known)
 
     def _first_answers(
         self, names: Sequence[str], original: Original

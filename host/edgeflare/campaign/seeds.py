@@ -1,7 +1,8 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,15 @@ from edgeflare.models import (
 from edgeflare.models.image_input import input_size, options_in_file
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
-from edgeflare.store.database import batches
+from edgeflare.store.database import batches, decoding
+from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_audio_search, check_operators
+from edgeflare.survey import PARTNERS
+from edgeflare.types import Sample
 
+PARTNER_ANSWERS = "partner answers"
+"""The fact that has both models' scores on partners that are no seeds, by replica and digest."""
+_PARTNERS_FACT = "partners"
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
 _FOR_AUDIO = ("cut", "resample")
@@ -62,6 +69,41 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         labels=_labels(seeds),
         limit=seeds.limit,
     )
+
+
+def partner_source(config: CampaignConfig, original: OriginalModel) -> SeedSource | None:
+    """Return the source of the partners where `limit` takes fewer seeds than that; else None.
+
+    Raises as `seed_source`.
+    """
+    limit = config.seeds.limit
+    if limit is None or limit >= PARTNERS:
+        return None
+    seeds = config.seeds.model_copy(update={"limit": PARTNERS})
+    return seed_source(config.model_copy(update={"seeds": seeds}), original)
+
+
+def partners(store: Store) -> Sequence[Sample]:
+    """Return the first 32 inputs of the seeds' source, whatever its limit; read on access.
+
+    Of a campaign that did not store them they are its first seeds. Raises StoreError.
+    """
+    stored = partner_samples(store)
+    if stored is None:
+        return store.seed_samples()[:PARTNERS]
+    return LazySamples(store.get_sample, stored)
+
+
+def partner_samples(store: Store) -> list[str] | None:
+    """Return the digests of the partners; None where they are the first seeds.
+
+    Raises StoreError.
+    """
+    stored = store.fact(_PARTNERS_FACT)
+    if stored is None:
+        return None
+    with decoding(store.folder, f"the fact {_PARTNERS_FACT!r}"):
+        return [str(one["sample"]) for one in stored]
 
 
 def expected_audio(
@@ -116,11 +158,13 @@ def store_seeds(
     *,
     classes: int | None,
     rate: int | None = None,
+    partners: SeedSource | None = None,
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
     Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
-    ignored. `rate`: that of audio, in Hz.
+    ignored. `rate`: that of audio, in Hz. `partners`: the source of inputs that are stored with the
+    campaign, but not as seeds; None: they are the first seeds.
     """
     if store.fact("seeds_complete"):
         return
@@ -152,6 +196,12 @@ def store_seeds(
         )
     for notice in notices:
         reporter(Notice(notice))
+    if partners is not None:
+        stored = [
+            {"id": one.id, "sample": store.put_sample(one.sample)}
+            for one in islice(partners, PARTNERS)
+        ]
+        store.set_fact(_PARTNERS_FACT, stored)
     store.complete_seeds(source.skipped, notices)
 
 

@@ -18,10 +18,10 @@ from edgeflare.campaign.preflight import (
     check_pair,
     slowness,
 )
-from edgeflare.campaign.resolution import resolve_search
+from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
-from edgeflare.campaign.seeds import store_seeds
+from edgeflare.campaign.seeds import partner_source, store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,
@@ -32,6 +32,7 @@ from edgeflare.campaign.status import (
     expected_outcomes,
 )
 from edgeflare.campaign.survey.pursuit import PursuitStage
+from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
@@ -132,6 +133,7 @@ class Campaign:
                 self._reporter,
                 classes=None if side.transcribes else side.classes,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
+                partners=partner_source(self._config, self._original),
             )
         self._note_devices()
         shared = (
@@ -151,6 +153,9 @@ class Campaign:
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
+            ReferenceStage(self._config, *shared).answer(original, read.original)
+        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
+            seeds.answer_partners(read)
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter

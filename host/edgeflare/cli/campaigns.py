@@ -37,7 +37,7 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
         what = "sounds" if summary.sample_rate else "pictures"
         command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
         echo_err(f"{what.capitalize()}: {shlex.join(command)}")
-    end_by(summary.limits_crossed)
+    end_by(summary.limits_crossed, summary.limits_undecided)
 
 
 Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]

@@ -101,7 +101,8 @@ def _replay(
         if summary.source_kind == "corpus":
             command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
             echo_err(f"Tell the corpus: {shlex.join(command)}")
-    end_by([one.name for one in limits if one.crossed])
+    undecided = [one.name for one in limits if one.undecided]
+    end_by([one.name for one in limits if one.crossed], undecided)
 
 
 def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:

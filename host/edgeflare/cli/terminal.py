@@ -138,6 +138,7 @@ def _end() -> NoReturn:
 
 P = ParamSpec("P")
 _LIMIT_CROSSED = 1
+_UNDECIDED = 4
 _OWN_FAULT = 70
 _PACKAGE = Path(__file__).parents[1]
 
@@ -163,12 +164,16 @@ def echo_err(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def end_by(crossed: Sequence[str]) -> None:
-    """End the command with exit code 1 if there are limits crossed, by their names."""
+def end_by(crossed: Sequence[str], undecided: Sequence[str] = ()) -> None:
+    """End the command with exit code 1 if limits are crossed, else 4 if any are undecided."""
     if crossed:
         what = "a limit is" if len(crossed) == 1 else f"{len(crossed)} limits are"
         echo_err(f"edgeflare: {what} crossed: {', '.join(crossed)}")
         raise typer.Exit(_LIMIT_CROSSED)
+    if undecided:
+        what = "a limit" if len(undecided) == 1 else f"{len(undecided)} limits"
+        echo_err(f"edgeflare: it can't be told whether {what} is kept: {', '.join(undecided)}")
+        raise typer.Exit(_UNDECIDED)
 
 
 def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:

@@ -4,6 +4,7 @@ from edgeflare.models.audio_input import audio_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
+    SINGLE_KINDS,
     AbsolutePath,
     DecoderOptions,
     OutputKind,
@@ -23,6 +24,7 @@ from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
 
 __all__ = [
+    "SINGLE_KINDS",
     "AbsolutePath",
     "AudioSpec",
     "DecoderOptions",

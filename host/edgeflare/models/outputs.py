@@ -1,11 +1,11 @@
 """Raw model outputs -> probabilities, or transcripts.
 
-Probabilities are computed on the host for both models, since `exp` differs by architecture.
+Probabilities are computed on the host for both models, with the same bits on every processor.
 Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, which has its own exp.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from edgeflare._internal import toml
+from edgeflare._internal import exact, toml
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Transcript
@@ -94,7 +94,16 @@ def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
     return scores
 
 
-OutputKind: TypeAlias = Literal["probabilities", "logits", "label", "transcript"]
+OutputKind: TypeAlias = Literal[
+    "probabilities", "logits", "sigmoid", "sigmoid-logits", "label", "transcript"
+]
+SINGLE_KINDS: Mapping[str, OutputKind] = {
+    "probabilities": "sigmoid",
+    "sigmoid": "sigmoid",
+    "logits": "sigmoid-logits",
+    "sigmoid-logits": "sigmoid-logits",
+}
+"""What a stated kind means where the output is one value: the score of one of two classes."""
 _SLACK = 1e-6
 
 
@@ -115,14 +124,18 @@ class OutputReader(NamedTuple):
 
         Integers are de-quantised by the model's own parameters; logits go through a softmax in
         float64. Probabilities are unchanged: those of an integer output may sum to a little less or
-        more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity stay. Raises
-        ModelError for a label that is no class of the original.
+        more than 1. Sigmoids, of which each tells by itself whether its class is there, are divided
+        by their sum (logits of theirs go through it first); a single one is the probability of class
+        1, the rest that of class 0. A label becomes 1 at its class and 0 elsewhere. NaN and infinity
+        stay. Raises ModelError for a label that is no class of the original.
         """
         if isinstance(raw, (Decoded, Transcript)):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
         real = dequantize(raw, self.tensor.quantization).reshape(-1)
+        if self.kind in ("sigmoid", "sigmoid-logits"):
+            return shares_of_sigmoids(real, logits=self.kind == "sigmoid-logits")
         return softmax(real) if self.kind == "logits" else real
 
 
@@ -138,8 +151,28 @@ def softmax(logits: Scores) -> Scores:
     """Return exp(x) / sum(exp(x)), NaN throughout where an entry is not finite."""
     if not np.isfinite(logits).all():
         return np.full_like(logits, np.nan)
-    powers = np.exp(logits - logits.max())
-    return np.asarray(powers / powers.sum())
+    return exact.softmax(logits)
+
+
+def shares_of_sigmoids(values: Scores, *, logits: bool) -> Scores:
+    """Return the scores of independent sigmoids as shares of their sum, float64 [classes].
+
+    `values`: float64 [classes], sigmoids from 0 to 1, or with `logits` their arguments. One value
+    is the probability of class 1 of two. The order of classes is that of the sigmoids. Without any
+    class above 0 each has the same share, which is a tie. NaN throughout where a value is not
+    finite.
+    """
+    if not np.isfinite(values).all():
+        return np.full(max(2, values.size), np.nan)
+    if logits:
+        pairs = np.stack([exact.softmax(np.array([0.0, one])) for one in values])
+    else:
+        within = np.clip(values, 0.0, 1.0)
+        pairs = np.stack([1.0 - within, within], axis=1)
+    if len(pairs) == 1:
+        return np.asarray(pairs[0])
+    total = float(pairs[:, 1].sum())
+    return np.asarray(pairs[:, 1] / total) if total > 0 else np.full(len(pairs), 1.0 / len(pairs))
 
 
 def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:

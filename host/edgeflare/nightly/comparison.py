@@ -14,7 +14,7 @@ from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.nightly.history import Baseline
-from edgeflare.nightly.night import Check, Identity
+from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
 
 _SHOWN = 3
@@ -25,7 +25,13 @@ _TONIGHT = "tonight's model"
 def search_checks(campaign: Path) -> list[Check]:
     """Check a night's search against the campaign's own limits."""
     return [
-        Check(part="search", name=one.name, words=one.words, crossed=one.crossed)
+        Check(
+            part="search",
+            name=one.name,
+            words=one.words,
+            crossed=one.crossed,
+            undecided=one.undecided,
+        )
         for one in check_limits(campaign)
         if one.checked
     ]
@@ -75,6 +81,24 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
         words=f"{words[0].upper()}{words[1:]}",
         crossed=duel.verdict == green,
     )
+
+
+def survey_check(before: SearchFigures | None, now: SearchFigures, since: str) -> list[Check]:
+    """Check the rate of confident deviations against the last green night's, that of `since`.
+
+    It is worse where the lower bound tonight is above the upper bound then. Nothing to check where
+    a night had no survey.
+    """
+    if before is None or before.confident_high is None or now.confident_low is None:
+        return []
+    words = (
+        f"{now.confident_deviations} of {now.surveyed} inputs far from the seeds deviate (at least "
+        f"{100 * now.confident_low:.3g} %), in the last green night ({since}) "
+        f"{before.confident_deviations} of {before.surveyed} (at most "
+        f"{100 * before.confident_high:.3g} %)"
+    )
+    crossed = now.confident_low > before.confident_high
+    return [Check(part="comparison", name="confident deviations", words=words, crossed=crossed)]
 
 
 def _names(ids: Sequence[str]) -> str:

@@ -33,8 +33,9 @@ from edgeflare.campaign.settings.config import (
 )
 from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
-from edgeflare.campaign.settings.survey import SurveyConfig
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.campaign.stages import strategy_of
+from edgeflare.campaign.survey.references import check_references
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
 from edgeflare.seeds import load_label_mapping
@@ -175,7 +176,8 @@ def load_nightly(path: Path) -> NightlyConfig:
     path = Path(path)
     values = toml.load(path)
     try:
-        return NightlyConfig.model_validate(toml.anchor_paths(values, _PATHS, path.parent))
+        anchored = toml.anchor_paths(values, _PATHS, path.parent, words=(INT8,))
+        return NightlyConfig.model_validate(anchored)
     except ValidationError as error:
         raise UsageError(problems_of(error, str(path))) from error
 
@@ -185,6 +187,7 @@ _PATHS = (
     ("inventory",),
     ("limits", "baseline"),
     ("models", "campaign"),
+    ("survey", "references"),
     *(("models", *path) for path in PATHS if path[0] in ("original", "deployed", "seeds")),
 )
 
@@ -220,7 +223,7 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
         checks: list[ConfigCheck] = [fleet_devices]
         if model.name not in checked:
             checked.add(model.name)
-            checks += [check_files, _check_seeds, strategy_of]
+            checks += [check_files, _check_seeds, strategy_of, check_references]
             if config.limits.new_pairs or config.limits.baseline is not None:
                 # else the last green night is the baseline, if there is one
                 checks.append(lambda campaign: baseline_pairs(campaign.limits))

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeflare.analysis import summarize
+from edgeflare.analysis import Summary, summarize
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS
@@ -36,6 +36,11 @@ class SearchFigures(_Record):
     device's median seconds for a query and `temperature_c` its highest, None where unknown;
     `throttled`: it was slowed down during the run. `whole` is False where the limit on queries
     ended it.
+
+    Of `surveyed` inputs far from the seeds, on which the original is sure, `confident_deviations`
+    deviate; their rate lies within `confident_low` and `confident_high` with 95 % confidence.
+    `verdict` is that against healthy references, see `edgeflare.analysis.Soundness`. Nights before
+    there was a survey have none of these.
     """
 
     seeds: int
@@ -49,6 +54,11 @@ class SearchFigures(_Record):
     temperature_c: float | None = None
     throttled: bool = False
     whole: bool = True
+    surveyed: int = 0
+    confident_deviations: int = 0
+    confident_low: float | None = None
+    confident_high: float | None = None
+    verdict: str | None = None
 
     @property
     def success_rate(self) -> float | None:
@@ -59,6 +69,11 @@ class SearchFigures(_Record):
     def deviation_rate(self) -> float | None:
         """The share of the seeds on which the models differ already, 0 to 1."""
         return self.seed_deviates / self.seeds if self.seeds else None
+
+    @property
+    def confident_rate(self) -> float | None:
+        """The share of the survey's inputs that deviate, 0 to 1."""
+        return self.confident_deviations / self.surveyed if self.surveyed else None
 
 
 class ReplayCounts(_Record):
@@ -78,12 +93,16 @@ class ReplayCounts(_Record):
 
 
 class Check(_Record):
-    """One check of a night; `crossed`: it failed, and makes the night red."""
+    """One check of a night; `crossed`: it failed, and makes the night red.
+
+    `undecided`: nobody can tell whether it holds, which doesn't.
+    """
 
     part: Literal["search", "replay", "comparison"]
     name: str
     words: str
     crossed: bool
+    undecided: bool = False
 
 
 class Identity(_Record):
@@ -133,6 +152,11 @@ class NightRun(_Record):
             parts.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
             if not self.search.whole:
                 parts.append("the query limit ended the search")
+            if self.search.surveyed:
+                parts.append(
+                    f"{self.search.confident_deviations} of {self.search.surveyed} inputs far from "
+                    "the seeds deviate"
+                )
             if self.search.seed_deviates:
                 parts.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
         if self.replay is not None:
@@ -173,11 +197,16 @@ class Night(_Record):
 
     @property
     def exit_code(self) -> int:
-        """1 where a model got worse or a limit was crossed, else 3 where a run failed, else 0."""
+        """1 where a model got worse or a limit was crossed, else 3 where a run failed.
+
+        Else 4 where nobody can tell whether a limit is kept, else 0.
+        """
         open_runs = [run for run in self.runs if not run.accepted]
         if any(run.state == "regression" for run in open_runs):
             return 1
-        return 3 if any(run.state in _TROUBLE for run in open_runs) else 0
+        if any(run.state in _TROUBLE for run in open_runs):
+            return 3
+        return 4 if any(check.undecided for run in open_runs for check in run.checks) else 0
 
     @property
     def verdict(self) -> str:
@@ -242,13 +271,29 @@ def search_figures(store: Store) -> SearchFigures:
         queries=None if summary.queries_found is None else summary.queries_found.median,
         severity=median(severities) if severities else None,
         total_queries=sum(
-            summary.total_queries[name] for name in ("seed", "search", "confirmation", "measuring")
+            summary.total_queries[name]
+            for name in ("seed", "survey", "search", "confirmation", "measuring")
         ),
         latency_s=None if telemetry is None else telemetry.latency_median_s,
         temperature_c=None if telemetry is None else telemetry.temperature_max_c,
         throttled=bool(summary.throttled),
         whole=bool(store.fact("finished")),
+        **_survey_figures(summary),
     )
+
+
+def _survey_figures(summary: Summary) -> dict[str, Any]:
+    rate = None if summary.survey is None else summary.survey.overall
+    verdict = None if summary.soundness is None else summary.soundness.verdict
+    if rate is None:
+        return {"verdict": verdict}
+    return {
+        "surveyed": rate.inputs,
+        "confident_deviations": rate.deviations,
+        "confident_low": rate.low,
+        "confident_high": rate.high,
+        "verdict": verdict,
+    }
 
 
 def replay_figures(replays: Iterable[ReplaySummary]) -> ReplayCounts:

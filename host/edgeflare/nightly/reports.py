@@ -92,6 +92,11 @@ _CHARTS = (
     _Kind("Severity of triggers, median", {"severity": _of_search("severity")}),
     _Kind("Queries to a trigger, median", {"queries": _of_search("queries")}),
     _Kind("Seeds that deviate", {"deviate": _of_search("deviation_rate")}, _percent),
+    _Kind(
+        "Confident deviations far from the seeds",
+        {"rate": _of_search("confident_rate"), "bound": _of_search("confident_high")},
+        _percent,
+    ),
     _Kind("Inputs sent again", {name: _of_replay(name) for name in ("new", "still", "fixed")}),
     _Kind("Latency, median", {"latency": _of_search("latency_s")}, _milliseconds),
     _Kind(
@@ -285,7 +290,9 @@ def write_junit(night: Night) -> Path:
     What got worse or crossed a limit is a failure, unless it was accepted; a run that could not be
     made an error; a device that is away, and what was not come to, is skipped. Raises StoreError.
     """
-    cases = [(run, [_case(run, part) for part in _PARTS]) for run in night.runs]
+    cases = [
+        (run, [*(_case(run, part) for part in _PARTS), *_undecided(run)]) for run in night.runs
+    ]
     every = [case for _, of_run in cases for case in of_run]
     root = element("testsuites", {"name": f"nightly {night.stamp}", **_counts(every)})
     for run, of_run in cases:
@@ -295,6 +302,15 @@ def write_junit(night: Night) -> Path:
         text = f'<?xml version="1.0" encoding="utf-8"?>\n{dumped(root)}\n'
         write_durably(path, text.encode())
     return path
+
+
+def _undecided(run: NightRun) -> list[Case]:
+    """Return a test case for each check that nobody can decide."""
+    return [
+        Case(one.name, "skipped", message=f"undecided: {one.words}")
+        for one in run.checks
+        if one.undecided
+    ]
 
 
 def _suite(night: Night, run: NightRun, cases: list[Case]) -> Element:

@@ -36,6 +36,7 @@ from edgeflare.nightly.comparison import (
     replay_checks,
     resolved_as_in_baseline,
     search_checks,
+    survey_check,
 )
 from edgeflare.nightly.config import NightlyConfig, NightlyModel, check_night
 from edgeflare.nightly.history import (
@@ -220,6 +221,8 @@ class _Run:
         self._write_report(out, "search")
         if baseline is not None:
             self._checks.append(_compare(baseline, out))
+            before = baseline.run.search
+            self._checks += survey_check(before, self._search_figures, baseline.day)
 
     def _write_report(self, campaign: Path, part: Part) -> None:
         """Write a campaign's report for people; the night does not depend on it."""

@@ -32,6 +32,7 @@ from edgeflare.reports.document import (
 )
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
+from edgeflare.reports.survey.soundness import soundness_blocks
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -81,6 +82,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     return [
         *(replay_counts(summary.replay) if summary.replay else []),
+        *soundness_blocks(summary.soundness),
         *campaign_blocks(summary, triggers),
         *limits_list(summary.limits),
     ]
@@ -110,6 +112,8 @@ def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
         if not one.checked
         else Item(one.words, "bad", "crossed")
         if one.crossed
+        else Item(one.words, "warn", "undecided")
+        if one.undecided
         else Item(one.words, "good", "kept")
         for one in limits
     )

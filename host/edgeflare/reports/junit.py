@@ -270,6 +270,8 @@ def _limits(data: ReportData) -> _Suite:
             suite.add(Case(one.name, "skipped", message=one.words))
         elif one.crossed:
             suite.add(Case(one.name, "failure", kind="limit", message=one.words))
+        elif one.undecided:
+            suite.add(Case(one.name, "skipped", message=f"undecided: {one.words}"))
         else:
             suite.add(Case(one.name, message=one.words))
     return suite
@@ -280,7 +282,8 @@ def _open(data: ReportData) -> _Suite:
     suite = _Suite(data, "campaign")
     if progress := data.progress:
         suite.add(Case("every seed input is finished", "skipped", message=progress))
-    if data.nothing_found and (guidance := data.guidance):
+    surveyed = data.summary.survey is not None
+    if data.nothing_found and not surveyed and (guidance := data.guidance):
         first, *more = guidance
         suite.add(Case("inputs away from the boundary", "skipped", message=first, body=more))
     return suite

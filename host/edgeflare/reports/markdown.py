@@ -93,7 +93,8 @@ def markdown_text(data: ReportData, pictures: PictureFolder | None = None) -> st
     It has at most `MOST_BYTES` bytes. The first triggers, of a replay the first inputs that
     deviate, are added to the `pictures` and shown from there.
     """
-    passed = ("Failed. " if data.crossed else "Passed. ") if data.has_limits else ""
+    outcome = "Failed. " if data.crossed else "Undecided. " if data.undecided else "Passed. "
+    passed = outcome if data.has_limits else ""
     replay = data.replay
     blocks = [
         Heading(f"EdgeFlare: {data.store.folder.resolve().name}", 2),

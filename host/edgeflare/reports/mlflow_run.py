@@ -178,7 +178,8 @@ def run_params(store: Store) -> dict[str, str]:
 
 def run_tags(data: ReportData) -> dict[str, str]:
     """Return the campaign's id, its verdict, whether its limits are kept, and the version."""
-    limits = "crossed" if data.crossed else "kept" if data.has_limits else "none"
+    kept = "undecided" if data.undecided else "kept"
+    limits = "crossed" if data.crossed else kept if data.has_limits else "none"
     return {
         CAMPAIGN_TAG: data.store.id,
         "edgeflare.limits": limits,

@@ -14,6 +14,7 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
+from edgeflare.reports.survey.soundness import TONES, evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
 _P_MEANS = (
@@ -33,6 +34,7 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
     return [
         Text(ranking.verdict, "strong"),
         *map(Text, verdicts),
+        *_soundness(ranking),
         Heading("Candidates"),
         Table(_candidates(ranking), ranking.candidates, about),
         Listing(tuple(Item(f"not ranked: {name}: {why}") for name, why in failed.items())),
@@ -40,6 +42,20 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
         Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
         Listing(tuple(Item(f"Differences: {sentence}") for sentence in ranking.differences)),
     ]
+
+
+def _soundness(ranking: Ranking) -> list[Block]:
+    """Return each candidate's verdict against healthy references; nothing without any."""
+    judged = [(one.name, one.soundness) for one in ranking.candidates if one.soundness is not None]
+    items = tuple(
+        Item(
+            " ".join([soundness_sentence(found), *evidence_sentences(found)]),
+            TONES[found.verdict],
+            name,
+        )
+        for name, found in judged
+    )
+    return [Heading("Against healthy references"), Listing(items)] if items else []
 
 
 def _candidates(ranking: Ranking) -> tuple[Column, ...]:

@@ -65,6 +65,11 @@ class ReportData:
         """Whether a limit is crossed."""
         return any(one.crossed for one in self.limits)
 
+    @property
+    def undecided(self) -> bool:
+        """Whether of a limit nobody can tell whether it holds."""
+        return any(one.undecided for one in self.limits)
+
     def name(self, number: int | None) -> str:
         """Return a class's name, its number where it has none."""
         return class_name(self.names, number)

@@ -10,6 +10,8 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.control import CONTROL_NAME, count_alarms
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.oracles import traits_in
+from edgeflare.reports.survey.document import rate_words
+from edgeflare.reports.survey.soundness import evidence_sentences, soundness_sentence
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import TRIGGERS
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from edgeflare.campaign.replay.results import ReplayState
 
 Tone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
+_TONES: dict[str, Tone] = {"sound": "good", "worse": "bad", "cannot-tell": "warn"}
 
 _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
     ("agrees", "in agreement as before"),
@@ -61,26 +64,68 @@ def verdict(
         found, tone = _false_alarms(store, summary)
     else:
         found, tone = _found(store, summary)
+    first = "" if replay is not None else _first_sentence(summary)
+    if first:
+        only_survey = summary.search.get("strategy") == "none" and not _triggers(summary)
+        found = "" if only_survey else f"Near the seeds: {found[0].lower()}{found[1:]}"
+    if summary.soundness is not None and replay is None:
+        tone = _TONES[summary.soundness.verdict]
     crossed = [one.name for one in limits if one.crossed]
+    undecided = [one.name for one in limits if one.undecided]
     checked = sum(one.checked for one in limits)
     if crossed:
         which = "The limit is" if checked == 1 else f"{len(crossed)} of {checked} limits"
         if checked > 1:
             which += " is" if len(crossed) == 1 else " are"
-        return Verdict(f"{which} crossed: {', '.join(crossed)}.", "bad", found)
+        return Verdict(f"{first}{which} crossed: {', '.join(crossed)}.", "bad", found)
+    if undecided:
+        words = f"It can't be told whether {'the limit is' if checked == 1 else 'all limits are'}"
+        return Verdict(f"{first}{words} kept: {', '.join(undecided)}.", "warn", found)
     if checked:
         so_far = "" if store.fact("finished") else " so far"
         which = "The limit is" if checked == 1 else f"All {checked} limits are"
         return Verdict(
-            f"{which} kept{so_far}.",
+            f"{first}{which} kept{so_far}.",
             "neutral" if tone == "neutral" and not _triggers(summary) else "good",
             found,
         )
-    return Verdict(found, tone)
+    return Verdict(first.rstrip(), tone, found) if first else Verdict(found, tone)
+
+
+def _first_sentence(summary: Summary) -> str:
+    """Return the verdict against references, or else the survey's rate; "" without a survey."""
+    if summary.soundness is not None:
+        return f"{soundness_sentence(summary.soundness)} "
+    rate = None if summary.survey is None else summary.survey.overall
+    if rate is None:
+        return ""
+    return (
+        f"Far from the seeds the models decide differently on {rate.deviations:,} of "
+        f"{counted(rate.inputs, 'input')} on which the original is sure "
+        f"({rate_words(rate)}). "
+    )
 
 
 def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
-    """Return what a neutral verdict leaves open, and what to do next; nothing for any other."""
+    """Return the evidence, what a neutral result leaves open, and what to do next."""
+    return (*_of_soundness(summary), *_of_search(result, summary))
+
+
+def _of_soundness(summary: Summary) -> tuple[str, ...]:
+    """Return the evidence of the verdict against references, or how to get one."""
+    if summary.soundness is not None:
+        return evidence_sentences(summary.soundness)
+    if summary.survey is None or summary.survey.overall is None or summary.replay is not None:
+        return ()
+    words = (
+        "Whether that is more than compression alone explains: compare with healthy deployments, "
+        "--reference int8 (made on the host from an ONNX original) or --reference CAMPAIGN."
+    )
+    return (words,)
+
+
+def _of_search(result: Verdict, summary: Summary) -> tuple[str, ...]:
+    """Return what a neutral result of a search leaves open."""
     if result.tone != "neutral":
         return ()
     if not _triggers(summary):
@@ -122,6 +167,12 @@ def _covered(summary: Summary) -> tuple[str, ...]:
         if searches
         else "."
     )
+    if summary.survey is not None and (rate := summary.survey.overall) is not None:
+        missed = (
+            "Not covered: what no family of the survey makes, and a fault on so few inputs far "
+            f"from the seeds that {counted(rate.inputs, 'input')} can miss it."
+        )
+        return covered, missed
     missed = (
         "Not covered: inputs away from that boundary, so that this says neither good nor bad of "
         "the deployed model. A fault of a deployment (an overflow on dark images, a kernel wrong "

@@ -13,6 +13,9 @@ from edgeflare.store.documents import record
 from edgeflare.store.records import output_columns, output_from
 from edgeflare.types import Decision, Output
 
+REFERENCES = "references"
+"""The fact that tells the references of a campaign, by name; and the folder of those made."""
+
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
 

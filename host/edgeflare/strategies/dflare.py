@@ -4,9 +4,9 @@ Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; the ru
 and of selection say how the paper's text and its authors' code differ in each step.
 
 Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own,
-and every search has its own randomness: a seed reproduces a run on the same kind of CPU. With a
-margin floor, a mutant on which the original's margin is below it is no query: it has no fitness, is
-never accepted, and the next one is drawn. Differences of the text variant from the authors' code:
+and every search has its own randomness: a seed reproduces a run. With a margin floor, a mutant on
+which the original's margin is below it is no query: it has no fitness, is never accepted, and the
+next one is drawn. Differences of the text variant from the authors' code:
 an input replaces x_max only if its fitness is not lower; operators are drawn by algorithm 2; pixel
 values are clipped, never wrapped; the six operators of table 3, with ranges that change the input
 each time. Differences of the reference variant from the authors' code: nearest states are found
@@ -19,6 +19,7 @@ no code for it, and floats don't wrap around, so that `pool` and `overflow` make
 there. `dflare_fitness` says what is compared.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -165,7 +166,7 @@ def acceptance_probability(base: float, index: int, last_index: int) -> float:
 
     `base` is 1 - p. With a single operator p is 1 and base is 0: it is always accepted.
     """
-    return 1.0 if index <= last_index else float(base ** (index - last_index))
+    return math.prod([base] * (index - last_index))
 
 
 def _propose(ordered: Sequence[str], last_index: int, rng: np.random.Generator) -> str:

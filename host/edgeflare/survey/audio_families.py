@@ -15,13 +15,12 @@ from edgeflare.survey.family import (
     PARTNERS,
     Family,
     Group,
-    Params,
     either,
     partner_of,
     within,
 )
 from edgeflare.types import Sample
-from edgeflare_mutators import SEED, portable_normal
+from edgeflare_mutators import SEED, Params, portable_normal
 
 _Samples: TypeAlias = NDArray[np.float64]
 _FULL = 32_768
@@ -240,14 +239,14 @@ class Rumble(Noise):
 
 
 class Clicks(AudioFamily):
-    """Set up to 2 % of the samples, at random, to an end of the range."""
+    """Set up to 0.6 % of the samples, at random, to an end of the range."""
 
     name = "clicks"
     group: Group = "noise"
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `share` of the samples and the seed."""
-        return {"share": within(rng, severity, 0.02), "seed": int(SEED.draw(rng))}
+        return {"share": within(rng, severity, 0.006), "seed": int(SEED.draw(rng))}
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         rng = _generator(params)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare.types import Sample
-from edgeflare_mutators import Corruption, MutationError, SampleSpec
+from edgeflare_mutators import Corruption, MutationError, Params, SampleSpec
 
 SEVERITIES = (1, 2, 3, 4, 5)
 """How far an input lies from its seed: 1 is mild, 5 is as far as the family goes."""
@@ -18,9 +18,6 @@ PARTNERS = 32
 PARAMS_ERRORS = (KeyError, TypeError, ValueError, MutationError)
 """What `Family.apply` and `Family.words` may raise for parameters that another family drew, such as
 an earlier version of a user's corruption."""
-
-Params: TypeAlias = dict[str, Any]
-"""Parameters of one input: numbers and texts that JSON keeps exactly."""
 
 Group: TypeAlias = Literal[
     "light",
@@ -112,23 +109,23 @@ class CorruptionFamily(Family):
     ) -> None:
         self.name = name
         self.group = group
-        self._corruption = corruption
+        self.corruption = corruption
         self._rate = rate
         self._pixels = pixels
 
     @property
     def about(self) -> str:
         """What the corruption does, in one sentence."""
-        text = " ".join((self._corruption.__doc__ or "").partition("\n\n")[0].split())
+        text = " ".join((self.corruption.__doc__ or "").partition("\n\n")[0].split())
         return text.partition(". ")[0].rstrip(".") + "."
 
     def draw(self, rng: np.random.Generator, seed: Sample, severity: int) -> Params:
         """Return the corruption's parameters at a strength of this severity."""
-        params = self._corruption.draw(rng, SampleSpec.of(seed, self._rate))
+        params = self.corruption.draw(rng, SampleSpec.of(seed, self._rate))
         strength = (severity - 0.8 * rng.random()) / SEVERITIES[-1]
-        params = self._corruption.graded(params, strength)
+        params = self.corruption.graded(params, strength)
         if self._pixels:
-            length = self._corruption.limits[0]
+            length = self.corruption.limits[0]
             share = params[length.name] + self._pixels / min(seed.shape[:2])
             params[length.name] = min(share, length.high)
         return params
@@ -138,11 +135,11 @@ class CorruptionFamily(Family):
     ) -> Sample:
         """Return the corrupted sample. Raises MutationError for parameters that aren't its own."""
         del partners
-        return self._corruption.apply(seed, params)
+        return self.corruption.apply(seed, params)
 
     def words(self, params: Mapping[str, Any]) -> str:
         """Return the corruption's own words."""
-        return self._corruption.words(params)
+        return self.corruption.words(params)
 
 
 def within(rng: np.random.Generator, severity: int, farthest: float, nearest: float = 0.0) -> float:

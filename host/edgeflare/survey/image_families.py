@@ -19,13 +19,12 @@ from edgeflare.survey.family import (
     CorruptionFamily,
     Family,
     Group,
-    Params,
     either,
     partner_of,
     within,
 )
 from edgeflare.types import Sample
-from edgeflare_mutators import SEED, Corruption, portable_normal
+from edgeflare_mutators import SEED, Corruption, Params, portable_normal
 
 _Values: TypeAlias = NDArray[np.float64]
 _BLACK_OR_WHITE = (0, 255)
@@ -44,7 +43,7 @@ _SIDES = ("left", "right", "top", "bottom")
 def image_families(*, grey: bool = False) -> tuple[Family, ...]:
     """Return the families of images in their groups' order; of `grey` ones those without colour."""
     corruptions: tuple[tuple[str, Group, Corruption], ...] = (
-        ("dim", "light", mutators.Brightness(by=(-0.92, -0.2))),
+        ("dim", "light", mutators.Brightness(by=(-0.92, -0.35))),
         ("bright", "light", mutators.Brightness(by=(0.0, 3.0))),
         ("contrast", "light", mutators.Contrast(by=(-0.92, 0.0))),
         ("saturation", "light", mutators.Saturation(by=(-1.0, 3.0))),
@@ -104,15 +103,17 @@ class ImageFamily(Family):
 
 
 class Gain(ImageFamily):
-    """Add an offset of up to 100 levels, then multiply by a gain of up to 3.5 or down to 0.1."""
+    """Add an offset of up to 100 levels, then multiply by a gain of up to 3.5 or down to 1/7."""
 
     name = "gain"
     group: Group = "light"
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return gain and offset, in levels, both of this severity, each up or down."""
+        brighter = either(rng, False, True)
+        far = within(rng, severity, 1.0)
         return {
-            "gain": 1 + either(rng, -0.36, 1.0) * within(rng, severity, 2.5),
+            "gain": 1 + 2.5 * far if brighter else 1 / (1 + 6 * far),
             "offset": either(rng, -1, 1) * within(rng, severity, 100.0),
         }
 

@@ -235,6 +235,25 @@ def test_a_changed_library_is_named_and_force_goes_on(interrupted: Path) -> None
 
 
 @pytest.mark.extended
+def test_other_bits_of_the_originals_answers_are_refused_and_force_goes_on(
+    interrupted: Path,
+) -> None:
+    home = interrupted.parent
+    with Store.open(interrupted) as store:
+        known = store.environment
+        assert len(known["original answers"]) == 64
+        store.add_environment({**known, "original answers": "0" * 64})
+    refused = edgeflare("resume", interrupted, home=home)
+    assert refused.code == 2
+    assert "the original answers otherwise to fixed inputs" in refused.sentence
+    assert "--force" in refused.sentence
+    forced = edgeflare("resume", interrupted, "--force", "--json", home=home)
+    assert forced.code == 0, forced.err
+    assert forced.json["unfinished"] == 0
+    assert any("--force although the original" in notice for notice in forced.json["notices"])
+
+
+@pytest.mark.extended
 def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
     interrupted: Path,
 ) -> None:

@@ -1,20 +1,22 @@
 """Campaigns with the boundary search: what they leave open is chosen once, and kept."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from campaigns import finished, found_in
+from campaigns import found_in
 from command import DEMO, edgeflare
 
 import edgeflare.campaign.resolution as resolution
-import edgeflare.campaign.stages as stages
 from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Stage
-from edgeflare.store import Store
-from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
+from edgeflare.campaign.seeds import partners
+from edgeflare.store import MEASURING, Store
+from edgeflare.survey import PARTNERS
+from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
@@ -66,29 +68,41 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: ratio)
 
 
-def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+def test_what_is_left_open_follows_from_the_images_and_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "cost_ratio", refuse)
     recorder = EventRecorder()
     folder = run_campaign(config(tmp_path / "auto"), progress=recorder)
     options = options_of(folder)
+    assert options == {"crossing": "least-l2", "effort": 96, "tied_classes": 3, "candidates": 1}
+    assert recorder.notices == []
+    again = run_campaign(config(tmp_path / "stated", {"options": options}), progress=recorder)
+    assert options_of(again) == options
+    assert found_in(again) == found_in(folder)
+
+
+def test_what_is_tuned_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+    recorder = EventRecorder()
+    folder = run_campaign(config(tmp_path / "tuned", {"tune": True}), progress=recorder)
+    options = options_of(folder)
     assert options["crossing"] in ("least-l2", "mutants")
     assert options["effort"] in (8, 16, 32, 64, 96, 128)
-    assert options["candidates"] == 1
     [notice] = recorder.notices
-    three = ", three classes tied" if options["tied_classes"] == 3 else ""
-    beginning = f"crossing: {options['crossing']}, effort {options['effort']}{three} ("
-    assert notice.startswith(beginning)
+    assert notice.startswith(
+        f"tuned by measured times: crossing {options['crossing']}, effort {options['effort']}"
+    )
     with Store.open(folder) as store:
         assert store.notices() == [notice]
         seed_queries = sum(one.seed_queries for one in store.outcomes())
     assert seed_queries == SEEDS, "to measure counts as no query"
-    names = ("crossing", "effort", "tied_classes")
-    stated = {"options": {name: options[name] for name in names}}
-    if options["effort"] < 64 or options["tied_classes"] == 3:
-        assert "tied_classes" not in notice, "it follows from the effort"
-        del stated["options"]["tied_classes"]
-    recorder = EventRecorder()
-    again = run_campaign(config(tmp_path / "stated", stated), progress=recorder)
-    assert recorder.notices == []
+    stated: dict[str, Any] = {
+        name: int(value)
+        for name, _, value in (part.partition("=") for part in notice.replace("`", " ").split())
+        if value.isdecimal()
+    }
+    stated["crossing"] = options["crossing"]
+    again = run_campaign(config(tmp_path / "stated", {"options": stated}))
     assert options_of(again) == options
     assert found_in(again) == found_in(folder)
 
@@ -116,21 +130,20 @@ def test_the_choice_follows_the_cost(
 ) -> None:
     costs(monkeypatch, ratio)
     recorder = EventRecorder()
-    folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=recorder)
+    folder = run_campaign(
+        config(tmp_path / "c", {"tune": True}, one_trip=one_trip), progress=recorder
+    )
     assert tuple(options_of(folder)[name] for name in CHOSEN) == expected
     crossing, effort, candidates = expected
     [notice] = recorder.notices
     assert words in notice
-    at_once = f" --option candidates={candidates}" if candidates > 1 else ""
-    assert notice.endswith(f"`--crossing {crossing} --option effort={effort}{at_once}` repeats it")
+    assert f"`--crossing {crossing} --option effort={effort} " in notice
+    assert notice.endswith(f" --option candidates={candidates}` repeats it")
     shown = edgeflare("show", folder, home=tmp_path)
     assert f"crossing={crossing}" in shown.out
 
 
-def test_no_more_candidates_are_sent_than_a_search_may_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    costs(monkeypatch, 3.0)
+def test_no_more_candidates_are_sent_than_a_search_may_ask(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", {"max_queries": 3}, one_trip=True))
     assert options_of(folder)["candidates"] == 3
     assert any(value[0] is Status.FOUND for value in found_in(folder).values())
@@ -140,9 +153,9 @@ def test_a_resumed_campaign_keeps_what_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs(monkeypatch, 3.0)
-    whole = run_campaign(config(tmp_path / "whole"))
+    whole = run_campaign(config(tmp_path / "whole", {"tune": True}))
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"), progress=EventRecorder(interrupt))
+        run_campaign(config(tmp_path / "torn", {"tune": True}), progress=EventRecorder(interrupt))
     monkeypatch.setattr(resolution, "cost_ratio", refuse)
     resume_campaign(tmp_path / "torn")
     assert options_of(tmp_path / "torn") == options_of(whole)
@@ -154,7 +167,7 @@ def test_a_campaign_that_ended_before_it_was_kept_measures(
 ) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "torn"))
+        run_campaign(config(tmp_path / "torn", {"tune": True}))
     assert options_of(tmp_path / "torn") == {}
     costs(monkeypatch, 3.0)
     recorder = EventRecorder()
@@ -168,7 +181,7 @@ def test_the_control_searches_as_the_campaign_was_resolved(
 ) -> None:
     ratios = iter([3.0])
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
-    folder = run_campaign(config(tmp_path / "c", {"max_queries": 5}, control=True))
+    folder = run_campaign(config(tmp_path / "c", {"max_queries": 5, "tune": True}, control=True))
     assert options_of(folder / "control") == options_of(folder)
     assert options_of(folder)["effort"] == 32
     with Store.open(folder / "control") as control:
@@ -179,45 +192,66 @@ def test_nothing_is_measured_for_another_strategy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", refuse)
-    folder = run_campaign(config(tmp_path / "c", {"strategy": "dflare"}))
+    folder = run_campaign(config(tmp_path / "c", {"strategy": "dflare", "tune": True}))
     assert options_of(folder) == {}
 
 
-def test_every_search_knows_both_models_answers_on_the_seeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("crossing", ["least-l2", "line"])
+def test_the_limit_does_not_change_what_both_campaigns_search(
+    tmp_path: Path, crossing: str
 ) -> None:
-    known: list[KnownAnswers | None] = []
-    stop = True
+    few, more = (
+        run_campaign(
+            config(
+                tmp_path / str(limit),
+                {"options": {"crossing": crossing, "effort": 64}},
+                seeds={"path": DEMO / "seeds.npz", "limit": limit},
+            )
+        )
+        for limit in (3, 40)
+    )
+    expected = found_in(more)
+    found = found_in(few)
+    assert len(found) == 3
+    assert found == {seed: expected[seed] for seed in found}
+    with Store.open(few) as store, Store.open(more) as larger:
+        assert store.seed_count() == 3
+        ours, theirs = partners(store), partners(larger)
+        assert len(ours) == len(theirs) == PARTNERS
+        assert all(np.array_equal(*both) for both in zip(ours, theirs, strict=True))
+        assert sum(one.seed_queries for one in store.outcomes()) == 3
+        assert sum((store.fact(MEASURING) or {}).values()) == PARTNERS - 3
+        assert larger.fact(MEASURING) is None, "all partners are seeds"
 
-    def strategy(seed: Seed, rng: np.random.Generator) -> Search:
-        known.append(seed.known)
-        assert seed.margin_floor == 1e-3
-        if stop and finished(tmp_path / "c") >= 3:
-            raise KeyboardInterrupt
-        return Outcome(None)
-        yield
 
-    monkeypatch.setattr(stages, "strategy_of", lambda _: strategy)
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(config(tmp_path / "c", {"strategy": "dflare"}, concurrency=1))
-    before = known[0]
-    assert before is not None
-    assert all(one is before for one in known), "one for all searches"
-    with Store.open(tmp_path / "c") as store:
-        answers = [seed.outputs for seed in store.seeds("")]
-        assert 3 <= store.tally().done < SEEDS
-    assert np.array_equal(before.original, [one.original for one in answers if one])
-    assert np.array_equal(before.deployed, [one.deployed for one in answers if one])
-    assert before.original.dtype == before.deployed.dtype == np.float64
-    with pytest.raises(ValueError, match="read-only"):
-        before.deployed[0, 0] = 1
-    stop = False
-    known.clear()
-    resume_campaign(tmp_path / "c")
-    [after] = {id(one): one for one in known}.values()
-    assert after is not None
-    assert np.array_equal(after.original, before.original)
-    assert np.array_equal(after.deployed, before.deployed)
+def test_two_runs_under_different_load_find_the_same_bytes(tmp_path: Path) -> None:
+    quiet = run_campaign(config(tmp_path / "quiet"))
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            sum(range(10_000))
+
+    busy = [threading.Thread(target=work) for _ in range(3)]
+    for one in busy:
+        one.start()
+    try:
+        loaded = run_campaign(config(tmp_path / "loaded", concurrency=4))
+    finally:
+        stop.set()
+        for one in busy:
+            one.join()
+    assert options_of(loaded) == options_of(quiet)
+    assert found_in(loaded) == found_in(quiet)
+    assert samples_in(loaded) == samples_in(quiet)
+
+
+def samples_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted((folder / "samples").rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:

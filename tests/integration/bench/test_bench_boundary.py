@@ -15,7 +15,7 @@ from edgeflare.bench import (
     run_bench,
     write_report,
 )
-from edgeflare.campaign import BatchProgress, Stage, resolution
+from edgeflare.campaign import BatchProgress, Stage
 from edgeflare.store import Store
 
 SUITE = f"""
@@ -69,12 +69,7 @@ def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.extended
-def test_cells_that_were_told_the_same_search_alike(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ratios = iter([9.0, 2000.0])  # one for those that leave all open, one for the natural ones
-    monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
-
+def test_cells_that_were_told_the_same_search_alike(suite: str, tmp_path: Path) -> None:
     def stop_in_the_second_repeat(progress: BatchProgress) -> None:
         search = isinstance(progress.event, Stage) and progress.event.name == "search"
         if search and progress.name.endswith("repeat 1"):
@@ -87,7 +82,7 @@ def test_cells_that_were_told_the_same_search_alike(
         search = {**config["search"], "options": {}}
         begun.set_campaign({**config, "search": search})  # stopped before it was resolved
     folder = resume_bench(tmp_path / "bench")
-    usual = {"crossing": "least-l2", "effort": 64, "tied_classes": 3, "candidates": 1}
+    usual = {"crossing": "least-l2", "effort": 96, "tied_classes": 3, "candidates": 1}
     assert dict(options_by_cell(folder)) == {
         "usual/0": usual,
         "usual/1": usual,
@@ -106,7 +101,7 @@ def test_cells_that_were_told_the_same_search_alike(
     text = (folder / "report.md").read_text(encoding="utf-8")
     run = text.split("## How it was run", 1)[1].splitlines()
     assert [line for line in run if " on LeNet 5: " in line] == [
-        "- usual on LeNet 5: crossing least-l2, effort 64, three classes tied",
-        "- severe on LeNet 5: crossing least-l2, effort 64, three classes tied",
+        "- usual on LeNet 5: crossing least-l2, effort 96, three classes tied",
+        "- severe on LeNet 5: crossing least-l2, effort 96, three classes tied",
         "- natural on LeNet 5: crossing natural, effort 32",
     ]

@@ -38,7 +38,7 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 """Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {"models", "devices", "seeds", "testing"},
+    "edgeflare_agent": {"_internal", "models", "devices", "seeds", "testing"},
     "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""

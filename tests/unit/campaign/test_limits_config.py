@@ -116,7 +116,7 @@ def test_the_starters_limits_are_good_ones_once_their_marks_are_gone(tmp_path: P
     before, table = STARTER.split("[limits]")
     path = tmp_path / "campaign.toml"
     path.write_text(before + "[limits]" + table.replace("\n# ", "\n"))
-    stated = load_config(path).limits
+    stated = load_config(path, {"survey": {"references": ["int8"]}}).limits
     assert set(stated.model_dump(exclude_defaults=True)) == set(LimitsConfig.model_fields)
     assert stated.baseline == tmp_path / "campaigns" / "last-release"
     path.write_text(STARTER)

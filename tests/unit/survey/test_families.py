@@ -146,7 +146,7 @@ def test_the_same_bits_without_the_cpus_extensions() -> None:
     )
 
 
-PINNED = "a0f68a39797c3810be6e7f796d8810704dbe8dcacd354ffae4e0ce0ed35fe38c"
+PINNED = "9b62fdee2ab4ffdd5deea64d3a91403cf9747b1473018abe440b243f78878448"
 
 
 def test_grey_images_have_no_families_of_colour() -> None:

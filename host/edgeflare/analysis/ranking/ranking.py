@@ -37,6 +37,7 @@ from edgeflare.analysis.ranking.text import (
     too_few_seeds,
     verdict,
 )
+from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
@@ -196,7 +197,7 @@ class RankedModel:
     interval. `mean_rank` is what the order by queries follows (None of another measure): the mean,
     from 1, over all candidates' searches ranked together, those that found nothing above all
     others. `file` is the deployed model's path, `size` its bytes; `finished` whether its campaign
-    is.
+    is. `soundness` compares it with healthy references, None where its campaign has none.
     """
 
     name: str
@@ -209,6 +210,7 @@ class RankedModel:
     size: int
     finished: bool
     figures: ModelFigures
+    soundness: Soundness | None = None
 
 
 @dataclass(frozen=True)
@@ -270,6 +272,7 @@ def rank_campaigns(
     if len(campaigns) < 2:
         raise UsageError("a comparison needs two candidates at least")
     reads = _read(campaigns, names)
+    judged = {name: _judged(one) for name, one in zip(reads, campaigns, strict=True)}
     notes = _check_comparable(reads)
     chosen = _measure(measure, reads)
     of_words = any(read.transcribes for read in reads.values())
@@ -305,6 +308,7 @@ def rank_campaigns(
             size=int(reads[name].deployed["bytes"]),
             finished=reads[name].finished,
             figures=figures_of(seeds[name], level),
+            soundness=judged[name],
         )
         for name in order
     )
@@ -343,6 +347,11 @@ def _read(
     if len(called) != len(reads) or len(set(called)) != len(called):
         raise UsageError("every candidate needs a name of its own")
     return dict(zip(called, reads, strict=True))
+
+
+def _judged(campaign: Path | Store) -> Soundness | None:
+    with open_store(campaign) as store:
+        return campaign_soundness(store)
 
 
 def _names(reads: Sequence[CandidateCampaign]) -> list[str]:

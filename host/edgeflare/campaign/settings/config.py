@@ -19,7 +19,7 @@ from pydantic import (
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
-from edgeflare.campaign.settings.survey import SurveyConfig
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
@@ -91,17 +91,28 @@ class ModelConfig(Section):
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
     output: Annotated[
-        Literal["auto", "probabilities", "logits", "label", "transcript"],
+        Literal[
+            "auto",
+            "probabilities",
+            "logits",
+            "sigmoid",
+            "sigmoid-logits",
+            "label",
+            "transcript",
+        ],
         Flag(
             "--output",
-            "All models' outputs: auto, probabilities, logits or transcript.",
+            "All models' outputs: auto, probabilities, logits, transcript, sigmoid (a probability "
+            "of each class for itself, or a single one) or sigmoid-logits (before the sigmoid).",
             each=True,
             deployed="; label: it returns a class index and no scores",
         ),
     ] = Field(
         default="auto",
-        description="auto (by the output's type and the seeds), probabilities, logits, transcript "
-        "or, the deployed model only, label (a class index, no scores).",
+        description="auto (by the output's type and the seeds), probabilities, logits, transcript, "
+        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of two), "
+        "sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
+        "scores).",
     )
     output_name: Annotated[
         str | None,
@@ -196,8 +207,8 @@ class SearchConfig(Section):
         Flag("--option"),
         Flag(
             "--crossing",
-            "For boundary, how the original's decision boundary is reached: auto (the default: by "
-            "what a device query costs), least-l2, line, mutants or natural. Short for --option "
+            "For boundary, how the original's decision boundary is reached: auto (the default: "
+            "the nearest), least-l2, line, mutants or natural. Short for --option "
             "crossing=NAME.",
             metavar="NAME",
             key="crossing",
@@ -251,6 +262,12 @@ class SearchConfig(Section):
         default=(),
         description="A mutation operator in place of the strategy's own; may be repeated.",
         examples=[["gaussian-noise", "median-blur"]],
+    )
+    tune: Annotated[bool, Flag("--tune")] = Field(
+        default=False,
+        description="For boundary on images, choose the crossing, effort and tied classes that are "
+        "not stated by what a device query costs, measured before the search. Faster where a query "
+        "is quick; another run may choose otherwise, and then finds other triggers.",
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
         default=2000, ge=0, description="Search queries for each seed; 0: no limit."
@@ -516,6 +533,21 @@ class CampaignConfig(Section):
     )
 
     @model_validator(mode="after")
+    def _limits_have_figures(self) -> "CampaignConfig":
+        if self.limits.max_confident_deviation is not None and not self.survey.enabled:
+            raise conflict(
+                "{limit} is about the survey: leave that on",
+                limit=Key("limits.max_confident_deviation"),
+            )
+        if self.limits.verdict is not None and not self.survey.references:
+            raise conflict(
+                "{limit} needs a healthy reference: state one, --reference int8, or references = "
+                '["int8"] in [survey]',
+                limit=Key("limits.verdict"),
+            )
+        return self
+
+    @model_validator(mode="after")
     def _control_is_on(self) -> "CampaignConfig":
         if self.control_model is not None and not self.control:
             raise conflict("{model} is used with control = true only", model=Key("control_model"))
@@ -532,6 +564,7 @@ PATHS = (
     ("inventory",),
     ("control_model",),
     ("limits", "baseline"),
+    ("survey", "references"),
     ("out",),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""
@@ -559,7 +592,7 @@ def load_config(
     `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
     """
     loaded = toml.load(path, advice="`edgeflare init` writes one")
-    values = toml.anchor_paths(loaded, PATHS, path.parent)
+    values = toml.anchor_paths(loaded, PATHS, path.parent, words=(INT8,))
     return config_from(merge(values, overrides or {}), str(path), typed)
 
 

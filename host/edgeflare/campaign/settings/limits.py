@@ -1,6 +1,6 @@
 """The limits of a campaign's results; crossing one ends the command with exit code 1."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -58,6 +58,17 @@ class LimitsConfig(BaseModel):
         "different classes. Of transcripts: the share of words that differ. A badly damaged model is "
         "sure of nothing, so this measures damage better than the severity.",
         examples=[0.2],
+    )
+    max_confident_deviation: Share | None = Field(
+        default=None,
+        description="The largest share of the survey's inputs that deviates: its upper 95 % bound.",
+        examples=[0.03],
+    )
+    verdict: Literal["sound"] | None = Field(
+        default=None,
+        description="With sound, the deployed model must be no worse than its healthy references "
+        "(--reference). Where the survey can't tell, the command ends with exit code 4.",
+        examples=["sound"],
     )
     new_pairs: Annotated[bool, Field(strict=True)] = Field(
         default=True,

@@ -2,12 +2,19 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.campaign.settings.flags import Flag
+from edgeflare._internal import toml
+from edgeflare.campaign.settings.flags import Flag, Key, conflict
 from edgeflare.survey.sampling import SurveySettings
 
 _PURSUIT_QUERIES = 120
+INT8 = "int8"
+"""The reference that is made on the host; any other one is a campaign's folder."""
+
+
+def _reference(value: str) -> str:
+    return value if value == INT8 else str(toml.expand_home(value).absolute())
 
 
 class SurveyConfig(BaseModel):
@@ -47,6 +54,17 @@ class SurveyConfig(BaseModel):
         examples=[["gain", "noise"]],
     )
 
+    references: Annotated[
+        tuple[Annotated[str, AfterValidator(_reference)], ...],
+        Flag("--reference", metavar="int8|CAMPAIGN"),
+    ] = Field(
+        default=(),
+        description="Healthy deployments to compare with on the survey's inputs, for the verdict: "
+        "int8 (models made on the host from the ONNX original; needs edgeflare[bench]) or the "
+        "folder of another campaign of the same original, seeds and seed; may be repeated.",
+        examples=[["int8"]],
+    )
+
     pursuit: Annotated[int | None, Flag("--pursuit-queries", metavar="N")] = Field(
         default=None,
         ge=0,
@@ -55,6 +73,15 @@ class SurveyConfig(BaseModel):
         "nothing deviates 16 at most are asked.",
         examples=[100],
     )
+
+    @model_validator(mode="after")
+    def _references_have_inputs(self) -> "SurveyConfig":
+        if self.references and not self.enabled:
+            raise conflict(
+                "{references} is answered on the survey's inputs: leave the survey on",
+                references=Key("references"),
+            )
+        return self
 
     def pursuit_queries(self, seeds: int) -> int:
         """Return the device queries of a pursuit after the survey of so many seeds."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 
+from edgeflare.campaign.seeds import partners
 from edgeflare.errors import StoreError
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.survey import PARAMS_ERRORS, PARTNERS, Family, families_for
+from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
@@ -24,8 +24,8 @@ class SurveyInputs:
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
-        """The inputs that others are mixed with: the first of the campaign."""
-        return tuple(islice(self._store.seed_samples(), PARTNERS))
+        """The inputs that others are mixed with: the first of the source, whatever its limit."""
+        return tuple(partners(self._store))
 
     def sample(self, answer: SurveyRecord) -> Sample:
         """Return the input of an answer: as it is stored, else made again of its parameters.

@@ -167,7 +167,7 @@ def _record(
         decision=answer.decision,
         original_margin=sure.original,
         deployed_margin=sure.deployed if scored else None,
-        total_variation=_distance(one.original, one.deployed) if scored else None,
+        total_variation=distance(one.original, one.deployed) if scored else None,
         confident_deviation=answer.is_confident,
         confirmed=answer.confirmed,
         device_name=cost.device_name,
@@ -177,7 +177,7 @@ def _record(
     )
 
 
-def _distance(original: Output, deployed: Output | None) -> float | None:
+def distance(original: Output, deployed: Output | None) -> float | None:
     """Return the total variation of two answers; 1 where the deployed one is not finite."""
     if deployed is None or isinstance(original, Transcript) or isinstance(deployed, Transcript):
         return None

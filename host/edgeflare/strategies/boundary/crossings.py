@@ -1,13 +1,21 @@
-"""How the original's decision boundary is reached from a seed: four methods with one interface."""
+"""How the original's decision boundary is reached: five methods with one interface."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Protocol
 
 import numpy as np
 
+from edgeflare._internal import exact
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
-from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary, draw_corruptions
-from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
+from edgeflare.strategies.boundary.directions import noise_like
+from edgeflare.strategies.boundary.paths import (
+    Bracket,
+    LinePath,
+    cross_boundary,
+    draw_corruptions,
+    line_between,
+)
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie
 from edgeflare.types import Answer, Ask, Sample
 from edgeflare_mutators import Corruption, Operator, SampleSpec
@@ -18,8 +26,11 @@ _PATIENCE = 3
 """Number of steps without a less certain mutant after which the search goes on from the best."""
 _MAX_CORRUPTIONS = 3
 _TIE_TRIES = 4
-_MAX_CROSSINGS = 300
-_MAX_FAILURES = 40
+_SCREENED = 8
+_KEPT = 24
+_LEAST_GAIN = 1.0
+_MOST_GAIN = 4.0
+_MOST_NOISE = 0.3
 
 
 class Crossing(Protocol):
@@ -163,35 +174,58 @@ class CorruptionCrossing:
         return None
 
 
-class CrossingSchedule:
-    """The chosen crossing; after a failure a line to another seed, unless `only` is set."""
+class FarCrossing:
+    """Lines between two inputs far from the seed, one with its label and one with another.
 
-    def __init__(self, chosen: Crossing, line: Crossing, *, only: bool) -> None:
-        self._chosen = chosen
-        self._line = line
-        self._only = only
-        self._failed = False
-        self._failures = 0
-        self._tried = 0
-        self._last = chosen
+    They are seeds with their contrast (a recording's level) raised and smooth noise added. A
+    deployed model that hardly differs beside the seed may differ more where values are extreme.
+    """
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the number of tries, or of failures in a row, has reached its limit."""
-        return self._failures >= _MAX_FAILURES or self._tried >= _MAX_CROSSINGS
+    def __init__(self, probe: OriginalProbe, rng: np.random.Generator) -> None:
+        self._probe = probe
+        self._rng = rng
+        self._ends: list[PathPoint] = []
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Return another crossing; None where this try did not find one."""
-        self._last = self._line if self._failed and not self._only else self._chosen
-        bracket = yield from self._last.find()
-        self._failed = bracket is None and self._last is self._chosen
-        self._failures = 0 if bracket is not None else self._failures + 1
-        self._tried += 1
-        return bracket
+        """Return the boundary between two of some random far inputs."""
+        samples = [self._far() for _ in range(_SCREENED)]
+        values = self._probe.values
+        path = LinePath(values, values)
+        self._ends += yield from self._probe.ends([path] * len(samples), samples)
+        self._ends = self._ends[-_KEPT:]
+        inside = [point for point in self._ends if point.log_odds > 0]
+        outside = [point for point in self._ends if point.log_odds < 0]
+        if not outside:
+            return None
+        start = self._one_of(inside) if inside else self._probe.seed_point(path)
+        end = self._one_of(outside)
+        line = line_between(self._probe, start, end.sample)
+        return Bracket(self._probe.first_point(line), end._replace(path=line, t=1.0))
 
     def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
-        """Return a tie of a third class with the two of the last crossing."""
-        return (yield from self._last.find_tie(found))
+        """Return None: a tie is wanted near the seed."""
+        del found
+        yield from ()
+        return None
+
+    def _one_of(self, points: list[PathPoint]) -> PathPoint:
+        return points[int(self._rng.integers(len(points)))]
+
+    def _far(self) -> Sample:
+        """Return the seed, or another one, with another contrast and noise."""
+        probe, others = self._probe, self._probe.seed.others
+        values = probe.values
+        if others and self._rng.integers(2):
+            other = others[int(self._rng.integers(len(others)))]
+            if other.shape == probe.seed.sample.shape:
+                values = probe.space.values(other)
+        gain, noise = (
+            exact.uniform(self._rng, _LEAST_GAIN, _MOST_GAIN),
+            exact.uniform(self._rng, 0.0, _MOST_NOISE),
+        )
+        middle = probe.space.middle if values.ndim > 1 else 0.0
+        size = noise * probe.space.unit * float(np.sqrt(values.size))
+        return to_sample(middle + gain * (values - middle) + size * noise_like(self._rng, values))
 
 
 def make_crossing(
@@ -210,6 +244,7 @@ def make_crossing(
         "least-l2": lambda: DeepFoolCrossing(probe, rng, effort),
         "line": lambda: LineCrossing(probe, rng),
         "mutants": lambda: MutantCrossing(probe, rng, screened, pool),
+        "far": lambda: FarCrossing(probe, rng),
         "natural": lambda: CorruptionCrossing(probe, rng, screened, pool),
     }
     return made[name]()

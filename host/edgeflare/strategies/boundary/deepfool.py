@@ -14,16 +14,20 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.directions import directions_for
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
-from edgeflare.strategies.boundary.points import Floats, OriginalProbe, PathPoint, to_sample
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
-from edgeflare.types import Answer, Ask, Sample
+from edgeflare.types import Answer, Ask
 
 _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
 _PROJECTED_LENGTHS = (1.05, 1.25, 1.6)
 _MAX_RIVALS = 7
+_MAX_RANK = 32
+"""Classes considered as the nearest rival: those that the original ranks first."""
 _RIVALS_TRIED = 3
 _RIVAL_LENGTHS = (1.3, 2.2, 4.0)
 _RCOND = 1e-3
@@ -51,7 +55,7 @@ class DeepFoolCrossing:
         if self._nearest is None:
             return None
         length = self._probe.distance(self._nearest.outside.sample)
-        scale = length * float(self._rng.uniform(0.3, 1.5))
+        scale = length * exact.uniform(self._rng, 0.3, 1.5)
         path = self._nearest.outside.path.perturbed(self._rng, scale)
         return (yield from cross_boundary(self._probe, path))
 
@@ -83,8 +87,8 @@ class DeepFoolCrossing:
         for third in np.argsort(log_odds)[: _MAX_RIVALS + 2]:
             if third not in (label, rival):
                 both = [rival, int(third)]
-                shares = np.linalg.lstsq(relative[:, both].T, -log_odds[both], rcond=_RCOND)[0]
-                steps.append((float(np.linalg.norm(shares)), shares))
+                shares = exact.least_norm(relative[:, both].T, -log_odds[both], _RCOND)
+                steps.append((exact.norm(shares), shares))
         steps.sort(key=lambda one: one[0])
         for _, shares in steps[:_RIVALS_TRIED]:
             start, step = self._probe.space.values(point.sample), self._directions.combine(shares)
@@ -113,20 +117,21 @@ class DeepFoolCrossing:
 
     def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
         """Return the slopes of log-probabilities by direction, [n, classes], per level of L2."""
-        space = self._probe.space
-        base = space.values(to_sample(values))
-
-        def stepped(step: Floats, direction: Floats) -> tuple[Sample, float]:
-            sample = to_sample(base + step)
-            return sample, float(((space.values(sample) - base) * direction).sum())
-
+        space, directions = self._probe.space, self._directions
+        start = to_sample(values)
+        base = space.values(start)
         samples, lengths = [], []
-        for place in range(len(self._directions)):
-            direction, step = self._directions[place], self._directions.probe(place)
-            both = (stepped(sign * step, direction) for sign in (1, -1))
-            sample, length = max(both, key=lambda one: abs(one[1]))
+        for place in range(len(directions)):
+            region = directions.region(place)
+            direction, step = directions[place][region], directions.probe(place)[region]
+            here = base[region]
+            found = [space.sample(here + sign * step) for sign in (1, -1)]
+            moved = [exact.dot(space.values(one) - here, direction) for one in found]
+            longer = int(abs(moved[1]) > abs(moved[0]))
+            sample = start.copy()
+            sample[region] = found[longer]
             samples.append(sample)
-            lengths.append(length)
+            lengths.append(moved[longer])
         path = LinePath(self._probe.values, self._probe.values)
         probed = yield from self._probe.ends([path] * len(samples), samples)
         changes = np.array([one.log_probs - log_probs for one in probed])
@@ -138,11 +143,12 @@ class DeepFoolCrossing:
         label = self._probe.label
         log_odds = log_probs[label] - log_probs
         relative = slopes[:, [label]] - slopes
-        steepness = np.linalg.norm(relative, axis=0)
+        steepness = np.sqrt(np.square(relative).sum(axis=0))
         distance = np.where(
             steepness > _TINY, np.abs(log_odds) / np.maximum(steepness, _TINY), np.inf
         )
         distance[label] = np.inf
+        distance[np.argsort(-log_probs, kind="stable")[_MAX_RANK:]] = np.inf
         rival = int(distance.argmin())
         if not np.isfinite(distance[rival]):
             return None
@@ -174,11 +180,11 @@ class DeepFoolCrossing:
         slopes = yield from self._slopes(near, point.log_probs)
         self._near_boundary = point, slopes
         normal = self._directions.combine(slopes[:, probe.label] - slopes[:, point.rival])
-        steepness = float(np.linalg.norm(normal))
+        steepness = exact.norm(normal)
         if steepness <= _TINY:
             return bracket
         normal = normal / steepness
-        beyond = float(((near - probe.values) * normal).sum()) - point.log_odds / steepness
+        beyond = exact.dot(near - probe.values, normal) - point.log_odds / steepness
         for length in _PROJECTED_LENGTHS:
             path = LinePath(probe.values, probe.values + length * beyond * normal)
             (tried,) = yield from probe.points(path, (1.0,))

@@ -7,11 +7,12 @@ docs/research/tried.md.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from edgeflare.strategies.boundary.points import Floats
+from edgeflare._internal import exact, fourier
+from edgeflare._internal.exact import Floats
 
 LARGE_SIDE = 64
 """Pixels of the longer side from which on images get directions from their own detail."""
@@ -19,6 +20,7 @@ _SMOOTH_SHARE = 0.3
 _MAX_FREQUENCIES = 32
 _TWO_SCALES_COUNT = 32
 _MIN_DETAIL = 1.0
+_BLUR_SIGMAS = 4
 _PROBE_LEVELS = 8.0
 
 _WARP = 2.5
@@ -33,6 +35,11 @@ _MIN_GAIN = 0.2
 _MAX_GAIN = 5.0
 
 
+Region: TypeAlias = tuple[slice, ...]
+"""Part of a sample, by a slice for each axis."""
+_EVERYWHERE: Region = (slice(None),)
+
+
 class Directions(Protocol):
     """Directions of unit length, each computed on access: float64 of the sample's shape."""
 
@@ -42,6 +49,10 @@ class Directions(Protocol):
 
     def probe(self, place: int) -> Floats:
         """Return a step along a direction, in levels, small enough for a proportional response."""
+        ...
+
+    def region(self, place: int) -> Region:
+        """Return where a direction may be other than 0; the whole sample where it is so all over."""
         ...
 
     def combine(self, shares: Floats) -> Floats:
@@ -87,6 +98,11 @@ class _LinearDirections:
         """Return the sum of all directions, each times its share."""
         raise NotImplementedError
 
+    def region(self, place: int) -> Region:
+        """Return the whole image."""
+        del place
+        return _EVERYWHERE
+
     def probe(self, place: int) -> Floats:
         """Return the direction with a largest value of 8 levels."""
         direction = self[place]
@@ -94,7 +110,7 @@ class _LinearDirections:
 
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the smallest step, which has the same direction at every length."""
-        step = self.combine(-decrease / float(np.linalg.norm(slopes)) ** 2 * slopes)
+        step = self.combine(-decrease / exact.dot(slopes, slopes) * slopes)
         return lambda multiple: np.asarray(multiple * step)
 
 
@@ -112,7 +128,7 @@ class LowFrequencies(_LinearDirections):
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
-        return np.asarray(np.tensordot(shares, self._all, axes=1))
+        return np.asarray((shares[:, None, None, None] * self._all).sum(axis=0))
 
     def recentred(self, values: Floats) -> "LowFrequencies":
         """Return the same directions."""
@@ -131,7 +147,9 @@ class DetailWindows(_LinearDirections):
         self._places: list[tuple[int, int, int, float]] = []
         for scale, detail in enumerate(self._details):
             power = np.square(detail).sum(axis=2)
-            lengths = np.sqrt(np.square(self._rows) @ power @ np.square(self._columns).T)
+            lengths = np.sqrt(
+                exact.matmul(exact.matmul(np.square(self._rows), power), np.square(self._columns).T)
+            )
             for row, column in np.argwhere(lengths > _MIN_DETAIL):
                 self._places.append((scale, int(row), int(column), float(lengths[row, column])))
 
@@ -139,16 +157,35 @@ class DetailWindows(_LinearDirections):
         return len(self._places)
 
     def __getitem__(self, place: int) -> Floats:
-        scale, row, column, length = self._places[place]
-        window = self._rows[row][:, None] * self._columns[column][None]
-        return np.asarray(self._details[scale] * (window / length)[..., None])
+        found = np.zeros_like(self._details[0])
+        found[self.region(place)] = self._window(place)
+        return found
+
+    def region(self, place: int) -> Region:
+        """Return the window of a direction."""
+        _, row, column, _ = self._places[place]
+        return _extent(self._rows[row]), _extent(self._columns[column])
+
+    def probe(self, place: int) -> Floats:
+        """Return the direction with a largest value of 8 levels."""
+        window = self._window(place)
+        found = np.zeros_like(self._details[0])
+        found[self.region(place)] = window * (_PROBE_LEVELS / np.abs(window).max())
+        return found
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         total = np.zeros_like(self._details[0], dtype=np.float64)
         for place, share in enumerate(shares):
-            total += share * self[place]
+            total[self.region(place)] += share * self._window(place)
         return total
+
+    def _window(self, place: int) -> Floats:
+        """Return a direction's values in its region."""
+        scale, row, column, length = self._places[place]
+        tall, wide = self.region(place)
+        window = self._rows[row][tall, None] * self._columns[column][None, wide]
+        return np.asarray(self._details[scale][tall, wide] * (window / length)[..., None])
 
     def recentred(self, values: Floats) -> "DetailWindows":
         """Return the same directions: those of the seed."""
@@ -171,7 +208,7 @@ class SoundParts:
         self._moments = _overlaps(len(values), moments, clip=True)
         self._cut(values, bands)
         if not self._places:
-            noise = np.random.default_rng(0).standard_normal(len(values)) * _SUBSTITUTE_NOISE
+            noise = exact.normal(np.random.default_rng(0), len(values)) * _SUBSTITUTE_NOISE
             self._cut(noise, bands)
 
     def __len__(self) -> int:
@@ -184,10 +221,17 @@ class SoundParts:
 
     def _cut(self, sound: Floats, bands: int) -> None:
         self._bands = _bands(sound, bands)
-        self._lengths = np.sqrt(np.square(self._bands) @ np.square(self._moments).T)
+        powers = np.square(self._bands)
+        shares = [(powers * np.square(moment)).sum(axis=1) for moment in self._moments]
+        self._lengths = np.sqrt(np.stack(shares, axis=1))
         self._places = [
             (int(band), int(moment)) for band, moment in np.argwhere(self._lengths > _MIN_SOUND)
         ]
+
+    def region(self, place: int) -> Region:
+        """Return the whole recording."""
+        del place
+        return _EVERYWHERE
 
     def probe(self, place: int) -> Floats:
         """Return the step that makes a part louder by a quarter."""
@@ -198,7 +242,7 @@ class SoundParts:
         gains = np.zeros_like(self._lengths)
         for (band, moment), share in zip(self._places, shares, strict=True):
             gains[band, moment] = share / self._lengths[band, moment]
-        return np.asarray(((gains @ self._moments) * self._bands).sum(axis=0))
+        return np.asarray((exact.matmul(gains, self._moments) * self._bands).sum(axis=0))
 
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the step of least L2 for each multiple of `decrease`.
@@ -225,9 +269,9 @@ def noise_like(rng: np.random.Generator, values: Floats) -> Floats:
     if values.ndim > 1:
         return smooth_noise(rng, values.shape)
     parts = SoundParts(values, _NOISE_PARTS)
-    lengths = np.array([np.linalg.norm(parts.probe(place)) for place in range(len(parts))])
-    drawn = parts.combine(rng.standard_normal(len(parts)) * lengths)
-    return np.asarray(drawn / np.linalg.norm(drawn))
+    lengths = np.array([exact.norm(parts.probe(place)) for place in range(len(parts))])
+    drawn = parts.combine(exact.normal(rng, len(parts)) * lengths)
+    return np.asarray(drawn / exact.norm(drawn))
 
 
 def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -235,11 +279,12 @@ def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     height, width, channels = shape
     rows = max(1, min(round(height * _SMOOTH_SHARE), _MAX_FREQUENCIES))
     columns = max(1, min(round(width * _SMOOTH_SHARE), _MAX_FREQUENCIES))
-    drawn = rng.standard_normal((rows, columns, channels))
-    vertical = np.cos(np.pi * (np.arange(height)[:, None] + 0.5) * np.arange(rows) / height)
-    horizontal = np.cos(np.pi * (np.arange(width)[:, None] + 0.5) * np.arange(columns) / width)
-    noise = np.einsum("hi,ijc,wj->hwc", vertical, drawn, horizontal, optimize=True)
-    return np.asarray(noise / np.linalg.norm(noise))
+    drawn = exact.normal(rng, (rows, columns * channels))
+    tall = exact.matmul(exact.cosines(height, rows).T, drawn).reshape(height, columns, channels)
+    across = tall.transpose(1, 0, 2).reshape(columns, height * channels)
+    wide = exact.matmul(exact.cosines(width, columns).T, across).reshape(width, height, channels)
+    noise = wide.transpose(1, 0, 2)
+    return np.asarray(noise / exact.norm(noise))
 
 
 @lru_cache(maxsize=8)
@@ -247,15 +292,17 @@ def _cosines(shape: tuple[int, ...], count: int) -> Floats:
     height, width, channels = shape
     rows = np.arange(min(height, _MAX_FREQUENCIES))
     columns = np.arange(min(width, _MAX_FREQUENCIES))
-    frequency = (rows[:, None] / height) ** 2 + (columns[None] / width) ** 2
+    frequency = np.square(rows[:, None] / height) + np.square(columns[None] / width)
     colours = _colours(channels)
     later = 0.02 * (np.arange(len(colours)) > 0)
     order = np.argsort((frequency[..., None] + later).ravel(), kind="stable")[:count]
     i, j, c = np.unravel_index(order, (len(rows), len(columns), len(colours)))
-    vertical = np.cos(np.pi * (np.arange(height)[None] + 0.5) * i[:, None] / height)
-    horizontal = np.cos(np.pi * (np.arange(width)[None] + 0.5) * j[:, None] / width)
+    vertical, horizontal = (
+        exact.cosines(height, len(rows))[i],
+        exact.cosines(width, len(columns))[j],
+    )
     found = vertical[:, :, None, None] * horizontal[:, None, :, None] * colours[c][:, None, None]
-    lengths = np.linalg.norm(found.reshape(len(found), -1), axis=1)
+    lengths = np.sqrt(np.square(found).reshape(len(found), -1).sum(axis=1))
     return np.asarray(found / lengths[:, None, None, None])
 
 
@@ -264,21 +311,41 @@ def _colours(channels: int) -> Floats:
     if channels == 1:
         return np.ones((1, 1))
     found = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    return np.asarray(found / np.sqrt(np.square(found).sum(axis=1, keepdims=True)))
 
 
 def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
     """Return what blurs of these widths (224ths of the shorter side) remove one by one."""
-    import cv2
-
-    before = pixels.astype(np.float32)
-    found = []
+    before, found = pixels, []
     for width in widths:
-        blurred: Any = cv2.GaussianBlur(before, (0, 0), width * min(pixels.shape[:2]) / 224.0)
-        after = np.reshape(blurred, pixels.shape)
-        found.append(np.asarray(after - before, dtype=np.float64))
+        after = _blurred(before, width * min(pixels.shape[:2]) / 224.0)
+        found.append(after - before)
         before = after
     return found
+
+
+def _blurred(pixels: Floats, sigma: float) -> Floats:
+    """Return an image blurred by a Gaussian of four sigma, mirrored at its edges."""
+    radius = round(_BLUR_SIGMAS * sigma)
+    weights = exact.exp(-0.5 * np.square(np.arange(radius + 1) / sigma))
+    weights /= weights[0] + 2.0 * weights[1:].sum()
+    for axis in (0, 1):
+        length = pixels.shape[axis]
+        padding = [(radius, radius) if one == axis else (0, 0) for one in range(pixels.ndim)]
+        padded = np.moveaxis(np.pad(pixels, padding, mode="reflect"), axis, 0)
+        total = weights[0] * padded[radius : radius + length]
+        for shift in range(1, radius + 1):
+            before = padded[radius - shift : radius - shift + length]
+            after = padded[radius + shift : radius + shift + length]
+            total += weights[shift] * (before + after)
+        pixels = np.moveaxis(total, 0, axis)
+    return pixels
+
+
+def _extent(weights: Floats) -> slice:
+    """Return where an axis has weights other than 0."""
+    places = np.flatnonzero(weights)
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:
@@ -294,11 +361,10 @@ def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:
 
 def _bands(sound: Floats, count: int) -> Floats:
     """Return a recording's parts in bands, float64 [count, samples], whose sum is the recording."""
-    spectrum = np.fft.rfft(sound)
-    place = np.linspace(0.0, 1.0, len(spectrum))
-    warped = np.log1p(place * np.expm1(_WARP)) / _WARP * (count - 1)
+    place = np.linspace(0.0, 1.0, fourier.transform_size(len(sound)) // 2 + 1)
+    warped = exact.log(1.0 + place * (exact.exp(_WARP) - 1.0)) / _WARP * (count - 1)
     weights = np.maximum(0.0, 1.0 - np.abs(warped[None] - np.arange(count)[:, None]))
-    return np.asarray(np.fft.irfft(spectrum * weights, n=len(sound), axis=1))
+    return fourier.filtered(sound, weights)
 
 
 def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
@@ -310,10 +376,10 @@ def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
     low, high = _LOG_MULTIPLIERS
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
-        pull = np.exp(middle) * worth / powers
+        pull = exact.exp(middle) * worth / powers
         gains = (1.0 + np.sqrt(np.maximum(1.0 + 4.0 * pull, 0.0))) / 2.0
         gains = np.where(pull < -0.25, _MIN_GAIN, np.minimum(gains, _MAX_GAIN))
-        if float(worth @ np.log(gains)) < wanted:
+        if exact.dot(worth, exact.log(gains)) < wanted:
             low = middle
         else:
             high = middle

@@ -6,17 +6,20 @@ them, in two cases of three, near a boundary of two classes in one of two (measu
 docs/research/tried.md).
 """
 
+import math
 from collections.abc import Generator
 from functools import cached_property
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores
-from edgeflare.strategies.boundary.crossings import CrossingSchedule
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin
 from edgeflare.strategies.boundary.perturb import TieBreak
-from edgeflare.strategies.boundary.points import Floats, PathPoint, log_probabilities
+from edgeflare.strategies.boundary.points import PathPoint, log_probabilities
 from edgeflare.strategies.boundary.probing import Observation, SearchContext, nearest_target
+from edgeflare.strategies.boundary.schedule import CrossingSchedule
 from edgeflare.strategies.boundary.ties import Tie
 from edgeflare.types import Answer, Ask, KnownAnswers, Scores, Seed
 
@@ -31,7 +34,7 @@ _CHANCE = 1.2
 class DriftModel:
     """The drift of log-probabilities by deployment, a linear function of the original's.
 
-    Ridge regression over the answers to the campaign's seeds (`Seed.known`), plus three tenths of
+    Ridge regression over the answers to the first inputs of the source (`Seed.known`), plus three tenths of
     the residual at the search's own seed; where there are too few seeds, the drift at its own seed
     everywhere. Log-probabilities are centred and clipped to +-15, their drift to +-3: a quantised
     probability of 0 only means that it is small.
@@ -46,7 +49,7 @@ class DriftModel:
                 self._log_probs[None], log_probabilities(class_scores(deployed))[None]
             )[0]
         self._known = seed.known if self._at_seed is not None else None
-        self._fit: _Ridge | None = None
+        self._fit: Ridge | None = None
 
     def predict(self, log_probs: Floats, label: int, rival: int) -> float | None:
         """Return the expected drift of `label` over `rival` at the original's `log_probs`.
@@ -72,7 +75,7 @@ class DriftModel:
             return False
         if self._known is None or len(self._known.original) <= len(self._log_probs):
             return True
-        wanted = 0.5 + _CHANCE / len(self._known.original) ** 0.5
+        wanted = 0.5 + _CHANCE / math.sqrt(len(self._known.original))
         return bool(self._ridge(self._known).sign_accuracy >= wanted)
 
     def typical(self) -> float:
@@ -86,13 +89,13 @@ class DriftModel:
         )
         return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
 
-    def _ridge(self, known: KnownAnswers) -> "_Ridge":
+    def _ridge(self, known: KnownAnswers) -> "Ridge":
         if self._fit is None:
-            self._fit = _Ridge(known)
+            self._fit = Ridge(known)
         return self._fit
 
 
-class _Ridge:
+class Ridge:
     """Ridge regression in dual form (an unknown for each seed) that does not shrink the mean."""
 
     def __init__(self, known: KnownAnswers) -> None:
@@ -101,9 +104,9 @@ class _Ridge:
         self._centre: Floats = np.asarray(features.mean(axis=0))
         self._mean: Floats = np.asarray(drift.mean(axis=0))
         self._features = features - self._centre
-        gram = self._features @ self._features.T + _RIDGE * np.eye(len(features))
-        self._weights = np.linalg.solve(gram, drift - self._mean)
-        self._gram = gram
+        gram = self._products(self._features) + _RIDGE * np.eye(len(features))
+        self._inverse = exact.inverse(gram)
+        self._weights = exact.matmul(self._inverse, drift - self._mean)
         self._log_probs = log_probs
         self._drift = drift
 
@@ -115,7 +118,7 @@ class _Ridge:
         means, in closed form: the error of ridge regression is the weight over the diagonal of the
         inverse.
         """
-        shrunk = np.diag(np.linalg.inv(self._gram))
+        shrunk = np.diag(self._inverse)
         left_out = self._drift - self._weights / shrunk[:, None]
         order = np.argsort(self._log_probs, axis=1)[:, -2:]
         real, predicted = (
@@ -126,8 +129,12 @@ class _Ridge:
 
     def predict(self, log_probs: Floats) -> Floats:
         """Return the drift at inputs with these log-probabilities, both float64 [n, classes]."""
-        shares = (_features(log_probs) - self._centre) @ self._features.T
-        return np.asarray(self._mean + shares @ self._weights)
+        shares = self._products(_features(log_probs) - self._centre)
+        return np.asarray(self._mean + exact.matmul(shares, self._weights))
+
+    def _products(self, features: Floats) -> Floats:
+        """Return the products of features with those of all seeds, float64 [n, seeds]."""
+        return np.stack([(features * one).sum(axis=1) for one in self._features], axis=1)
 
 
 def _features(log_probs: Floats) -> Floats:
@@ -169,10 +176,14 @@ class FirstTriggerSearch:
             _FLOORS_OF_DRIFT * context.floor, min(_WEAK_SHARE * typical, _MAX_WEAK)
         )
 
-    def search(self, bracket: Bracket) -> Generator[Ask, Answer, None]:
-        """Ask the device at a crossing until an input triggers or the crossing promises no more."""
+    def search(self, bracket: Bracket, drift: float | None = None) -> Generator[Ask, Answer, None]:
+        """Ask the device at a crossing until an input triggers or the crossing promises no more.
+
+        `drift`: the drift expected there; None: predicted.
+        """
         context = self._context
-        drift = self._expected_drift(bracket.outside)
+        if drift is None:
+            drift = self._expected_drift(bracket.outside)
         keeps_label = bool(context.rng.integers(2)) if drift is None else drift < 0
         point = yield from context.approach_or_perturb(bracket, self._target(bracket, keeps_label))
         for query in range(_QUERIES_A_CROSSING):
@@ -186,14 +197,18 @@ class FirstTriggerSearch:
                 if query:
                     return
                 keeps_label = not keeps_label
-            elif (
-                abs(drift) < self.min_drift
-                or seen[0].severity < _FLOORS_OF_SEVERITY * context.floor
-            ):
+            elif not self.is_enough(seen[0]):
                 return
             else:
                 keeps_label = drift < 0
             point = yield from context.perturb(point, bracket, self._target(bracket, keeps_label))
+
+    def is_enough(self, seen: Observation) -> bool:
+        """Whether the drift at an input is enough for a trigger beside it; True if unknown."""
+        if seen.drift is None:
+            return True
+        enough = _FLOORS_OF_SEVERITY * self._context.floor
+        return abs(seen.drift) >= self.min_drift and seen.severity >= enough
 
     def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[PathPoint]]:
         """Return the points just above the floor on either side of a crossing, as far as found."""
@@ -209,7 +224,7 @@ class FirstTriggerSearch:
         """Return the target just above the floor on one side."""
         outside = bracket.outside
         both = outside.log_probs[[outside.rival, self._context.original.label]]
-        likely = float(np.exp(both).sum())
+        likely = float(exact.exp(both).sum())
         return nearest_target(self._context.floor, keeps_label, likely=likely, coarse=self._coarse)
 
     def _expected_drift(self, point: PathPoint) -> float | None:

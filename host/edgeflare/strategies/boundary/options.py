@@ -5,10 +5,12 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.strategies.boundary.directions import LARGE_SIDE
-from edgeflare.strategies.boundary.points import Floats, space_of
+from edgeflare.strategies.boundary.points import space_of
 from edgeflare.types import Sample
 
 _MAX_RADIUS = 4.0
@@ -23,9 +25,9 @@ _FAR_ENOUGH = 1.5
 class BoundaryOptions(BaseModel):
     """Searches along the original's decision boundary and asks the device beside it.
 
-    What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` is chosen once, when
-    the campaign is created, by what a device query costs against a query of the original. For
-    speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and
+    What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` follows from the kind
+    and size of the samples. With `--tune` it is chosen by what a device query costs against a query
+    of the original, measured once, when the campaign is created. For speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and
     `max_linf` have a meaning; the crossing is natural.
     """
 
@@ -61,9 +63,9 @@ class BoundaryOptions(BaseModel):
         default=None,
         description="How many classes are brought to a tie for the original where the device is "
         "asked. 3 need fewer device queries and more host queries than 2, a little farther from "
-        "the seed. It is 2 where several candidates are sent at once, with natural crossings, with a "
-        "bound on the distance, for images of 64 pixels a side and more, or with a margin floor "
-        "above 0.02.",
+        "the seed. It is 3 for images below 32 pixels a side, else 2; it is 2 where several candidates "
+        "are sent at once, with natural crossings, with an effort below 64, with a bound on the "
+        "distance, or with a margin floor above 0.02.",
     )
     max_l2: float | None = Field(
         default=None,
@@ -146,7 +148,7 @@ def _typical_change(seed: Sample) -> float:
     """
     if seed.ndim > 1:
         return _TYPICAL_CHANGE * float(np.sqrt(seed.size))
-    amplitude = float(np.linalg.norm(seed.astype(np.float64)))
+    amplitude = exact.norm(seed.astype(np.float64))
     return _TYPICAL_AUDIO_SHARE * max(amplitude, _MIN_AMPLITUDE * float(np.sqrt(seed.size)))
 
 
@@ -162,6 +164,8 @@ _TIE_EFFORT = 64
 """Three classes are brought to a tie from this effort on, which gives enough directions to find
 one. Not within bounds, since ties are farther from the seed, and not for large images, where it
 needs more device queries (docs/research/tried.md)."""
+_SMALL_EFFORT = 96
+"""Effort for images whose longer side is below `_LARGER_SIDE`."""
 _SCREENED = 32
 _FEW_SCREENED = 8
 _LARGER_SIDE = 32
@@ -170,37 +174,63 @@ _AT_ONCE = 4
 _AUDIO_DIRECTIONS = 256
 
 
-def depends_on_cost(options: BoundaryOptions) -> bool:
-    """Whether `resolve_options` chooses one of the options by the cost of a device query."""
+def has_open_choice(options: BoundaryOptions) -> bool:
+    """Whether crossing or effort are left open, so that `resolve_options` chooses them."""
     return options.crossing == "auto" or options.effort is None
 
 
 def resolve_options(
     options: BoundaryOptions,
-    ratio: float,
     side: int,
     one_trip: bool,
     of: Literal["image", "audio", "transcript"] = "image",
+    ratio: float | None = None,
 ) -> BoundaryOptions:
     """Return the options with nothing left open; what the user states stays.
 
-    `ratio`: the time of a device query in times of a query of the original on the host. `side`: the
-    longer side of an image in pixels. `one_trip`: the device is asked for many seeds at once. `of`:
-    what the samples are; "transcript" where speech recognisers answer, for which only natural
-    corruptions have a meaning. The result depends on measured times and decides what a search
-    finds: it is computed once, when a campaign is created, and stored with it. For recordings,
-    whose answers cost the host a few milliseconds, there are always enough directions to keep the
-    changes faint.
+    `side`: the longer side of an image in pixels. `one_trip`: the device is asked for many seeds at
+    once. `of`: what the samples are; "transcript" where speech recognisers answer, for which only
+    natural corruptions have a meaning. `ratio`: the measured time of a device query, in times of a
+    query of the original on the host, to which the host's work is to be in proportion; None: the
+    choice follows from the samples alone, for triggers near their seeds. Recordings, whose answers
+    cost the host a few milliseconds, always get enough directions to keep the changes faint.
     """
     if of != "image":
         return _of_audio(options, one_trip, words=of == "transcript")
-    affordable = _HOST_SHARE * (max(ratio, 0.0) + 1)
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
-    crossing, effort = options.crossing, options.effort
     bounded = options.max_l2 or options.max_linf or options.min_ssim is not None
     tied = options.tied_classes
     if tied is None and (bounded or candidates > 1 or side >= LARGE_SIDE):
         tied = 2
+    if ratio is None:
+        crossing, effort, three = _nearest(options, side)
+    else:
+        crossing, effort, three = _tuned(options, ratio, tied, side)
+    return options.model_copy(
+        update={
+            "crossing": crossing,
+            "effort": effort,
+            "candidates": candidates,
+            "tied_classes": tied or (3 if three else 2),
+        }
+    )
+
+
+def _nearest(options: BoundaryOptions, side: int) -> tuple[str, int, bool]:
+    """Return crossing, effort, and whether three classes tie, for triggers near their seeds."""
+    crossing = "least-l2" if options.crossing == "auto" else options.crossing
+    usual = _SMALL_EFFORT if side < _LARGER_SIDE else _LEVELS[-1]
+    effort = options.effort or (_SCREENED if crossing in ("mutants", "natural") else usual)
+    three = side < _LARGER_SIDE and effort >= _TIE_EFFORT and crossing != "natural"
+    return crossing, effort, three
+
+
+def _tuned(
+    options: BoundaryOptions, ratio: float, tied: int | None, side: int
+) -> tuple[str, int, bool]:
+    """Return crossing, effort, and whether three classes tie, by what a device query costs."""
+    affordable = _HOST_SHARE * (max(ratio, 0.0) + 1)
+    crossing, effort = options.crossing, options.effort
     if crossing == "auto":
         few = _FEW if side < LARGE_SIDE else _FEW_FOR_LARGE
         crossing = "mutants" if affordable < few else "least-l2"
@@ -210,17 +240,8 @@ def resolve_options(
         effort = _FEW_SCREENED if affordable < _FEW else _SCREENED
     if effort is None:
         effort, three = _level(affordable, tied, side)
-    else:
-        three = effort >= _TIE_EFFORT and crossing != "natural"
-    tied = tied or (3 if three else 2)
-    return options.model_copy(
-        update={
-            "crossing": crossing,
-            "effort": effort,
-            "candidates": candidates,
-            "tied_classes": tied,
-        }
-    )
+        return crossing, effort, three
+    return crossing, effort, effort >= _TIE_EFFORT and crossing != "natural"
 
 
 def _of_audio(options: BoundaryOptions, one_trip: bool, *, words: bool) -> BoundaryOptions:

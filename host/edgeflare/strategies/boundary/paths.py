@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.points import (
-    Floats,
     OriginalProbe,
     Path,
     PathPoint,
@@ -25,12 +26,16 @@ _GROWTH = 1.35
 
 @dataclass
 class LinePath:
-    """The line from the seed's `values` (at 0) through `end` (at 1) and beyond; float64 levels."""
+    """The line from `values` (at 0) through `end` (at 1) and beyond; float64 levels.
+
+    `values` are the seed's, or those of `start`.
+    """
 
     values: Floats
     end: Floats
     max_t: float = _MAX_T
     exact: bool = False
+    start: PathPoint | None = None
 
     def at(self, t: float) -> Sample:
         """Return the input at `t`."""
@@ -45,7 +50,14 @@ class LinePath:
         """Return the line through the end moved by noise."""
         space = space_of(self.values)
         end = self.end + noise_like(rng, self.values) * scale * space.unit
-        return LinePath(self.values, space.clipped(end, 1.0), self.max_t)
+        return LinePath(self.values, space.clipped(end, 1.0), self.max_t, start=self.start)
+
+
+def line_between(probe: OriginalProbe, start: PathPoint, end: Sample) -> LinePath:
+    """Return the line from a point that need not be the seed to another input."""
+    return LinePath(
+        probe.space.values(start.sample), probe.space.values(end), max_t=1.0, start=start
+    )
 
 
 @dataclass
@@ -56,6 +68,7 @@ class CorruptionPath:
     drawn: tuple[tuple[Corruption, Params, float], ...]
     max_t: float = 1.0
     exact: bool = True
+    start: PathPoint | None = None
 
     def at(self, t: float) -> Sample:
         """Return the seed after all corruptions at strength `t`."""
@@ -81,7 +94,7 @@ class CorruptionPath:
             (
                 operator,
                 params,
-                float(np.clip(strength * np.exp(0.3 * rng.standard_normal()), 0.02, 1.0)),
+                float(np.clip(strength * exact.exp(0.3 * exact.normal(rng, ())), 0.02, 1.0)),
             )
             for operator, params, strength in self.drawn
         )
@@ -101,7 +114,7 @@ def draw_corruptions(
     return CorruptionPath(
         seed,
         tuple(
-            (pool[place], pool[place].draw(rng, spec), float(rng.uniform(0.3, 1.0)))
+            (pool[place], pool[place].draw(rng, spec), exact.uniform(rng, 0.3, 1.0))
             for place in sorted(chosen)
         ),
     )
@@ -112,6 +125,7 @@ class _MixPath:
 
     max_t = 1.0
     exact = False
+    start: PathPoint | None = None
 
     def __init__(self, one: Sample, other: Sample, rng: np.random.Generator) -> None:
         self._one = one
@@ -170,7 +184,7 @@ def cross_boundary(
     probe: OriginalProbe, path: Path, log_odds: float = 0.0
 ) -> Generator[Ask, Answer, Bracket | None]:
     """Follow a path until the original's log-odds are below `log_odds` and 0, else None."""
-    inside, t = probe.seed_point(path), min(1.0, path.max_t)
+    inside, t = probe.first_point(path), min(1.0, path.max_t)
     while True:
         (point,) = yield from probe.points(path, (t,))
         if point.log_odds < min(log_odds, 0.0):

@@ -6,8 +6,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.paths import TargetMargin
-from edgeflare.strategies.boundary.points import Floats, OriginalProbe, PathPoint, space_of
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, space_of
 from edgeflare.types import Answer, Ask, Sample
 
 _PROBED = 16
@@ -103,7 +105,7 @@ class TieBreak(NamedTuple):
 
     def gap(self, point: PathPoint) -> float:
         """Return how far the others are behind the winner just above the floor, in log-odds."""
-        share = float(np.exp(point.log_probs[[self.winner, *self.others]]).sum())
+        share = float(exact.exp(point.log_probs[[self.winner, *self.others]]).sum())
         floor = max(self.floor, _MIN_FLOOR)
         return _ABOVE_FLOOR * floor * (1 + len(self.others)) / max(share, floor)
 
@@ -210,11 +212,16 @@ def _single_changes(sample: Sample, groups: list[_Places], signs: list[int]) -> 
 
 def _changed(sample: Sample, changes: list[tuple[_Places, int]]) -> Sample:
     """Return a sample with the values at each of these places changed by this number of steps."""
-    space = space_of(sample)
-    values, step = space.values(sample), _step(sample)
-    flat = values.ravel()
+    space, step = space_of(sample), _step(sample)
+    if sample.ndim > 1:
+        found: Sample = sample.copy()
+        bytes_ = found.reshape(-1)
+        for places, by in changes:
+            bytes_[places] = space.clipped(bytes_[places] + step * by)
+        return found
+    values = space.values(sample)
     for places, by in changes:
-        flat[places] = space.clipped(flat[places] + step * by)
+        values[places] = space.clipped(values[places] + step * by)
     return space.sample(values)
 
 

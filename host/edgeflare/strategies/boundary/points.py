@@ -2,15 +2,15 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores, l2
 from edgeflare.types import Answer, Ask, Outcome, Sample, Scores, Seed
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _SMALLEST_PROBABILITY = 1e-30
 _MAX_REQUEST_BYTES = 8 * 2**20
@@ -67,7 +67,9 @@ def to_sample(values: Floats) -> Sample:
 
 
 class Path(Protocol):
-    """A parametrised curve of inputs that starts at the seed (t = 0); `max_t` is the largest `t`.
+    """A parametrised curve of inputs; `max_t` is the largest `t`.
+
+    `start`: the point that it starts at (t = 0); None: the seed.
 
     `exact`: the inputs next to the path are no valid results, as those of natural corruptions;
     single values of its inputs are not changed.
@@ -75,6 +77,7 @@ class Path(Protocol):
 
     max_t: float
     exact: bool
+    start: "PathPoint | None"
 
     def at(self, t: float) -> Sample:
         """Return the input at `t`, of the seed's type."""
@@ -111,7 +114,7 @@ class PathPoint(NamedTuple):
 
 def log_probabilities(scores: Scores) -> Floats:
     """Return log-probabilities, float64 of the same shape; a probability of 0 counts as 1e-30."""
-    return np.asarray(np.log(np.maximum(scores, _SMALLEST_PROBABILITY)), dtype=np.float64)
+    return exact.log(np.maximum(scores, _SMALLEST_PROBABILITY))
 
 
 @dataclass
@@ -187,6 +190,12 @@ class OriginalProbe:
         """Return the seed as the first point of a path."""
         return self.point(path, 0.0, self.seed.sample, self._scores)
 
+    def first_point(self, path: Path) -> PathPoint:
+        """Return the point that a path starts at."""
+        if path.start is not None:
+            return path.start._replace(path=path, t=0.0)
+        return self.seed_point(path)
+
     def point(self, path: Path, t: float, sample: Sample, scores: Scores) -> PathPoint:
         """Return the point of an input that the original has answered with these scores."""
         log_probs = log_probabilities(scores)
@@ -201,4 +210,4 @@ class OriginalProbe:
         """Return the L2 distance to the seed, of pixels from 0 to 1 or amplitudes from -1 to 1."""
         if sample.shape != self.seed.sample.shape:
             return l2(self.seed.sample, sample)
-        return float(np.linalg.norm(self.space.values(sample) - self.values)) / self.space.unit
+        return exact.norm(self.space.values(sample) - self.values) / self.space.unit

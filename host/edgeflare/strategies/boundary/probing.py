@@ -2,11 +2,11 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from math import atanh, tanh
 from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare._internal import exact
 from edgeflare.metrics import class_scores
 from edgeflare.strategies.boundary.options import Bounds
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin, approach
@@ -115,10 +115,12 @@ class DeviceProbe:
         ours, theirs = point.log_probs, log_probabilities(deployed)
         drift = float(theirs[label] - theirs[rival] - ours[label] + ours[rival])
         drift = min(max(drift, -_MAX_DRIFT), _MAX_DRIFT)
-        both = float(np.exp(ours[label]) + np.exp(ours[rival]))
+        both = float(exact.exp(ours[[label, rival]]).sum())
         top = np.partition(deployed, -2)[-2:]
         margin = min(point.margin, float(top[1] - top[0])) if deviates else 0.0
-        return Observation(point, drift, max(margin, both * tanh(abs(drift) / 4)), margin, deployed)
+        return Observation(
+            point, drift, max(margin, both * exact.tanh(abs(drift) / 4)), margin, deployed
+        )
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def nearest_target(
     original.
     """
     share = min(_ABOVE_FLOOR * floor / max(likely, floor), _MAX_MARGIN)
-    log_odds = max(2.0 * atanh(share), _MIN_LOG_ODDS, coarse / 2)
+    log_odds = max(2.0 * exact.atanh(share), _MIN_LOG_ODDS, coarse / 2)
     tolerance = max(0.3 * log_odds, coarse / 2 - floor)
     return TargetMargin(log_odds if keeps_label else -log_odds, tolerance, floor)
 

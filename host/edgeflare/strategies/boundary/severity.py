@@ -17,6 +17,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from edgeflare._internal import exact
 from edgeflare.strategies.boundary.crossings import Crossing
 from edgeflare.strategies.boundary.paths import LinePath, cross_boundary
 from edgeflare.strategies.boundary.points import Path, PathPoint, to_sample
@@ -115,7 +116,7 @@ class SeveritySearch:
         observations = self._device.observations
         if observations and self._rng.random() < 0.5:
             known = observations[int(self._rng.integers(len(observations)))]
-            scale = self._radius * float(self._rng.uniform(0.2, 0.8))
+            scale = self._radius * exact.uniform(self._rng, 0.2, 0.8)
             return known.path.perturbed(self._rng, scale)
         bracket = yield from crossing.find()
         return None if bracket is None else bracket.outside.path
@@ -130,7 +131,7 @@ class SeveritySearch:
             self._repeated.add(id(parent.path))
             return (yield from self._query(parent.path, log_odds))
         for _ in range(_TRIES):
-            scale = self._step * float(self._rng.uniform(0.3, 1.0))
+            scale = self._step * exact.uniform(self._rng, 0.3, 1.0)
             path = parent.path.perturbed(self._rng, scale)
             seen = yield from self._query(path, log_odds)
             if seen is not None:
@@ -195,7 +196,7 @@ class Exploration:
         """Return the distance of both models' scores; 0 where the device returns labels only."""
         if self._context.original.seed.labels_only:
             return 0.0
-        return float(np.abs(np.exp(seen.point.log_probs) - seen.deployed).sum()) / 2.0
+        return float(np.abs(exact.exp(seen.point.log_probs) - seen.deployed).sum()) / 2.0
 
     def _far_point(self) -> Generator[Ask, Answer, PathPoint | None]:
         """Return the far input within the bounds of which the original is surest, else None."""
@@ -213,12 +214,12 @@ class Exploration:
         """Return the seed plus Gaussian noise of about the largest L2 allowed, clipped."""
         bounds = self._context.bounds
         values, space = self._context.original.values, self._context.original.space
-        noise = self._context.rng.standard_normal(values.shape)
-        noise *= space.unit * bounds.farthest / np.linalg.norm(noise)
+        noise = exact.normal(self._context.rng, values.shape)
+        noise *= space.unit * bounds.farthest / exact.norm(noise)
         changed = values
         for _ in range(_FITTINGS):
             changed = space.clipped(values + bounds.clip_linf(noise))
-            distance = float(np.linalg.norm(changed - values)) / space.unit
+            distance = exact.norm(changed - values) / space.unit
             noise *= min(_MAX_GROWTH, _SHORT_OF_BOUND * bounds.farthest / max(distance, _TINY))
         return to_sample(changed)
 

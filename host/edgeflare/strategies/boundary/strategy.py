@@ -21,18 +21,20 @@ DeepFool (see `deepfool`).
 Figures: docs/research/boundary.md. What was tried without gain: docs/research/tried.md.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
-from edgeflare.strategies.boundary.crossings import CrossingSchedule, LineCrossing, make_crossing
+from edgeflare.strategies.boundary.crossings import Crossing, make_crossing
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch, TieSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.paths import Bracket
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
-from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
+from edgeflare.strategies.boundary.probing import DeviceProbe, Observation, SearchContext
+from edgeflare.strategies.boundary.schedule import CrossingSchedule, is_hopeless, largest_severity
 from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.strategies.boundary.transcripts import (
     TIME_PRESERVING,
@@ -44,6 +46,7 @@ from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy, Transc
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _DEFAULT_EFFORT = 64
+_SPARE_EFFORT = 8
 _LOW_EFFORT = 8
 """Up to this effort the original is asked as little as possible."""
 _MAX_CROSSINGS_WITHOUT_TIE = 4
@@ -148,10 +151,9 @@ def _search(
     effort = options.effort or _DEFAULT_EFFORT
     bounds = Bounds(options, seed.sample)
     context = SearchContext(original, device, bounds, rng, seed.margin_floor)
+    bounded = bool(options.bounds_text())
     crossings = CrossingSchedule(
-        make_crossing(name, original, rng, effort, pool),
-        LineCrossing(original, rng),
-        only=name in ("natural", "line"),
+        _methods(name, original, rng, effort, pool, bounded=bounded), bounded=bounded
     )
     first = FirstTriggerSearch(context, coarse=effort <= _LOW_EFFORT)
     three = options.tied_classes == 3 and effort > _LOW_EFFORT
@@ -164,14 +166,74 @@ def _search(
     while _goes_on(device, crossings):
         bracket = yield from crossings.find()
         if bracket is not None:
-            yield from first.search(bracket)
+            yield from _search_at(bracket, first, crossings, device)
     if device.best is not None and options.device_budget is not None:
         yield from SeveritySearch(context).search(crossings)
     return original.best or Outcome(None, reason=_reason(options, device))
 
 
+def _methods(
+    name: str,
+    original: OriginalProbe,
+    rng: np.random.Generator,
+    effort: int,
+    pool: Mapping[str, Operator],
+    *,
+    bounded: bool,
+) -> list[Crossing]:
+    """Return the methods of crossing the boundary: the chosen one, then those that are spare.
+
+    Natural corruptions have none, since other inputs would not be natural. Within bounds on the
+    distance there is the line alone, since the others lead farther.
+    """
+    chosen = make_crossing(name, original, rng, effort, pool)
+    if name == "natural":
+        return [chosen]
+    kind = kind_of(original.seed.sample)
+    natural = dict(corruptions(kind))
+    if kind == "audio":
+        natural = {one: natural[one] for one in TIME_PRESERVING}
+    spare: list[Crossing] = []
+    pools: Mapping[str, Mapping[str, Operator]] = {
+        "line": {},
+        "mutants": default_pool(kind),
+        "natural": natural,
+        "far": {},
+    }
+    for other, needed in pools.items():
+        if other == name or (bounded and other != "line"):
+            continue
+        try:
+            found = check_operator_pool(needed, kind)
+        except UsageError:  # a library is missing
+            continue
+        spare.append(make_crossing(other, original, rng, _SPARE_EFFORT, found))
+    return [chosen, *spare]
+
+
+def _search_at(
+    bracket: Bracket,
+    first: FirstTriggerSearch,
+    crossings: CrossingSchedule,
+    device: DeviceProbe,
+) -> Generator[Ask, Answer, None]:
+    """Ask the device at a crossing, and tell the schedule what it showed there."""
+    before = len(device.observations)
+    yield from first.search(bracket)
+    _rate(crossings, first, device, before)
+
+
+def _rate(
+    crossings: CrossingSchedule, first: FirstTriggerSearch, device: DeviceProbe, before: int
+) -> None:
+    seen = device.observations[before:]
+    crossings.rate(seen, enough=any(first.is_enough(one) for one in seen))
+
+
 def _goes_on(device: DeviceProbe, crossings: CrossingSchedule) -> bool:
-    return device.best is None and device.remaining > 0 and not crossings.is_exhausted
+    if device.best is not None or device.remaining <= 0 or crossings.is_exhausted:
+        return False
+    return not is_hopeless(device.observations, device.original.seed.margin_floor)
 
 
 def _search_ties(
@@ -187,17 +249,19 @@ def _search_ties(
     failures, without = 0, None
     while _goes_on(device, crossings) and failures < _MAX_CROSSINGS_WITHOUT_TIE:
         bracket = yield from crossings.find()
+        before = len(device.observations)
         if bracket is not None and (yield from ties.search(bracket, crossings)):
+            _rate(crossings, first, device, before)
             without = None
             continue
         failures += bracket is not None
         if without is None:
             without = bracket
             continue
-        yield from first.search(without)
+        yield from _search_at(without, first, crossings, device)
         without = None
     if without is not None and device.best is None and device.remaining > 0:
-        yield from first.search(without)
+        yield from _search_at(without, first, crossings, device)
 
 
 def _query_many(
@@ -215,7 +279,9 @@ def _query_many(
         if len(points) >= count:
             break
     if points:
+        before = len(device.observations)
         yield from device.query(points[: int(min(count, device.remaining))])
+        _rate(crossings, first, device, before)
 
 
 def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
@@ -226,9 +292,27 @@ def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
             "input"
         )
     asked = "" if device.queries else ": nothing was asked of the device"
+    floor = device.original.seed.margin_floor
+    if is_hopeless(device.observations, floor):
+        return _hopeless(device.observations, floor)
     if bounds := options.bounds_text():
         return f"no triggering input was found within {bounds}{asked}; wider bounds may have one"
     return (
         f"no triggering input was found beside the original's decision boundary{asked}; another "
         "crossing, or strategy dflare, may find one"
+    )
+
+
+def _hopeless(observations: Sequence[Observation], floor: float) -> str:
+    """Return what was seen where the search ended because nowhere was enough drift."""
+    largest = largest_severity(observations) or 0.0
+    where = f"at all {len(observations)} inputs asked about beside the original's decision boundary"
+    if largest == 0:
+        return f"both models answered alike {where}: they look like the same model"
+    if floor == 0:
+        return f"both models answered almost alike {where}: the rest is rounding"
+    return (
+        f"both models answered so alike {where} that they can't be sure of different answers by "
+        f"more than {largest:.2g}, where the margin floor is {floor:g}; a lower --margin-floor, or "
+        "strategy dflare, may find a deviation"
     )

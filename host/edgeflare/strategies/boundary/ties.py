@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare._internal import exact
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.paths import (
     Bracket,
     LinePath,
@@ -17,7 +19,7 @@ from edgeflare.strategies.boundary.paths import (
     approach,
     cross_boundary,
 )
-from edgeflare.strategies.boundary.points import Floats, OriginalProbe, PathPoint
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
 from edgeflare.types import Answer, Ask
 
 _BISECTIONS = 10
@@ -93,16 +95,15 @@ def project_tie(probe: OriginalProbe, found: Tie, gradients: Floats) -> Generato
     """
     slopes = gradients[0] - gradients[1:]
     offset = (probe.space.values(found.point.sample) - probe.values).ravel()
-    end = probe.values + _least_norm(slopes, slopes @ offset - _log_odds(found)).reshape(
-        probe.values.shape
-    )
+    wanted = (slopes * offset).sum(axis=1) - _log_odds(found)
+    end = probe.values + exact.least_norm(slopes, wanted, _RCOND).reshape(probe.values.shape)
     for _ in range(_NEWTON_STEPS):
         path = LinePath(probe.values, probe.space.clipped(end))
         (point,) = yield from probe.points(path, (1.0,))
         tried = Tie(point, found.classes)
         if tried.spread < _NEAR_ENOUGH:
             break
-        end = end - _least_norm(slopes, _log_odds(tried)).reshape(end.shape)
+        end = end - exact.least_norm(slopes, _log_odds(tried), _RCOND).reshape(end.shape)
     nearer = probe.distance(tried.point.sample) < probe.distance(found.point.sample)
     better = nearer and tried.is_highest and tried.spread < max(found.spread, _CLOSE)
     return tried if better else found
@@ -112,7 +113,3 @@ def _log_odds(found: Tie) -> Floats:
     """Return the log-odds of the first class over each of the others, float64 [others]."""
     log_probs = found.point.log_probs[list(found.classes)]
     return np.asarray(log_probs[0] - log_probs[1:])
-
-
-def _least_norm(slopes: Floats, wanted: Floats) -> Floats:
-    return np.asarray(np.linalg.lstsq(slopes, wanted, rcond=_RCOND)[0])

@@ -209,7 +209,7 @@ def test_what_is_left_open_is_chosen_by_the_kind_whatever_a_query_costs(
     of: Any, crossing: str, effort: int
 ) -> None:
     for ratio in (0.1, 1000.0):
-        chosen = resolve_options(BoundaryOptions(), ratio, 16_000, one_trip=False, of=of)
+        chosen = resolve_options(BoundaryOptions(), 16_000, one_trip=False, of=of, ratio=ratio)
         assert (chosen.crossing, chosen.effort, chosen.candidates) == (crossing, effort, 1)
     stated = BoundaryOptions(crossing="line", effort=9, candidates=2, tied_classes=3)
-    assert resolve_options(stated, 1.0, 16_000, one_trip=True, of=of) == stated
+    assert resolve_options(stated, 16_000, one_trip=True, of=of) == stated

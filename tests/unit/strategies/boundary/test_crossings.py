@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from search_models import Pair, Run, Shape, affine, agreed, images, played, quantised
 
+from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.crossings import Crossing, make_crossing
 from edgeflare.strategies.boundary.directions import directions_for, smooth_noise
 from edgeflare.strategies.boundary.paths import (
@@ -16,7 +17,7 @@ from edgeflare.strategies.boundary.paths import (
     cross_boundary,
 )
 from edgeflare.strategies.boundary.perturb import perturb_locally
-from edgeflare.strategies.boundary.points import Floats, OriginalProbe
+from edgeflare.strategies.boundary.points import OriginalProbe
 from edgeflare.types import Sample, Scores
 from edgeflare_mutators import Mutation, corruptions, default_pool, replay
 

@@ -98,7 +98,7 @@ def test_a_search_that_is_as_severe_as_can_be_ends() -> None:
 
 
 def test_nothing_far_is_asked_for_a_first_trigger() -> None:
-    assert all(far(seed, run) == 0 for seed, run in runs(LOST, 10))
+    assert all(looks(seed, run) == 0 for seed, run in runs(LOST, 10))
 
 
 @pytest.mark.parametrize(

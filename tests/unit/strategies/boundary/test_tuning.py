@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost, resolve_options
+from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice, resolve_options
 
 RATIO = {
     host: host / 30 - 1
@@ -15,9 +15,39 @@ RATIO = {
 
 def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | None]:
     options = resolve_options(
-        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, side, one_trip=False
+        BoundaryOptions(**stated), side, one_trip=False, ratio=RATIO[affordable] + 1e-9
     )
     return options.crossing, options.effort
+
+
+def untuned(side: int, **stated: Any) -> tuple[str, int | None, int | None]:
+    options = resolve_options(BoundaryOptions(**stated), side, one_trip=False)
+    return options.crossing, options.effort, options.tied_classes
+
+
+@pytest.mark.parametrize(
+    ("side", "stated", "expected"),
+    [
+        (28, {}, ("least-l2", 96, 3)),
+        (31, {}, ("least-l2", 96, 3)),
+        (32, {}, ("least-l2", 128, 2)),
+        (224, {}, ("least-l2", 128, 2)),
+        (28, {"max_l2": 1.0}, ("least-l2", 96, 2)),
+        (28, {"candidates": 2}, ("least-l2", 96, 2)),
+        (28, {"tied_classes": 2}, ("least-l2", 96, 2)),
+        (32, {"tied_classes": 3}, ("least-l2", 128, 3)),
+        (28, {"effort": 63}, ("least-l2", 63, 2)),
+        (28, {"effort": 64}, ("least-l2", 64, 3)),
+        (28, {"crossing": "line"}, ("line", 96, 3)),
+        (32, {"crossing": "line"}, ("line", 128, 2)),
+        (28, {"crossing": "mutants"}, ("mutants", 32, 2)),
+        (28, {"crossing": "natural", "effort": 64}, ("natural", 64, 2)),
+    ],
+)
+def test_without_a_measurement_the_size_of_the_image_decides(
+    side: int, stated: dict[str, Any], expected: tuple[str, int, int]
+) -> None:
+    assert untuned(side, **stated) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,8 +78,8 @@ def test_the_slower_the_device_the_more_the_host_does(
 
 @pytest.mark.parametrize("ratio", [0.0, 1e9])
 def test_any_cost_gives_a_choice(ratio: float) -> None:
-    options = resolve_options(BoundaryOptions(), ratio, 224, one_trip=True)
-    assert not depends_on_cost(options)
+    options = resolve_options(BoundaryOptions(), 224, one_trip=True, ratio=ratio)
+    assert not has_open_choice(options)
     assert (options.crossing, options.effort) == (("least-l2", 128) if ratio else ("mutants", 8))
 
 
@@ -97,13 +127,13 @@ def test_three_classes_tie_where_the_host_can_do_that_much(
     affordable: int, stated: dict[str, Any], classes: int
 ) -> None:
     options = resolve_options(
-        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, 28, one_trip=False
+        BoundaryOptions(**stated), 28, one_trip=False, ratio=RATIO[affordable] + 1e-9
     )
     assert options.tied_classes == classes
 
 
 def test_several_candidates_at_once_lie_beside_two_classes() -> None:
-    options = resolve_options(BoundaryOptions(), RATIO[396] + 1e-9, 28, one_trip=True)
+    options = resolve_options(BoundaryOptions(), 28, one_trip=True, ratio=RATIO[396] + 1e-9)
     assert (options.candidates, options.tied_classes, options.effort) == (4, 2, 64)
 
 
@@ -120,12 +150,12 @@ def test_with_two_classes_stated_all_that_is_affordable_goes_into_directions(
 
 
 def test_inputs_are_sent_together_where_a_trip_is_what_costs() -> None:
-    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=False).candidates == 1
-    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=True).candidates == 4
-    assert resolve_options(BoundaryOptions(candidates=2), 1.0, 28, one_trip=True).candidates == 2
+    assert resolve_options(BoundaryOptions(), 28, one_trip=False).candidates == 1
+    assert resolve_options(BoundaryOptions(), 28, one_trip=True).candidates == 4
+    assert resolve_options(BoundaryOptions(candidates=2), 28, one_trip=True).candidates == 2
 
 
 def test_what_is_resolved_stays_the_same_when_it_is_resolved_again() -> None:
-    once = resolve_options(BoundaryOptions(device_budget=7, max_l2=2.0), 9.0, 28, one_trip=False)
+    once = resolve_options(BoundaryOptions(device_budget=7, max_l2=2.0), 28, one_trip=False)
     assert (once.device_budget, once.max_l2) == (7, 2.0)
-    assert resolve_options(once, 0.0, 224, one_trip=True) == once
+    assert resolve_options(once, 224, one_trip=True, ratio=0.0) == once

@@ -5,7 +5,7 @@ interval has the true rate, and the interval's mean width beside that of Clopper
 takes all inputs as independent. The probability of a deviation differs from seed to seed by a beta
 distribution with the correlation stated.
 
-    python tests/benchmarks/survey_bounds.py
+    python tests/benchmarks/survey/bounds.py
 """
 
 from functools import cache

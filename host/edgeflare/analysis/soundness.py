@@ -1,0 +1,460 @@
+"""Whether a deployed model is worse than healthy references of the same original.
+
+All are compared on the same inputs of the survey, on which the original is sure. The drift of a
+model on an input is the total variation distance of its answer from the original's.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal.text import counted, margin_text, percent_text
+from edgeflare.campaign.status import replica_names
+from edgeflare.statistics import clustered_interval, holm
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.survey import REFERENCES
+from edgeflare.types import Decision
+
+SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
+
+SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
+    "sound": "the deployed model is sound: no worse than healthy references",
+    "worse": "the deployed model is worse than every healthy reference",
+    "cannot-tell": "it can't be told whether the deployed model is worse than healthy references",
+}
+EXCESS_MARGIN = 0.025
+"""A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
+RATE_MARGIN = 0.03
+"""Sound needs an unexplained rate below this, or below twice the worst reference's."""
+_FACTOR = 2.0
+"""A healthy model may have this many times a reference's excess drift or unexplained deviations."""
+_LARGE = 0.25
+"""Least excess drift of an unexplained deviation; one that moves little lies at a boundary."""
+_SHARES = {"excess": 0.4, "unexplained": 0.4, "parts": 0.2}
+"""How the probability of a wrong "worse" is divided among the kinds of evidence."""
+_LEAST_SEEDS = 8
+"""A family or severity is judged for itself from so many seeds on."""
+_FEWEST_SEEDS = 10
+_DRAWS = 4000
+_DRAWN_AT_ONCE = 1 << 22
+_MOST_FACTOR = 50
+
+_Drifts: TypeAlias = NDArray[np.float64]
+_Flags: TypeAlias = NDArray[np.bool_]
+
+
+class SurveyScores(NamedTuple):
+    """What one model does on N inputs of a survey, in the same order for all models.
+
+    `seed_ids`, `families`, `severities`: of each input. `total_variation`: float64 [N], 0 to 1, of
+    the model's answer from the original's; NaN where answers have no probabilities. `deviates`:
+    bool [N], whether the two decide differently.
+    """
+
+    seed_ids: Sequence[str]
+    families: Sequence[str]
+    severities: Sequence[int]
+    total_variation: NDArray[np.float64]
+    deviates: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Soundness:
+    """Whether a deployed model is worse than its healthy references, and why.
+
+    `verdict`: "sound": no worse than the references by more than the stated margins; "worse";
+    "cannot-tell": too little is known. Each at `confidence`. `evidence`: sentences, the most
+    important one first.
+
+    `drift` and `reference_drift` are mean total variation distances, of the deployed model and of
+    `worst_reference`. `excess` is the root mean square of how much farther the deployed model
+    drifts than every reference, input by input, with `excess_low` and `excess_high` as its bounds,
+    each on its side at `confidence`; `reference_excess` is the largest such figure of a reference
+    against the others, `allowed_excess` what a healthy model may have. All of these are from 0 to
+    1, and None without probabilities. `unexplained` counts inputs on which the deployed model
+    deviates, far from every reference, while all references agree with the original;
+    `reference_unexplained` is the largest such count of a reference against the others;
+    `unexplained_high` is the upper bound of the rate. `parts` names the families and severities in
+    which the model is worse. `more_inputs`: about how many inputs more might tell; None where that
+    is no question, or nobody can say.
+    """
+
+    verdict: SoundnessVerdict
+    confidence: float
+    evidence: tuple[str, ...]
+    inputs: int
+    seeds: int
+    references: tuple[str, ...]
+    drift: float | None = None
+    reference_drift: float | None = None
+    worst_reference: str | None = None
+    excess: float | None = None
+    excess_low: float | None = None
+    excess_high: float | None = None
+    reference_excess: float | None = None
+    allowed_excess: float | None = None
+    unexplained: int = 0
+    reference_unexplained: int = 0
+    unexplained_high: float | None = None
+    parts: tuple[str, ...] = ()
+    more_inputs: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        values = asdict(self)
+        return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items()}
+
+
+def judge(
+    deployed: SurveyScores, references: Mapping[str, SurveyScores], *, confidence: float = 0.95
+) -> Soundness:
+    """Return whether the deployed model is worse than every healthy reference.
+
+    The excess drift of a model on an input is how much farther it drifts than all references; that
+    of a reference is taken against the others, of a single one against the deployed model. A model
+    may have up to twice the excess of the worst reference, or `EXCESS_MARGIN` more.
+
+    "worse" needs, at the stated confidence, one of: more excess drift than allowed, over all inputs
+    or within one family or severity (adjusted for their number by Holm, 1979); more unexplained
+    deviations than twice the worst reference's. "sound" needs the upper bounds of the excess and of
+    the unexplained rate to lie below what is allowed. Inputs of a seed are alike, so seeds are
+    resampled whole (cluster bootstrap, always the same draws), and an unexplained deviation counts
+    once a seed.
+
+    Raises ValueError without references, or where a reference has other inputs than the deployed
+    model.
+    """
+    if not references:
+        raise ValueError("a verdict needs a healthy reference at least")
+    if any(list(one.seed_ids) != list(deployed.seed_ids) for one in references.values()):
+        raise ValueError("the references were asked about other inputs than the deployed model")
+    return _Judgement(deployed, references, confidence).result()
+
+
+class _Excess(NamedTuple):
+    """Root mean square excess drifts and bounds; `above` are those of excess less allowed, and `p`
+    is that it isn't above what is allowed."""
+
+    deployed: float
+    low: float
+    high: float
+    reference: float
+    allowed: float
+    above: tuple[float, float]
+    p: float
+
+
+class _Unexplained(NamedTuple):
+    """Numbers of unexplained deviations, the bound of the rate, and what is allowed of that."""
+
+    inputs: int
+    reference: int
+    rate_high: float
+    allowed_rate: float
+    p: float
+
+
+class _Judgement:
+    """One judgement. Row 0 of the arrays is the deployed model, the others are the references."""
+
+    def __init__(
+        self, deployed: SurveyScores, references: Mapping[str, SurveyScores], confidence: float
+    ) -> None:
+        models = [deployed, *references.values()]
+        self._names = tuple(references)
+        self._about = deployed
+        self._confidence = confidence
+        self._drifts = np.array([one.total_variation for one in models], np.float64)
+        self._deviates = np.array([one.deviates for one in models], np.bool_)
+        self._inputs = len(deployed.seed_ids)
+        self._has_drift = not np.isnan(self._drifts).any()
+        _, self._seed = np.unique(np.asarray(deployed.seed_ids, np.str_), return_inverse=True)
+        self._seeds = int(self._seed.max(initial=-1)) + 1
+        self._excess, self._unexplained = self._against_others()
+
+    def result(self) -> Soundness:
+        if self._seeds < _FEWEST_SEEDS:
+            return self._too_few()
+        excesses = self._excesses() if self._has_drift else {}
+        excess = excesses.get("")
+        unexplained = self._count_unexplained()
+        parts = self._worse_parts(excesses)
+        alpha = 1 - self._confidence
+        by_excess = excess is not None and excess.p <= alpha * _SHARES["excess"]
+        by_count = unexplained.p <= alpha * _SHARES["unexplained"]
+        verdict: SoundnessVerdict = "cannot-tell"
+        if by_excess or by_count or parts:
+            verdict = "worse"
+        elif (excess is None or excess.above[1] <= 0) and (
+            unexplained.rate_high <= unexplained.allowed_rate
+        ):
+            verdict = "sound"
+        more = self._more_inputs(excess, unexplained) if verdict == "cannot-tell" else None
+        evidence = _ordered(
+            (by_count, self._unexplained_words(unexplained)),
+            (by_excess, "" if excess is None else self._excess_words(excess)),
+            (bool(parts), f"worse within {', '.join(parts)}" if parts else ""),
+        )
+        if verdict == "cannot-tell":
+            evidence = (*evidence, _more_words(more))
+        found = Soundness(
+            verdict,
+            self._confidence,
+            evidence,
+            self._inputs,
+            self._seeds,
+            self._names,
+            unexplained=unexplained.inputs,
+            reference_unexplained=unexplained.reference,
+            unexplained_high=unexplained.rate_high,
+            parts=parts,
+            more_inputs=more,
+        )
+        if excess is None:
+            return found
+        means = self._drifts.mean(axis=1)
+        worst = int(np.argmax(means[1:]))
+        return replace(
+            found,
+            drift=float(means[0]),
+            reference_drift=float(means[1 + worst]),
+            worst_reference=self._names[worst],
+            excess=excess.deployed,
+            excess_low=excess.low,
+            excess_high=excess.high,
+            reference_excess=excess.reference,
+            allowed_excess=excess.allowed,
+        )
+
+    def _too_few(self) -> Soundness:
+        words = (
+            f"{counted(self._inputs, 'sure input')} from {counted(self._seeds, 'seed')} tell "
+            f"nothing: {_FEWEST_SEEDS} seeds at least are needed"
+        )
+        return Soundness(
+            "cannot-tell", self._confidence, (words,), self._inputs, self._seeds, self._names
+        )
+
+    def _against_others(self) -> tuple[_Drifts, _Flags]:
+        """Return each model's excess drift on each input, and where it deviates unexplained."""
+        count = len(self._deviates)
+        drifts = self._drifts if self._has_drift else self._deviates.astype(np.float64)
+        excess = np.zeros(drifts.shape)
+        unexplained = np.zeros(drifts.shape, np.bool_)
+        for model in range(count):
+            others = [one for one in range(1, count) if one != model] or [0]
+            excess[model] = np.maximum(drifts[model] - drifts[others].max(axis=0), 0.0)
+            alone = self._deviates[model] & ~self._deviates[others].any(axis=0)
+            unexplained[model] = alone & (excess[model] >= _LARGE)
+        return excess, unexplained
+
+    def _excesses(self) -> dict[str, _Excess]:
+        """Return the excess drifts over all inputs ("") and over each family and severity."""
+        groups = dict(self._groups())
+        weights = [np.ones(self._inputs), *np.square(self._excess)]
+        sums: _Drifts = np.stack(
+            [
+                np.bincount(self._seed[chosen], row[chosen], minlength=self._seeds)
+                for chosen in groups.values()
+                for row in weights
+            ],
+            axis=1,
+        )
+        shape = (-1, len(groups), len(weights))
+        whole = _root_means(sums.sum(axis=0).reshape(shape))[0]
+        resampled = _root_means(_resampled_sums(sums).reshape(shape))
+        return {
+            name: self._excess_of(whole[place], resampled[:, place])
+            for place, name in enumerate(groups)
+        }
+
+    def _excess_of(self, whole: _Drifts, resampled: _Drifts) -> _Excess:
+        """Return the figures of one group, from the excesses of the models, and as resampled."""
+        above = resampled[:, 0] - _allowed(resampled[:, 1:].max(axis=1))
+        outside = (1 - self._confidence, self._confidence)
+        reference = float(whole[1:].max())
+        low, high = np.quantile(resampled[:, 0], outside)
+        least, most = np.quantile(above, outside)
+        return _Excess(
+            float(whole[0]),
+            float(low),
+            float(high),
+            reference,
+            float(_allowed(reference)),
+            (float(least), float(most)),
+            (1 + int(np.count_nonzero(above <= 0))) / (1 + _DRAWS),
+        )
+
+    def _count_unexplained(self) -> _Unexplained:
+        """Count unexplained deviations; each reference as if it were like the worst of them."""
+        seeds, *others = (int(np.unique(self._seed[row]).size) for row in self._unexplained)
+        known, reference = len(others), max(others)
+        share = _FACTOR / (_FACTOR + known)
+        count = int(self._unexplained[0].sum())
+        allowed = max(RATE_MARGIN, _FACTOR * reference / self._inputs)
+        p = _at_least(seeds, seeds + known * reference, share)
+        return _Unexplained(count, reference, self._rate_bound(), allowed, p)
+
+    def _rate_bound(self, factor: float = 1.0) -> float:
+        """Return the upper bound of the unexplained rate, were there `factor` times the seeds."""
+        totals = np.bincount(self._seed, minlength=self._seeds).tolist()
+        found = np.bincount(self._seed, self._unexplained[0], minlength=self._seeds).tolist()
+        count = round(factor * self._seeds)
+        groups = list(islice(cycle(zip(found, totals, strict=True)), count))
+        successes, trials = zip(*groups, strict=True)
+        return clustered_interval(successes, trials, level=2 * self._confidence - 1)[1]
+
+    def _worse_parts(self, excesses: Mapping[str, _Excess]) -> tuple[str, ...]:
+        """Return the families and severities in which the deployed model is worse."""
+        names = [name for name in excesses if name]
+        ps = holm([excesses[name].p for name in names])
+        most = (1 - self._confidence) * _SHARES["parts"]
+        return tuple(name for name, p in zip(names, ps, strict=True) if p <= most)
+
+    def _groups(self) -> Iterator[tuple[str, _Flags]]:
+        families, severities = map(np.asarray, (self._about.families, self._about.severities))
+        yield "", np.ones(self._inputs, np.bool_)
+        groups = [(str(name), families == name) for name in np.unique(families)]
+        groups += [(f"severity {one}", severities == one) for one in np.unique(severities)]
+        for name, chosen in groups:
+            if np.unique(self._seed[chosen]).size >= _LEAST_SEEDS:
+                yield name, chosen
+
+    def _more_inputs(self, excess: _Excess | None, unexplained: _Unexplained) -> int | None:
+        """Return about how many inputs more might tell, were their answers like those so far."""
+        factor = 1.0
+        if excess is not None and excess.above[1] > 0:
+            distance = excess.deployed - excess.allowed
+            half = excess.above[1] - distance if distance < 0 else distance - excess.above[0]
+            factor = max(1.0, (half / distance) ** 2) if distance else math.inf
+        rate = unexplained.inputs / self._inputs
+        while (
+            factor <= _MOST_FACTOR
+            and rate < unexplained.allowed_rate
+            and self._rate_bound(factor) > unexplained.allowed_rate
+        ):
+            factor *= 1.1
+        if factor > _MOST_FACTOR:
+            return None
+        return max(1, math.ceil((factor - 1) * self._inputs))
+
+    def _excess_words(self, excess: _Excess) -> str:
+        return (
+            f"excess drift {margin_text(excess.deployed)} on "
+            f"{counted(self._inputs, 'sure input')} (bounds {margin_text(excess.low)} and "
+            f"{margin_text(excess.high)}); of {counted(len(self._names), 'healthy reference')} "
+            f"the worst has {margin_text(excess.reference)}, {margin_text(excess.allowed)} is "
+            "allowed"
+        )
+
+    def _unexplained_words(self, unexplained: _Unexplained) -> str:
+        verb = "deviates" if unexplained.inputs == 1 else "deviate"
+        return (
+            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where every "
+            f"healthy reference agrees with the original (at most "
+            f"{percent_text(unexplained.rate_high)} of all such inputs); of a reference against "
+            f"the others at most {unexplained.reference:,}"
+        )
+
+
+def _resampled_sums(sums: _Drifts) -> _Drifts:
+    """Return the sums over resampled seeds, [draws, M], of what each seed has, [seeds, M]."""
+    seeds = len(sums)
+    generator = np.random.default_rng(0)
+    rows = max(1, _DRAWN_AT_ONCE // seeds)
+    parts = []
+    for start in range(0, _DRAWS, rows):
+        drawn = generator.integers(seeds, size=(min(rows, _DRAWS - start), seeds))
+        drawn += np.arange(len(drawn))[:, None] * seeds
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        parts.append(counts.astype(np.float64) @ sums)
+    return np.concatenate(parts)
+
+
+def _root_means(sums: _Drifts) -> _Drifts:
+    """Return root mean squares; `sums` has [..., count and sums of squares], 0 for a count of 0."""
+    counts = sums[..., :1]
+    means = np.divide(sums[..., 1:], counts, out=np.zeros_like(sums[..., 1:]), where=counts > 0)
+    return np.sqrt(np.maximum(means, 0.0))
+
+
+def _allowed(reference: Any) -> Any:
+    """Return the excess drift that a healthy model may have."""
+    return np.maximum(_FACTOR * reference, reference + EXCESS_MARGIN)
+
+
+def _at_least(successes: int, total: int, share: float) -> float:
+    """Return the probability of at least so many successes, each with probability `share`."""
+    return math.fsum(
+        math.comb(total, one) * share**one * (1 - share) ** (total - one)
+        for one in range(successes, total + 1)
+    )
+
+
+def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:
+    """Return the sentences, those that decide first."""
+    return tuple(words for _, words in sorted(reasons, key=lambda one: not one[0]) if words)
+
+
+def _more_words(more: int | None) -> str:
+    if more is None:
+        return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
+    return (
+        f"about {counted(more, 'more sure input')} might tell: raise --survey-queries, or add seeds"
+    )
+
+
+# Of a campaign
+
+
+def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness | None:
+    """Judge a campaign by its survey and its references' answers to it; None without references.
+
+    Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
+    which a model could not answer. Raises StoreError.
+    """
+    names = tuple(store.fact(REFERENCES) or ())
+    if not names:
+        return None
+    answers = {name: {one.key: one for one in store.reference_answers(name)} for name in names}
+    shared = set.intersection(*(set(known) for known in answers.values()))
+    found = []
+    for replica in replica_names(store):
+        asked = [one for one in store.survey(replica, "survey") if one.deployed is not None]
+        asked = [one for one in asked if one.key in shared]
+        own = _scores(
+            asked,
+            [one.total_variation for one in asked],
+            [one.confident_deviation for one in asked],
+        )
+        references = {}
+        for name, known in answers.items():
+            theirs = [known[one.key] for one in asked]
+            deviates = [one.decision in _DEVIATIONS for one in theirs]
+            references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
+        one = judge(own, references, confidence=confidence)
+        if replica:
+            one = replace(one, evidence=tuple(f"{replica}: {words}" for words in one.evidence))
+        found.append(one)
+    return max(found, key=lambda one: _WORSE.index(one.verdict))
+
+
+_DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
+_WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
+
+
+def _scores(
+    asked: Sequence[SurveyRecord], distances: Sequence[float | None], deviates: Sequence[bool]
+) -> SurveyScores:
+    return SurveyScores(
+        [one.seed_id for one in asked],
+        [one.family for one in asked],
+        [one.severity for one in asked],
+        np.array([math.nan if one is None else one for one in distances], np.float64),
+        np.array(deviates, np.bool_),
+    )

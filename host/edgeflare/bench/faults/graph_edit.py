@@ -1,0 +1,104 @@
+"""Changes of an ONNX graph: nodes set behind a tensor, in front of all that uses it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgeflare._internal import extras
+
+RECURRENT = ("LSTM", "GRU", "RNN")
+_ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", *RECURRENT)
+_WEIGHTED = ("Conv", "Gemm", "MatMul", *RECURRENT)
+
+
+class GraphEdit:
+    """A copy of an ONNX model (`model`) that is changed; the original stays as it is."""
+
+    def __init__(self, model: Any) -> None:
+        self._onnx = extras.onnx()
+        self.model = self._onnx.ModelProto()
+        self.model.CopyFrom(model)
+        self._count = 0
+
+    @property
+    def nodes(self) -> Sequence[Any]:
+        """The graph's nodes."""
+        return list(self.model.graph.node)
+
+    def activations(self) -> list[str]:
+        """Return the names of activations' and recurrent layers' outputs, in the graph's order."""
+        return [one.output[0] for one in self.nodes if one.op_type in _ACTIVATIONS]
+
+    def weights(self) -> list[tuple[Any, str]]:
+        """Return the layers with weights: the node and the name of its weights, in order."""
+        names = {one.name for one in self.model.graph.initializer}
+        return [
+            (one, one.input[1])
+            for one in self.nodes
+            if one.op_type in _WEIGHTED and one.input[1] in names
+        ]
+
+    def array(self, name: str) -> Any:
+        """Return an initialiser as a new array."""
+        tensor = next(one for one in self.model.graph.initializer if one.name == name)
+        return np.array(self._onnx.numpy_helper.to_array(tensor))
+
+    def set_array(self, name: str, array: Any) -> None:
+        """Replace an initialiser."""
+        tensor = next(one for one in self.model.graph.initializer if one.name == name)
+        tensor.CopyFrom(self._onnx.numpy_helper.from_array(array, name))
+
+    def constant(self, array: Any, dtype: Any = np.float32) -> str:
+        """Add an initialiser; return its name."""
+        name = self._name()
+        values = np.asarray(array, dtype)
+        self.model.graph.initializer.append(self._onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with one output; return the output's name."""
+        name = self._name()
+        node = self._onnx.helper.make_node(kind, list(inputs), [name], **attributes)
+        self.model.graph.node.append(node)
+        return name
+
+    def change(self, tensor: str, make: Callable[[str], str]) -> None:
+        """Replace a tensor wherever it is used, as an output of the model, too.
+
+        `make` is given the tensor's name, adds nodes and returns the name of what replaces it.
+        """
+        before = self.nodes
+        maker = next((one for one in before if tensor in one.output), None)
+        if maker is None:
+            changed = make(tensor)
+            for node in before:
+                node.input[:] = [changed if name == tensor else name for name in node.input]
+            return
+        sound = self._name()
+        maker.output[:] = [sound if name == tensor else name for name in maker.output]
+        node = self._onnx.helper.make_node("Identity", [make(sound)], [tensor])
+        self.model.graph.node.append(node)
+
+    def finish(self) -> Any:
+        """Return the model, its nodes in an order in which they can run."""
+        waiting = self.nodes
+        names = [one.name for one in self.model.graph.initializer]
+        known = {"", *names, *(one.name for one in self.model.graph.input)}
+        ordered = []
+        while waiting:
+            ready = [one for one in waiting if known.issuperset(one.input)]
+            if not ready:
+                raise ValueError("the graph has a circle")
+            ordered.extend(ready)
+            known.update(name for one in ready for name in one.output)
+            taken = {id(one) for one in ready}
+            waiting = [one for one in waiting if id(one) not in taken]
+        copies = [self._onnx.NodeProto.FromString(one.SerializeToString()) for one in ordered]
+        del self.model.graph.node[:]
+        self.model.graph.node.extend(copies)
+        return self.model
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"fault__{self._count}"

@@ -1,0 +1,131 @@
+"""Healthy compressed models of an original: what a fault must be told apart from."""
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeflare._internal import extras
+from edgeflare.bench.faults.graph_edit import GraphEdit
+from edgeflare.bench.faults.originals import Batch, Original
+
+SEED = 20_261_124
+"""Draws the calibration sets."""
+_SETS = 5
+_SHARES = (0.05, 0.1, 0.15, 0.2)
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """A compressed model without a fault: its name, kind of compression and ONNX model."""
+
+    name: str
+    kind: str
+    model: Any
+
+
+def healthy_models(original: Original) -> Iterator[Healthy]:
+    """Yield 20 compressed models of an original, made one by one, always the same.
+
+    Static int8 by ONNX Runtime with weights per channel and per tensor, each calibrated on five
+    sets of natural inputs by least and greatest values, per channel on three by percentiles, too;
+    dynamic int8 with signed and unsigned weights; 5 to 20 % of each layer's smallest weights pruned
+    (magnitude pruning; Han et al., NeurIPS 2015); weights in half precision.
+    """
+    for number in range(_SETS):
+        calibration = _calibration(original, number)
+        for per_channel in (True, False):
+            kind = "per-channel" if per_channel else "per-tensor"
+            model = _static(original.model, calibration, "MinMax", per_channel=per_channel)
+            yield Healthy(f"{kind} {number}", kind, model)
+        if number < 3:
+            model = _static(original.model, calibration, "Percentile", per_channel=True)
+            yield Healthy(f"percentile {number}", "percentile", model)
+    for weights in ("QInt8", "QUInt8"):
+        yield Healthy(f"dynamic {weights}", "dynamic", _dynamic(original.model, weights))
+    for share in _SHARES:
+        yield Healthy(f"pruned {share:.0%}", "pruned", pruned(original.model, share))
+    yield Healthy("half-precision weights", "fp16", half_precision(original.model))
+
+
+def pruned(model: Any, share: float) -> Any:
+    """Return a copy in which this share (0 to 1) of each layer's weights, the smallest, are 0."""
+    edit = GraphEdit(model)
+    for name in dict.fromkeys(name for _, name in edit.weights()):
+        weights = edit.array(name)
+        smallest = np.argsort(np.abs(weights), axis=None, kind="stable")
+        weights.reshape(-1)[smallest[: int(share * weights.size)]] = 0
+        edit.set_array(name, weights)
+    return edit.finish()
+
+
+def half_precision(model: Any) -> Any:
+    """Return a copy whose weights are rounded to half precision; it computes as before."""
+    edit = GraphEdit(model)
+    for name in dict.fromkeys(name for _, name in edit.weights()):
+        edit.set_array(name, edit.array(name).astype(np.float16).astype(np.float32))
+    return edit.finish()
+
+
+def _calibration(original: Original, number: int) -> Batch:
+    rng = np.random.default_rng([SEED, number])
+    count = len(original.inputs)
+    return original.inputs[rng.permutation(count)[: min(64, count * 4 // 5)]]
+
+
+def _static(model: Any, calibration: Batch, method: str, *, per_channel: bool) -> Any:
+    library = import_module("onnxruntime.quantization")
+
+    class Reader(library.CalibrationDataReader):  # type: ignore[misc, name-defined]
+        """Gives the calibration set out in batches of one, as ONNX Runtime wants it."""
+
+        def __init__(self, name: str) -> None:
+            self._rest = iter([{name: one[None]} for one in calibration])
+
+        def get_next(self) -> Any:
+            """Return the next inputs, None at the end."""
+            return next(self._rest, None)
+
+    constants = {one.name for one in model.graph.initializer}
+    name = next(one.name for one in model.graph.input if one.name not in constants)
+    return _through_files(
+        model,
+        lambda source, made: library.quantize_static(
+            source,
+            made,
+            Reader(name),
+            quant_format=library.QuantFormat.QDQ,
+            per_channel=per_channel,
+            calibrate_method=getattr(library.CalibrationMethod, method),
+        ),
+    )
+
+
+def _dynamic(model: Any, weights: str) -> Any:
+    library = import_module("onnxruntime.quantization")
+    return _through_files(
+        model,
+        lambda source, made: library.quantize_dynamic(
+            source, made, weight_type=getattr(library.QuantType, weights)
+        ),
+    )
+
+
+def _through_files(model: Any, quantise: Any) -> Any:
+    onnx = extras.onnx()
+    chatty = logging.getLogger()
+    level = chatty.level
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "source.onnx", Path(folder) / "made.onnx"
+        onnx.save_model(model, source)
+        chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
+        try:
+            quantise(source, made)
+        finally:
+            chatty.setLevel(level)
+        return onnx.load_model(made)

@@ -1,0 +1,183 @@
+"""A deployed model held against healthy references, on simulated answers to a survey."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from edgeflare.analysis import Soundness, SurveyScores, judge
+
+REFERENCES = 6
+FAMILIES = ("gain", "noise", "mix", "patch")
+
+
+class Survey:
+    """Answers of models to the same inputs: some inputs are harder than others for all of them."""
+
+    def __init__(self, seed: int, seeds: int = 50, each: int = 6, drift: float = 0.03) -> None:
+        self._rng = np.random.default_rng(seed)
+        count = seeds * each
+        self.seed_ids = [f"s:{number // each}" for number in range(count)]
+        self.families = [FAMILIES[number % len(FAMILIES)] for number in range(count)]
+        self.severities = [1 + number % 5 for number in range(count)]
+        of_seed = np.repeat(self._rng.lognormal(0, 0.7, seeds), each)
+        self._hardness = drift * of_seed * self._rng.lognormal(0, 0.7, count)
+
+    def model(self, larger: float = 1.0) -> SurveyScores:
+        """A model that drifts on average `larger` times as far as a usual one."""
+        own = larger * self._rng.lognormal(0, 0.15)
+        noise = self._rng.lognormal(0, 0.4, self._hardness.size)
+        drift = np.minimum(own * self._hardness * noise, 1.0)
+        return self.scores(drift)
+
+    def scores(self, drift: NDArray[np.float64]) -> SurveyScores:
+        """A model of this drift, which deviates wherever it is above .45."""
+        return SurveyScores(self.seed_ids, self.families, self.severities, drift, drift > 0.45)
+
+    def references(self) -> Mapping[str, SurveyScores]:
+        return {f"int8-{number}": self.model() for number in range(REFERENCES)}
+
+    def wrong_where(self, chosen: NDArray[np.bool_]) -> SurveyScores:
+        """A healthy model that answers wrongly on the chosen inputs."""
+        return self.scores(np.where(chosen, 0.9, self.model().total_variation))
+
+    @property
+    def draws(self) -> NDArray[np.float64]:
+        """A uniform number for each input."""
+        return self._rng.random(len(self.seed_ids))
+
+
+def verdicts(results: list[Soundness]) -> Counter[str]:
+    return Counter(one.verdict for one in results)
+
+
+def test_a_healthy_model_is_hardly_ever_called_worse() -> None:
+    """At 95 % confidence at most 3 of 60 would be; the allowance keeps it well below that."""
+    results = []
+    for number in range(60):
+        survey = Survey(number, drift=0.01 if number % 2 else 0.05)
+        results.append(judge(survey.model(), survey.references()))
+    found = verdicts(results)
+    assert found["worse"] <= 1
+    assert found["sound"] >= 48
+
+
+def test_the_original_itself_is_sound() -> None:
+    survey = Survey(1)
+    found = judge(survey.scores(np.zeros(300)), survey.references())
+    assert found.verdict == "sound"
+    assert found.drift == 0
+    assert found.excess == 0
+    assert found.unexplained == 0
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.06])
+def test_deviations_that_no_reference_has_are_found(rate: float) -> None:
+    """3 % of 300 inputs: 9 on average, each of them where all references agree."""
+    results = []
+    for number in range(20):
+        survey = Survey(number)
+        results.append(judge(survey.wrong_where(survey.draws < rate), survey.references()))
+    assert verdicts(results)["worse"] >= 18
+    worse = next(one for one in results if one.verdict == "worse")
+    assert "where every healthy reference agrees" in worse.evidence[0]
+
+
+def test_a_fault_on_few_inputs_is_never_called_sound() -> None:
+    results = []
+    for number in range(20):
+        survey = Survey(number, seeds=100, each=3)
+        chosen = np.zeros(300, np.bool_)
+        chosen[[0, 30, 90, 150]] = True  # of four seeds
+        results.append(judge(survey.wrong_where(chosen), survey.references()))
+    assert "sound" not in verdicts(results)
+
+
+def test_drift_without_a_deviation_is_found_too() -> None:
+    survey = Survey(3, drift=0.01)
+    references = survey.references()
+    drift = survey.model().total_variation
+    found = judge(survey.scores(np.minimum(drift + 0.2, 0.4)), references)
+    assert found.verdict == "worse"
+    assert found.unexplained == 0
+    assert found.excess is not None
+    assert found.allowed_excess is not None
+    assert found.excess > found.allowed_excess
+    assert found.evidence[0].startswith("excess drift")
+
+
+def test_one_family_alone_is_named() -> None:
+    survey = Survey(4, drift=0.005)
+    drift = survey.model().total_variation
+    noise = np.array([family == "noise" for family in survey.families])
+    found = judge(survey.scores(np.where(noise, drift + 0.1, drift)), survey.references())
+    assert found.verdict == "worse"
+    assert "noise" in found.parts
+    assert not {"gain", "mix", "patch"} & set(found.parts)
+
+
+def test_a_little_evidence_is_not_enough_and_says_how_much_more_would_be() -> None:
+    survey = Survey(5, seeds=20, each=2)
+    found = judge(survey.model(), survey.references())
+    assert found.verdict == "cannot-tell"
+    assert found.more_inputs is not None
+    assert found.more_inputs > 0
+    assert "more sure inputs might tell" in found.evidence[-1]
+    enough = Survey(5, seeds=20 + found.more_inputs, each=2)
+    assert judge(enough.model(), enough.references()).verdict == "sound"
+
+
+def test_fewer_than_ten_seeds_tell_nothing() -> None:
+    survey = Survey(6, seeds=9, each=30)
+    found = judge(survey.scores(np.full(270, 0.9)), survey.references())
+    assert found.verdict == "cannot-tell"
+    assert "10 seeds at least" in found.evidence[0]
+
+
+def test_inputs_of_one_seed_are_no_evidence_of_their_own() -> None:
+    """All wrong inputs lie in one seed of fifty: that may be an odd seed."""
+    survey = Survey(7)
+    chosen = np.array([seed_id == "s:3" for seed_id in survey.seed_ids])
+    found = judge(survey.wrong_where(chosen), survey.references())
+    assert found.unexplained == 6
+    assert found.verdict == "cannot-tell"
+
+
+def test_a_single_reference_will_do() -> None:
+    survey = Survey(8, drift=0.01)
+    reference = {"release-3": survey.model()}
+    assert judge(survey.model(), reference).verdict == "sound"
+    assert judge(survey.wrong_where(survey.draws < 0.2), reference).verdict == "worse"
+
+
+def test_without_probabilities_the_deviations_alone_decide() -> None:
+    survey = Survey(9, drift=0.01)
+    nothing = np.full(300, np.nan)
+    references = {
+        name: one._replace(total_variation=nothing) for name, one in survey.references().items()
+    }
+    healthy = survey.model()._replace(total_variation=nothing)
+    found = judge(healthy, references)
+    assert found.verdict == "sound"
+    assert found.drift is None
+    assert found.excess is None
+    faulty = survey.wrong_where(survey.draws < 0.1)._replace(total_variation=nothing)
+    assert judge(faulty, references).verdict == "worse"
+
+
+def test_the_same_scores_give_the_same_judgement() -> None:
+    first, second = (
+        judge(survey.model(), survey.references()) for survey in (Survey(10), Survey(10))
+    )
+    assert first == second
+    assert first.to_json()["evidence"] == list(first.evidence)
+
+
+def test_other_inputs_are_refused() -> None:
+    survey, other = Survey(11), Survey(11, seeds=49)
+    with pytest.raises(ValueError, match="other inputs"):
+        judge(survey.model(), {"int8": other.model()})
+    with pytest.raises(ValueError, match="a healthy reference"):
+        judge(survey.model(), {})

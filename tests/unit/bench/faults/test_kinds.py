@@ -1,0 +1,143 @@
+"""Faults are planted in a small convolutional net with random weights."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from edgeflare.bench.faults import (
+    KINDS,
+    Inapplicable,
+    Original,
+    Parameters,
+    draws,
+    faulty_model,
+    find_witness,
+    healthy_models,
+    is_reserved,
+)
+from edgeflare.bench.faults.originals import observe, predict, session
+from edgeflare.errors import UsageError
+
+FULL = Parameters(1.0, 0.0, 0.4, 0.6)
+
+
+@pytest.fixture(scope="module")
+def original() -> Original:
+    """Images 8 x 8 of three colours; two convolutions (padded), a dense layer, softmax."""
+    rng = np.random.default_rng(2)
+
+    def weights(name: str, *shape: int) -> Any:
+        scale = 3 / np.sqrt(np.prod(shape[1:]))
+        return numpy_helper.from_array((rng.normal(size=shape) * scale).astype(np.float32), name)
+
+    constants = [
+        *(weights("w1", 6, 3, 3, 3), weights("b1", 6), weights("w2", 8, 6, 3, 3)),
+        *(weights("b2", 8), weights("w3", 8 * 64, 5)),
+    ]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["t", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2", "b2"], ["c2"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c2"], ["r2"]),
+        helper.make_node("Flatten", ["r2"], ["f"]),
+        helper.make_node("MatMul", ["f", "w3"], ["m"]),
+        helper.make_node("Sub", ["m", "mean"], ["l"]),
+        helper.make_node("Softmax", ["l"], ["y"], axis=-1),
+    ]
+    constants.append(numpy_helper.from_array(np.zeros(5, np.float32), "mean"))
+    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 8, 3])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])
+    model = helper.make_model(
+        helper.make_graph(nodes, "small", [shape], [output], constants),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    images = rng.random((40, 8, 8, 3)).astype(np.float32) ** 2
+    mean = observe(model, ["m"], images)["m"].mean(0)
+    model.graph.initializer[-1].CopyFrom(
+        numpy_helper.from_array(mean, "mean")
+    )  # no class always wins
+    small, large = np.zeros((1, 1, 1, 1), np.float32), np.ones((1, 1, 1, 1), np.float32)
+    return Original("small", model, images, small, large, "NHWC")
+
+
+@pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
+def test_a_full_fault_changes_some_answer_and_leaves_the_original(
+    original: Original, kind: str
+) -> None:
+    before = original.model.SerializeToString()
+    faulty = faulty_model(original, kind, FULL)
+
+    assert original.model.SerializeToString() == before
+    found = find_witness(original, faulty, np.random.default_rng(0), gradients=False)
+    assert found is not None
+    assert found.sample.shape == (1, 8, 8, 3)
+    assert found.margin >= 0.3
+    assert found.decides_otherwise or found.total_variation > 0.3
+    sound = predict(session(original.model), found.sample)
+    wrong = predict(session(faulty), found.sample)
+    assert np.abs(sound - wrong).sum() / 2 == pytest.approx(found.total_variation, abs=1e-5)
+    np.testing.assert_allclose(found.sample * 255, np.rint(found.sample * 255), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
+def test_the_same_parameters_make_the_same_model(original: Original, kind: str) -> None:
+    given = Parameters(0.5, 0.9, 0.1, 0.2)
+
+    first, second = (faulty_model(original, kind, given) for _ in range(2))
+
+    assert first.SerializeToString() == second.SerializeToString()
+
+
+def test_a_model_without_a_recurrent_layer_has_no_stale_state(original: Original) -> None:
+    with pytest.raises(Inapplicable, match="no recurrent layer"):
+        faulty_model(original, "stale-state", FULL)
+
+
+def test_an_unknown_kind_is_refused(original: Original) -> None:
+    with pytest.raises(UsageError, match="'rust'"):
+        faulty_model(original, "rust", FULL)
+
+
+def test_the_original_itself_has_no_witness(original: Original) -> None:
+    assert find_witness(original, original.model, np.random.default_rng(0), gradients=False) is None
+
+
+@pytest.mark.torch
+def test_gradients_find_a_witness_that_random_inputs_miss(original: Original) -> None:
+    rare = Parameters(0.02, 0.0, 0.4, 0.6)
+    faulty = faulty_model(original, "wrong-calibration", rare)
+
+    assert find_witness(original, faulty, np.random.default_rng(0), gradients=False) is None
+    found = find_witness(original, faulty, np.random.default_rng(0))
+
+    assert found is not None
+    assert found.found_by == "gradient"
+
+
+def test_half_of_the_draws_of_each_kind_and_size_are_reserved() -> None:
+    every = list(draws())
+
+    assert [one.parameters for one in every] == [one.parameters for one in draws()]
+    for kind in KINDS:
+        for size in ("large", "medium", "mild"):
+            mine = [one for one in every if (one.kind, one.size) == (kind, size)]
+            assert sum(map(is_reserved, mine)) * 2 == len(mine) > 0
+            assert len({one.parameters for one in mine}) == len(mine)
+
+
+@pytest.mark.filterwarnings("ignore")  # of onnxruntime's quantiser
+def test_healthy_models_answer_nearly_as_the_original(original: Original) -> None:
+    sound = predict(session(original.model), original.inputs)
+    made = list(healthy_models(original))
+
+    assert len({one.name for one in made}) == len(made) == 20
+    for one in made:
+        moved = np.abs(predict(session(one.model), original.inputs) - sound).sum(1) / 2
+        assert moved.mean() < 0.25, one.name
+    assert any(
+        not np.array_equal(sound, predict(session(one.model), original.inputs)) for one in made
+    )
