@@ -10,12 +10,11 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import FAULTS, Store, SurveyRecord
+from edgeflare.store.survey import SurveyKey
 from edgeflare.survey.description import Accuracy
 from edgeflare.survey.proposals import CHAIN
 
 _WORST = 5
-
-_Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
     return FaultFigures(tuple(faults), single, queries)
 
 
-def _key(stored: Sequence[Any]) -> _Key:
+def _key(stored: Sequence[Any]) -> SurveyKey:
     seed_id, phase, number = stored
     return seed_id, phase, number
 
@@ -127,7 +126,7 @@ def _fault(
     entry: Mapping[str, Any],
     number: int,
     replica: str,
-    records: Mapping[_Key, SurveyRecord],
+    records: Mapping[SurveyKey, SurveyRecord],
     inputs: SurveyInputs,
 ) -> Fault:
     members = [records[_key(one)] for one in entry["inputs"]]

@@ -16,6 +16,9 @@ from edgeflare.types import Decision, Output
 REFERENCES = "references"
 """The fact that tells the references of a campaign, by name; and the folder of those made."""
 
+SurveyKey: TypeAlias = tuple[str, str, int]
+"""What names an input of a survey within a replica: seed, phase, number."""
+
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
 
@@ -93,7 +96,7 @@ class SurveyRecord:
         return disagreement(self.original, self.deployed)
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> SurveyKey:
         """What names the input within a campaign: seed, phase, number."""
         return self.seed_id, self.phase, self.number
 
@@ -116,7 +119,7 @@ class ReferenceAnswer:
     phase: SurveyPhase = "survey"
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> SurveyKey:
         """What names the input within a campaign: seed, phase, number."""
         return self.seed_id, self.phase, self.number
 

@@ -52,6 +52,7 @@ _PLACES = (1 / 8, 1 / 2, 7 / 8)
 """Where a threshold may lie between the two answered values next to it."""
 _REPEATING = 2
 """Number of the first round's inputs, all made like deviations, that must deviate, too."""
+_MANY = 4
 _FRUITFUL = 5
 """Number of two later rounds' inputs that must deviate for the pursuit to go on."""
 
@@ -269,12 +270,22 @@ class _Hunt:
         return True
 
     def _repeats(self, found: Sequence[Pursued]) -> Generator[Request, Replies, bool]:
-        """Ask about inputs made like the most severe deviations; return whether they deviate."""
-        drawn = yield from self._drawn(found, _POOL // 4, ("moved", "varied"), 2)
-        close = drawn[:_BATCH]
-        self._pool += drawn[_BATCH:]
-        replies = yield from self._ask("pursuit", close)
-        return sum(one.deviates for one in replies) >= min(_REPEATING, len(close))
+        """Ask about inputs made like the most severe deviations; return whether they deviate.
+
+        Where there are many deviations, as many inputs again get a chance to.
+        """
+        hits = 0
+        for _ in range(2 if len(self.unexplained(found)) >= _MANY else 1):
+            if self.left < _BATCH:
+                break
+            drawn = yield from self._drawn(found, _POOL // 4, ("moved", "varied"), 2)
+            close = drawn[:_BATCH]
+            self._pool += drawn[_BATCH:]
+            replies = yield from self._ask("pursuit", close)
+            hits += sum(one.deviates for one in replies)
+            if hits >= min(_REPEATING, len(close)):
+                return True
+        return False
 
     def _outside(self, found: Sequence[Pursued]) -> list[Answered]:
         return [one for one in self._answered if not _explained(one.features, found)]

@@ -23,6 +23,7 @@ from edgeflare.oracles import margin
 from edgeflare.scheduler import Feed, FleetLimits, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
+from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Inputs, Made
@@ -41,8 +42,6 @@ from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
 from edgeflare.types import Sample, Transcript
 
 _PURPOSE = "pursuit"
-
-_Key = tuple[str, str, int]
 
 
 class PursuitStage(CampaignStage):
@@ -184,7 +183,7 @@ class _Pursuit:
         classes = 0 if isinstance(first, Transcript) else numbers(first).size
         samples = LazySamples(store.get_sample, [seed.sample for seed in self._seeds])
         self._features = FeatureSet(samples[0].shape, store.sample_rate, classes)
-        self._asked: list[_Key] = []
+        self._asked: list[SurveyKey] = []
         self.answered: list[Answered] = []
         for one in stored:
             if one.phase == "survey" and one.deployed is not None:
@@ -246,7 +245,7 @@ class _Pursuit:
         self.round = request
         self.number += 1
         self.first_numbers = {}
-        self._keys: list[_Key] = []
+        self._keys: list[SurveyKey] = []
         for made in request.inputs:
             seed_id = self._seeds[made.seed].id
             number = self._numbers[seed_id, request.phase]
