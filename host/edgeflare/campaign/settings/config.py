@@ -182,8 +182,7 @@ class SeedsConfig(Section):
 class SearchConfig(Section):
     """How to search, what counts as a deviation, and what the search from one seed may cost.
 
-    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those
-    that `timeout_s` ends are not.
+    Results that `timeout_s` ends depend on the speed, others don't.
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
@@ -508,8 +507,8 @@ class CampaignConfig(Section):
     one_trip: Annotated[bool, Flag("--one-trip", panel=DEVICES)] = Field(
         default=False,
         description="For devices far away or that take batches: gather what all searches ask into "
-        "few large requests. That alone doesn't change what is found; for boundary it also sends 4 "
-        "candidates at once (option candidates), which does.",
+        "few large requests. For boundary it also sends 4 candidates at once (option candidates), "
+        "which changes what is found.",
     )
     control: Annotated[bool, Flag("--control", panel=SEARCH)] = Field(
         default=False,
@@ -553,12 +552,9 @@ class CampaignConfig(Section):
 
 
 PATHS = (
-    ("original", "path"),
-    ("deployed", "path"),
-    ("original", "decoder", "vocabulary"),
-    ("deployed", "decoder", "vocabulary"),
-    ("seeds", "path"),
-    ("seeds", "labels"),
+    *((model, "path") for model in ("original", "deployed")),
+    *((model, "decoder", "vocabulary") for model in ("original", "deployed")),
+    *(("seeds", key) for key in ("path", "labels")),
     ("inventory",),
     ("control_model",),
     ("limits", "baseline"),

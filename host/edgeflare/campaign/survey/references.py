@@ -182,8 +182,11 @@ class ReferenceStage(CampaignStage):
 
 
 def _by_key(store: Store) -> dict[tuple[str, str, int], SurveyRecord]:
-    """Return the survey's answers by input; of several replicas, which share them, the last's."""
-    return {one.key: one for one in store.survey()}
+    """Return the survey's answers by input, without the pursuit's, whose inputs are each campaign's.
+
+    Of several replicas, which share the inputs, those of the last.
+    """
+    return {one.key: one for one in store.survey() if one.phase == "survey"}
 
 
 def _answer(name: str, record: SurveyRecord, output: Output, oracle: Oracle) -> ReferenceAnswer:

@@ -1,6 +1,6 @@
 """Queries, distance and margin of searches on many pairs, in one process without devices or campaigns.
 
-python tests/benchmarks/boundary_pairs.py --data FOLDER [--made FOLDER2] [--pairs lenet5 same ...] [--seeds 30]
+python tests/benchmarks/search/boundary_pairs.py --data FOLDER [--made FOLDER2] [--pairs lenet5 same ...] [--seeds 30]
 
 FOLDER has the shared models and images, FOLDER2 what `deploy/models/build_sure_pairs.py` makes. `same` is LeNet-5 against
 its own file, `fp16` against itself with weights rounded to half precision. A line a pair: triggers found, device queries
