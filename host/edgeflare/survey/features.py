@@ -210,7 +210,8 @@ def _deviation(values: Any) -> float:
 
 def _squares(values: Any) -> int:
     """Return the number of values squared times their variance: a whole number."""
-    return int(values.size) * int((values * values).sum()) - int(values.sum()) ** 2
+    total = int(values.sum())
+    return int(values.size) * int((values * values).sum()) - total * total
 
 
 def _edges(values: Any) -> float:
