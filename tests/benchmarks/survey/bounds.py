@@ -18,7 +18,7 @@ from edgeflare.statistics import clustered_interval
 RATES = (0.001, 0.01, 0.1)
 SURVEYS = ((50, 2), (100, 3), (100, 6), (300, 4))
 CORRELATION = 0.3
-REPEATS = 10_000
+REPEATS = 4_000
 
 
 @cache
