@@ -65,7 +65,9 @@ def test_a_pipe_gets_the_text_and_nothing_else(home):
     assert (ran.code, ran.err) == (0, "")
     assert ran.json["found"] == len(ran.json["findings"]) == 5
     comment = report("digits", "--format", "markdown")
-    assert comment.out.startswith("## EdgeFlare: digits\n\n**5 of 5 seeds (100 %) lead to an input")
+    first = comment.out.removeprefix("## EdgeFlare: digits\n\n**").partition("\n")[0]
+    assert first.startswith("Far from the seeds the models decide differently on 0 of 15 inputs")
+    assert "5 of 5 seeds (100 %) lead to an input" in first
     assert comment.err == ""
     assert len(rows_of(report("digits", "--format", "csv").out)) == 5
 

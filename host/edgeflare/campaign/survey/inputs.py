@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from edgeflare.campaign.seeds import partners
 from edgeflare.errors import StoreError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
@@ -25,6 +24,8 @@ class SurveyInputs:
     @cached_property
     def partners(self) -> Sequence[Sample]:
         """The inputs that others are mixed with: the first of the source, whatever its limit."""
+        from edgeflare.campaign.seeds import partners  # imports OpenCV, which reports don't need
+
         return tuple(partners(self._store))
 
     def sample(self, answer: SurveyRecord) -> Sample:
