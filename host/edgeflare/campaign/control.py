@@ -91,6 +91,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
             "out": control_folder(folder),
             "fleet": FleetConfig(),
             "limits": LimitsConfig(),
+            "survey": config.survey.model_copy(update={"references": ()}),
             "concurrency": None,
             "one_trip": False,
             "control": False,
@@ -445,8 +446,7 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
             "timeout_s": 0.0,
         }
     )
-    without = demo.survey.model_copy(update={"enabled": False})
-    demo = demo.model_copy(update={"search": search, "survey": without})
+    demo = demo.model_copy(update={"search": search, "survey": demo.survey.off})
     copied = demo.model_copy(update={"control_model": FOLDER / "original.tflite"})
     yield "the original against itself", control_config(demo, scratch / "itself"), True
     yield "the original against its float copy", control_config(copied, scratch / "copy"), True

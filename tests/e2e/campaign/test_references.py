@@ -167,3 +167,10 @@ def test_a_campaign_with_other_inputs_is_refused(home: Path, sound: Ran) -> None
     ran = edgeflare("run", *DEMO_PAIR, *ONLY_SURVEY, *flags, home=home)
     assert ran.code == 2
     assert "of this campaign's" in ran.err
+
+
+def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
+    assert worse.json["survey"]["overall"]["deviations"] > 0
+    ran = edgeflare("replay", "worse", "--out", "replay", home=home)
+    assert ran.code == 0, ran.err
+    assert "Traceback" not in ran.err

@@ -248,10 +248,17 @@ def replay_config(
         update={
             "original": _with_file(base.original, original),
             "deployed": _with_file(base.deployed, deployed),
-            "survey": base.survey.model_copy(update={"enabled": False}),
+            "survey": base.survey.off,
             "search": search,
             "fleet": endless,
-            "limits": base.limits.model_copy(update={"new_pairs": True, "baseline": None}),
+            "limits": base.limits.model_copy(
+                update={
+                    "new_pairs": True,
+                    "baseline": None,
+                    "max_confident_deviation": None,
+                    "verdict": None,
+                }
+            ),
             "control": False,
             "control_model": None,
             "allow_disagreement": True,

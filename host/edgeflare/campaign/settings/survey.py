@@ -88,6 +88,11 @@ class SurveyConfig(BaseModel):
         return min(2 * seeds, _PURSUIT_QUERIES) if self.pursuit is None else self.pursuit
 
     @property
+    def off(self) -> "SurveyConfig":
+        """The same settings without a survey, and so without references."""
+        return self.model_copy(update={"enabled": False, "references": ()})
+
+    @property
     def sampling(self) -> SurveySettings:
         """What the survey from one seed needs of this."""
         return SurveySettings(self.queries, self.sure, max(self.candidates, self.queries))

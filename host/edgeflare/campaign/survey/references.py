@@ -177,6 +177,11 @@ class ReferenceStage(CampaignStage):
             )
         if answers:
             self._store.add_reference_answers(answers)
+        if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
+            self._reporter.notice(
+                f"the reference {folder} has the same deployed model: the verdict tells whether "
+                "this device answers as that one did, not whether the model is sound"
+            )
         about = {"kind": "campaign", "path": str(folder), "sha256": deployed.get("sha256")}
         return {name: about}
 
