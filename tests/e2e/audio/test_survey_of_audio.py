@@ -48,7 +48,7 @@ def test_the_word_difference_stands_in_for_total_variation(campaign: Path) -> No
     assert survey.mean_word_difference is not None
     assert 0 < survey.mean_word_difference < 1
     with Store.open(campaign) as store:
-        records = list(store.survey())
+        records = list(store.survey(phase="survey"))
     assert len(records) == survey.overall.inputs > 12
     for one in records:
         assert isinstance(one.original, Transcript)

@@ -105,7 +105,16 @@ def test_the_finished_campaign_is_a_baseline_without_new_pairs(crossed: tuple[Pa
 
 def test_a_paused_campaign_crosses_what_it_crosses_so_far(crossed: tuple[Path, Ran]) -> None:
     home, _ = crossed
-    flags = ("--out", "paused", "--total-queries", "6", "--concurrency", "1", "--json")
+    flags = (
+        "--out",
+        "paused",
+        "--total-queries",
+        "34",
+        "--no-survey",
+        "--concurrency",
+        "1",
+        "--json",
+    )
     ran = run(home, "[limits]\nmax_seed_deviation_rate = 0\nmin_l2 = 50\n", *flags)
     assert ran.json["unfinished"] > 0
     assert ran.code == 1

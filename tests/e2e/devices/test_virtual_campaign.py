@@ -12,7 +12,7 @@ from virtual_board import VirtualBoard
 pytestmark = [pytest.mark.virtual, pytest.mark.extended]
 
 ARM = {"aarch64", "arm64"}
-ON_THE_DEVICE = ("seed", "search", "confirmation")
+ON_THE_DEVICE = ("seed", "survey", "search", "confirmation", "measuring")
 
 
 def demo(board: VirtualBoard, home: Path, *words: object) -> dict[str, Any]:

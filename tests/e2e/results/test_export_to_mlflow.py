@@ -110,7 +110,7 @@ def test_a_campaign_is_one_run_with_its_numbers_settings_and_files(
     assert params["seeds"] == "seeds.npz"
     tags = run.data.tags
     assert tags["edgeflare.campaign"] == shown["campaign"]
-    assert tags["edgeflare.verdict"].startswith("3 of 3 seeds")
+    assert "3 of 3 seeds (100 %) lead to an input" in tags["edgeflare.verdict"]
     assert tags["edgeflare.limits"] == "none"
     assert (run.info.run_name, run.info.status) == ("digits", "FINISHED")
     assert run.info.start_time < run.info.end_time
@@ -283,4 +283,6 @@ def test_no_run_is_made_where_the_files_can_not_be_written(
 
 def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:
     ran = logged(finished.parent, database, "files", "--json", campaign=finished.name)
-    assert set(json.loads(ran.out)) == {"folder", "findings", "by_status", "files", "mlflow"}
+    assert set(json.loads(ran.out)) == {
+        *("folder", "findings", "survey_findings", "by_status", "files", "mlflow")
+    }

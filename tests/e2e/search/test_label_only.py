@@ -112,7 +112,7 @@ def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:
     label = label_onnx(ORIGINAL, tmp_path / "label.onnx")
     ran = run(tmp_path, label, original=label)
     assert ran.code == 2
-    assert "the search needs the original's scores" in ran.sentence
+    assert "is one value, not a score for each class" in ran.sentence
 
 
 def test_label_stated_for_both_is_refused(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_survey_gives_the_rate_and_no_total_variation(tmp_path: Path) -> None:
     assert survey["overall"]["inputs"] == 60
     assert survey["mean_total_variation"] is None
     with Store.open(tmp_path / "surveyed") as store:
-        records = list(store.survey())
+        records = list(store.survey(phase="survey"))
     assert survey["overall"]["deviations"] == sum(one.confident_deviation for one in records) > 0
     assert all(one.deployed_margin is None for one in records)
     assert all(one.total_variation is None for one in records)

@@ -27,6 +27,7 @@ def config(out: Path, **more: object) -> CampaignConfig:
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": SEEDS},
         "search": {"strategy": "dflare", "max_queries": 200, "timeout_s": 0},
+        "survey": {"enabled": False},
         "out": out,
         "one_trip": True,
         **more,
