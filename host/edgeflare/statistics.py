@@ -246,6 +246,11 @@ def clustered_interval(
     return low, _beta_quantile(positive + 1, effective - positive, 1 - outside)
 
 
+def binomial_tail(successes: int, total: int, share: float) -> float:
+    """Return the probability of at least so many successes, each with probability `share`."""
+    return 1.0 if successes <= 0 else _beta_below(successes, total - successes + 1, share)
+
+
 def rounded_up(value: float) -> float:
     """Return a non-negative figure with two significant digits, never below what it was."""
     exact = Decimal(repr(value))
@@ -266,10 +271,10 @@ def _beta_quantile(a: float, b: float, probability: float) -> float:
 
 def _beta_below(a: float, b: float, x: float) -> float:
     """Return the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22)."""
+    if not 0 < x < 1:
+        return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_below(b, a, 1 - x)
-    if x <= 0:
-        return 0.0
     front = math.exp(
         math.lgamma(a + b)
         - math.lgamma(a)

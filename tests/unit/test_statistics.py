@@ -6,6 +6,7 @@ from scipy import stats
 
 from edgeflare.statistics import (
     a12_size,
+    binomial_tail,
     bootstrap_interval,
     clustered_interval,
     holm,
@@ -218,3 +219,12 @@ class TestRateBounds:
     def test_without_a_trial_there_is_none(self) -> None:
         with pytest.raises(ValueError, match="no trial"):
             clustered_interval([], [])
+
+
+@pytest.mark.parametrize(
+    ("successes", "total", "share"),
+    [(0, 5, 0.1), (3, 60, 0.02), (10, 10, 0.3), (120, 1000, 0.12), (900, 6000, 0.14), (1, 9, 0.0)],
+)
+def test_a_binomial_tail_is_that_of_scipy(successes: int, total: int, share: float) -> None:
+    theirs = float(stats.binom.sf(successes - 1, total, share))
+    assert binomial_tail(successes, total, share) == pytest.approx(theirs, rel=1e-8, abs=1e-15)

@@ -13,9 +13,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import exact
 from edgeflare._internal.text import counted, margin_text, percent_text
 from edgeflare.campaign.status import replica_names
-from edgeflare.statistics import clustered_interval, holm
+from edgeflare.statistics import binomial_tail, clustered_interval, holm
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Decision
@@ -297,7 +298,7 @@ class _Judgement:
         share = _FACTOR / (_FACTOR + known)
         count = int(self._unexplained[0].sum())
         allowed = max(RATE_MARGIN, _FACTOR * reference / self._inputs)
-        p = _at_least(seeds, seeds + known * reference, share)
+        p = binomial_tail(seeds, seeds + known * reference, share)
         return _Unexplained(count, reference, self._rate_bound(), allowed, p)
 
     def _rate_bound(self, factor: float = 1.0) -> float:
@@ -372,7 +373,7 @@ def _resampled_sums(sums: _Drifts) -> _Drifts:
         drawn = generator.integers(seeds, size=(min(rows, _DRAWS - start), seeds))
         drawn += np.arange(len(drawn))[:, None] * seeds
         counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        parts.append(counts.astype(np.float64) @ sums)
+        parts.append(exact.matmul(counts.astype(np.float64), sums))
     return np.concatenate(parts)
 
 
@@ -386,14 +387,6 @@ def _root_means(sums: _Drifts) -> _Drifts:
 def _allowed(reference: Any) -> Any:
     """Return the excess drift that a healthy model may have."""
     return np.maximum(_FACTOR * reference, reference + EXCESS_MARGIN)
-
-
-def _at_least(successes: int, total: int, share: float) -> float:
-    """Return the probability of at least so many successes, each with probability `share`."""
-    return math.fsum(
-        math.comb(total, one) * share**one * (1 - share) ** (total - one)
-        for one in range(successes, total + 1)
-    )
 
 
 def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:

@@ -246,6 +246,8 @@ class _Hunt:
             if condition is None or not fruitful or self.left < _LEAST_CHECK:
                 return result
             checked = yield from self._check(condition, found)
+            if not checked.inside + checked.outside:  # no fresh input was usable
+                return result
             if checked.p <= _CHANCE:
                 result = Pursued(condition, checked, repeats=True)
             elif result.condition is None:
@@ -369,6 +371,8 @@ class _Hunt:
         self, phase: Literal["pursuit", "check"], chosen: Sequence[_Candidate]
     ) -> Generator[Request, Replies, list[Reply]]:
         """Ask the device about inputs, and add their answers to what is known."""
+        if not chosen:
+            return []
         self.left -= len(chosen)
         replies = yield Round(
             phase,
@@ -392,7 +396,9 @@ def _extremes(values: Features, known: Features) -> list[int]:
 
     `values` [inputs, features]. An extreme is the outermost hundredth of a feature's values.
     """
-    deep = max(_TWICE, len(values) // 100)
+    if not len(values):
+        return []
+    deep = min(len(values), max(_TWICE, len(values) // 100))
     ordered = np.sort(values, axis=0)
     lowest, highest = ordered[deep - 1], ordered[-deep]
     covers = np.concatenate([values <= lowest, values >= highest], axis=1)

@@ -145,6 +145,10 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
     ("flags", "sentence"),
     [
         (("--reference", "nowhere"), "nowhere"),
+        (
+            ("--reference", "one/sound", "--reference", "two/sound"),
+            "two references are folders of one name",
+        ),
         (("--reference", "int8", "--no-survey"), "--reference is answered on the survey's inputs"),
         (("--reference", "other"), "has another original"),
     ],

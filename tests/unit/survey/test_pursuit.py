@@ -135,3 +135,29 @@ def test_what_is_recorded_makes_the_inputs_again() -> None:
     for part in world.rounds:
         for made, sample in zip(part.inputs, part.samples, strict=True):
             np.testing.assert_array_equal(world.inputs.sample(made), sample)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3, 5, 8])
+def test_it_ends_where_the_original_is_unsure_of_all_further_inputs(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(1)
+    surveyed, screened = world.survey(rng, 100), world.screened
+
+    def unsure(samples: Sequence[Sample]) -> list[Screened]:
+        found = screened(samples)
+        return [one._replace(margin=0.0) for one in found] if len(world.rounds) >= rounds else found
+
+    monkeypatch.setattr(world, "screened", unsure)
+    world.pursue(surveyed, rng, QUERIES)
+    assert all(len(request.samples) for request in world.rounds)
+
+
+def test_a_single_sure_input_is_enough_for_a_pursuit() -> None:
+    world, rng = planted(lambda sample, label: False), np.random.default_rng(1)
+    surveyed, screened = world.survey(rng, 20), world.screened
+    first = iter([True])
+    world.screened = lambda samples: [  # type: ignore[method-assign]
+        one if next(first, False) else one._replace(margin=0.0) for one in screened(samples)
+    ]
+    assert world.pursue(surveyed, rng, QUERIES) == ()

@@ -37,6 +37,12 @@ _OPTIONS = {"graph_optimization": "basic"}
 
 def check_references(config: CampaignConfig) -> None:
     """Raise UsageError where a reference can't be used; StoreError where it is no campaign."""
+    names = [_name(one) for one in config.survey.references if one != INT8]
+    if len({*names}) < len(names):
+        raise UsageError(
+            f"two references are folders of one name ({', '.join(names)}), by which reports tell "
+            "them apart; rename or copy one"
+        )
     for reference in config.survey.references:
         if reference == INT8:
             check_quantizable(config.original.path)
@@ -73,6 +79,8 @@ class ReferenceStage(CampaignStage):
         known = dict(self._store.fact(REFERENCES) or {})
         for reference in self._config.survey.references if records else ():
             if reference != INT8:
+                if _name(reference) in known:
+                    continue
                 known |= self._copy(Path(reference), records)
             elif self._is_answered(known, records):
                 continue
@@ -156,7 +164,7 @@ class ReferenceStage(CampaignStage):
         self, folder: Path, records: Mapping[tuple[str, str, int], SurveyRecord]
     ) -> dict[str, Any]:
         """Store what another campaign's deployed model answered to the same inputs."""
-        name = folder.resolve().name
+        name = _name(folder)
         answered = {one.key for one in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
@@ -184,6 +192,11 @@ class ReferenceStage(CampaignStage):
             )
         about = {"kind": "campaign", "path": str(folder), "sha256": deployed.get("sha256")}
         return {name: about}
+
+
+def _name(folder: str | Path) -> str:
+    """Return the name of a reference that is a campaign."""
+    return Path(folder).resolve().name
 
 
 def _by_key(store: Store) -> dict[tuple[str, str, int], SurveyRecord]:
