@@ -87,6 +87,7 @@ def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse: Ran, ho
     assert page.splitlines()[2].startswith("**Failed. The deployed model is worse")
 
 
+@pytest.mark.extended
 def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: Path) -> None:
     flags = ("--limit", "12", "--out", "few", "--json")
     ran = edgeflare("run", "limits.toml", *flags, home=home)
@@ -106,6 +107,7 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     assert report.splitlines()[2].startswith("**Undecided. It can't be told")
 
 
+@pytest.mark.extended
 def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     del sound
     with sqlite3.connect(home / "sound" / "campaign.sqlite") as database:
@@ -120,6 +122,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
+@pytest.mark.extended
 def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
     flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
     assert edgeflare("run", *flags, home=home).code == 0
@@ -128,6 +131,7 @@ def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home:
     assert any("--reference int8" in line for line in report)
 
 
+@pytest.mark.extended
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -173,6 +177,7 @@ def test_a_campaign_with_other_inputs_is_refused(home: Path, sound: Ran) -> None
     assert "of this campaign's" in ran.err
 
 
+@pytest.mark.extended
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
     assert worse.json["survey"]["overall"]["deviations"] > 0
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
