@@ -10,8 +10,12 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.control import CONTROL_NAME, count_alarms
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.oracles import traits_in
-from edgeflare.reports.survey.document import rate_words
-from edgeflare.reports.survey.soundness import evidence_sentences, soundness_sentence
+from edgeflare.reports.survey.document import (
+    TONES,
+    evidence_sentences,
+    rate_words,
+    soundness_sentence,
+)
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import TRIGGERS
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
     from edgeflare.campaign.replay.results import ReplayState
 
 Tone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
-_TONES: dict[str, Tone] = {"sound": "good", "worse": "bad", "cannot-tell": "warn"}
 
 _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
     ("agrees", "in agreement as before"),
@@ -69,7 +72,7 @@ def verdict(
         only_survey = summary.search.get("strategy") == "none" and not _triggers(summary)
         found = "" if only_survey else f"Near the seeds: {found[0].lower()}{found[1:]}"
     if summary.soundness is not None and replay is None:
-        tone = _TONES[summary.soundness.verdict]
+        tone = TONES[summary.soundness.verdict]
     crossed = [one.name for one in limits if one.crossed]
     undecided = [one.name for one in limits if one.undecided]
     checked = sum(one.checked for one in limits)
