@@ -409,7 +409,7 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
     Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
-    which a model could not answer. Raises StoreError.
+    which a model could not answer; equal ones count once. Raises StoreError.
     """
     names = tuple(store.fact(REFERENCES) or ())
     if not names:
@@ -418,8 +418,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     shared = set.intersection(*(set(known) for known in answers.values()))
     found = []
     for replica in replica_names(store):
-        asked = [one for one in store.survey(replica, "survey") if one.deployed is not None]
-        asked = [one for one in asked if one.key in shared]
+        distinct: dict[str, SurveyRecord] = {}
+        for one in store.survey(replica, "survey"):
+            if one.deployed is not None and one.key in shared:
+                distinct.setdefault(one.sample, one)
+        asked = list(distinct.values())
         own = _scores(
             asked,
             [one.total_variation for one in asked],
@@ -430,10 +433,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
             theirs = [known[one.key] for one in asked]
             deviates = [one.decision in _DEVIATIONS for one in theirs]
             references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        one = judge(own, references, confidence=confidence)
+        judged = judge(own, references, confidence=confidence)
         if replica:
-            one = replace(one, evidence=tuple(f"{replica}: {words}" for words in one.evidence))
-        found.append(one)
+            words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
+            judged = replace(judged, evidence=words)
+        found.append(judged)
     return max(found, key=lambda one: _WORSE.index(one.verdict))
 
 

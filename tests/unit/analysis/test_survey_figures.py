@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def record(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
     values: dict[str, Any] = {
         "params": FAMILIES[family].draw(np.random.default_rng(number), IMAGE, severity),
-        "sample": f"{number:064x}",
+        "sample": f"{seed}-{number}",
         "original": SURE,
         "deployed": SURE,
         "decision": Decision.AGREE,
@@ -116,6 +116,19 @@ def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(st
         (5, 2),
     ]
     assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
+
+
+def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> None:
+    white = {"sample": "all white", "total_variation": 1.0}
+    add(store, "s0", [deviation("s0", 0, "gain", 5, **white), record("s0", 1, "noise", 1)])
+    for seed in ("s1", "s2"):
+        add(store, seed, [deviation(seed, 0, "gain", 5, **white)])
+    found = figures(store)
+    assert found.overall is not None
+    assert (found.overall.deviations, found.overall.inputs, found.repeated) == (1, 2, 2)
+    assert found.seeds_unsure == 0
+    assert found.mean_total_variation == pytest.approx((1 + 0.125) / 2)
+    assert len(found.worst) == 2
 
 
 def test_mean_total_variation_is_over_all_answered_inputs(store: Store) -> None:

@@ -161,6 +161,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         ("with NaN or infinity", survey.nonfinite),
         ("deviations that did not repeat", survey.unstable),
         ("inputs that a device can't answer", survey.failed),
+        ("inputs equal to one before, left out", survey.repeated),
         ("seeds without an input that the original is sure of", survey.seeds_unsure),
         ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
     ):
