@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeflare.analysis import SurveyFigures, survey_figures
+from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
+from edgeflare.campaign import LimitsConfig
 from edgeflare.reports.document import Table, to_markdown
 from edgeflare.reports.survey.document import survey_blocks, survey_chart, survey_key_figures
 from edgeflare.statistics import clustered_interval
@@ -193,3 +194,25 @@ def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> 
     ]
     assert found.overall is not None
     assert (found.overall.inputs, found.overall.seeds) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("deviating", "limit", "state"),
+    [(0, 0.03, "kept"), (0, 0.005, "undecided"), (1, 0.01, "undecided"), (9, 0.02, "crossed")],
+)
+def test_a_limit_of_the_rate_is_kept_crossed_or_undecided(
+    tmp_path: Path, deviating: int, limit: float, state: str
+) -> None:
+    with Store.create(tmp_path / "many", {"survey": {"sure": 0.3}}) as store:
+        names = [f"s{number}" for number in range(300)]
+        store.add_seeds(SeedInput(name, IMAGE) for name in names)
+        for place, name in enumerate(names):
+            made = deviation if place < deviating else record
+            add(store, name, [made(name, 0, "gain", 5)])
+        store.set_fact("finished", True)
+        (check,) = check_limits(store, LimitsConfig(max_confident_deviation=limit))
+    assert {"crossed": check.crossed, "undecided": check.undecided} == {
+        "crossed": state == "crossed",
+        "undecided": state == "undecided",
+    }
+    assert ("more inputs narrow the bounds" in check.words) == (state == "undecided")
