@@ -16,6 +16,7 @@ from edgeflare.reports.survey.document import (
     rate_words,
     soundness_sentence,
 )
+from edgeflare.reports.survey.faults import fault_title
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import TRIGGERS
@@ -96,16 +97,21 @@ def verdict(
 
 
 def _first_sentence(summary: Summary) -> str:
-    """Return the verdict against references, or else the survey's rate; "" without a survey."""
+    """Return the verdict against references, or else the survey's rate, and the first fault.
+
+    "" without a survey.
+    """
+    found = () if summary.faults is None else summary.faults.faults
+    fault = f"F{fault_title(found[0])[1:]}: {found[0].words}. " if found else ""
     if summary.soundness is not None:
-        return f"{soundness_sentence(summary.soundness)} "
+        return f"{soundness_sentence(summary.soundness)} {fault}"
     rate = None if summary.survey is None else summary.survey.overall
     if rate is None:
         return ""
     return (
         f"Far from the seeds the models decide differently on {rate.deviations:,} of "
         f"{counted(rate.inputs, 'input')} on which the original is sure "
-        f"({rate_words(rate)}). "
+        f"({rate_words(rate)}). {fault}"
     )
 
 
