@@ -29,6 +29,7 @@ class Healthy:
     name: str
     kind: str
     model: Any
+    base: Any = None
 
 
 def healthy_models(original: Original) -> Iterator[Healthy]:

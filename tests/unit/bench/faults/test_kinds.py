@@ -1,5 +1,6 @@
 """Faults are planted in a small convolutional net with random weights."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgeflare.bench.faults import (
     KINDS,
+    Evaluation,
     Inapplicable,
     Original,
     Parameters,
@@ -17,9 +19,8 @@ from edgeflare.bench.faults import (
     find_witness,
     healthy_models,
     is_reserved,
-    respond,
-    survey_inputs,
 )
+from edgeflare.bench.faults.evaluation import METHODS
 from edgeflare.bench.faults.originals import observe, predict, session
 from edgeflare.errors import UsageError
 
@@ -146,19 +147,34 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
     )
 
 
-def test_a_survey_tells_a_faulty_model_from_the_original(original: Original) -> None:
-    surveyed = survey_inputs(original, seeds=20, queries=3)
-    again = survey_inputs(original, seeds=20, queries=3)
+def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: Path) -> None:
+    evaluation = Evaluation(original, tmp_path, seeds=12)
+    faulty = faulty_model(original, "layer-scale", FULL)
 
-    assert np.array_equal(surveyed.inputs, again.inputs)
-    assert 20 <= len(surveyed.inputs) <= 60
-    sound = respond(original, original.model, surveyed)
-    wrong = respond(original, faulty_model(original, "layer-scale", FULL), surveyed)
-    assert (sound.deviations, sound.first, sound.total_variation) == (0, None, 0)
-    assert wrong.deviations > 0
-    assert wrong.first is not None
-    assert 1 <= wrong.first <= wrong.queries == len(surveyed.inputs)
-    assert wrong.total_variation > 0.01
+    sound = evaluation.respond(original.model, [2, 6])
+    wrong = evaluation.respond(faulty, [2, 6])
+
+    assert [(one.deviations, one.first) for one in sound.values()] == [(0, None)] * 2
+    assert sound[2].queries == 24
+    assert sound[6].verdict != "worse"
+    assert wrong[6].verdict == "worse"
+    assert wrong[2].first is not None
+    assert wrong[2].deviations < wrong[6].deviations
+    assert (wrong[6].excess or 0) > (sound[6].excess or 0)
+    found = evaluation.pursue(faulty)
+    assert found.found
+    assert found.queries <= 36
+    assert not evaluation.pursue(original.model).found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, method: str) -> None:
+    evaluation = Evaluation(original, tmp_path, seeds=2)
+
+    assert evaluation.search(original.model, method) == (False, 12, False)
+    found = evaluation.search(faulty_model(original, "layer-scale", FULL), method)
+    assert found.triggers
+    assert 1 <= found.queries <= 12
 
 
 @pytest.mark.parametrize(
