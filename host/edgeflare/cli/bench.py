@@ -12,7 +12,7 @@ from edgeflare.cli.options import Force, Json, command_with, typed
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
-    from edgeflare.bench.faults import Evaluated, FaultBench
+    from edgeflare.bench import Evaluated, FaultBench
     from edgeflare.campaign import BatchProgress
 
 app = typer.Typer(
@@ -30,8 +30,7 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 @with_exit_codes
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
-    from edgeflare.bench import suite_about, suite_names
-    from edgeflare.bench.faults import FAULTS_ABOUT
+    from edgeflare.bench import FAULTS_ABOUT, suite_about, suite_names
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import table_of
 
@@ -161,8 +160,7 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
-    from edgeflare.bench import resume_bench
-    from edgeflare.bench.faults import is_fault_bench
+    from edgeflare.bench import is_fault_bench, resume_bench
     from edgeflare.cli.terminal import ask
 
     devices = typed(context.obj).values
@@ -186,8 +184,7 @@ def show(
 ) -> None:
     """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
-    from edgeflare.bench import bench_report, write_report
-    from edgeflare.bench.faults import is_fault_bench, open_fault_bench
+    from edgeflare.bench import bench_report, is_fault_bench, open_fault_bench, write_report
     from edgeflare.cli.display.tables import print_bench
 
     if is_fault_bench(folder):
@@ -242,7 +239,7 @@ def _check_unused(given: Mapping[str, Any], why: str) -> None:
 
 def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
     """Run the fault suite with these settings; without any, go on with the bench in the folder."""
-    from edgeflare.bench.faults import fault_suite, resume_faults, run_faults
+    from edgeflare.bench import fault_suite, resume_faults, run_faults
     from edgeflare.cli.terminal import handling_signals
 
     def watch(one: "Evaluated") -> None:
@@ -257,7 +254,7 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
 
 
 def _show_faults(bench: "FaultBench", json: bool) -> None:
-    from edgeflare.bench.faults import fault_document, fault_report, write_fault_report
+    from edgeflare.bench import fault_document, fault_report, write_fault_report
     from edgeflare.cli.display.tables import print_result
 
     path = write_fault_report(bench)

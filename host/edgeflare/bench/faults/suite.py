@@ -196,6 +196,9 @@ def resume_faults(folder: Path, watch: Watch) -> FaultBench:
 
 
 def _run(bench: FaultBench, watch: Watch) -> FaultBench:
+    with translate_errors(bench.folder), bench.file.open("ab+") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
     done = {(one.original, one.name) for one in bench.evaluated}
     with_faults = {one.original for one in bench.evaluated if one.size}
     for name in bench.suite.originals:
