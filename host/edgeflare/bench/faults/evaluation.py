@@ -6,11 +6,11 @@ the original with a fault, so the original is its healthy twin: what deviates do
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from edgeflare.survey.pursuit import (
     Answered,
     PursuitOptions,
     Reply,
+    Request,
     Screen,
     Screened,
     pursue,
@@ -46,6 +47,8 @@ from edgeflare.types import (
     Scores,
     Seed,
 )
+
+T = TypeVar("T")
 
 QUERIES = 6
 """Device queries of each seed that every method has."""
@@ -132,14 +135,7 @@ class Evaluation:
         for place, image in enumerate(self.seeds):
             rng = np.random.default_rng(chain_seed(0, str(place), "survey"))
             plan = survey(image, rng, settings, self._families, self._partners)
-            reply: Answer | None = None
-            while True:
-                try:
-                    ask = next(plan) if reply is None else plan.send(reply)
-                except StopIteration as end:
-                    found = end.value
-                    break
-                reply = Answer([Outputs(one, one, Decision.AGREE) for one in self._sound(ask)])
+            found = _drive(plan, self._sound)
             samples += [one.sample for one in found]
             drawn += [one.drawn for one in found]
             seeds += [place] * len(found)
@@ -190,82 +186,80 @@ class Evaluation:
         options = PursuitOptions((QUERIES - SURVEY_QUERIES) * len(self.seeds), SURE)
         inputs = Inputs(self.seeds, self._families, self._partners)
         rng = np.random.default_rng(chain_seed(0, "", "pursuit"))
-        run = pursue(known, inputs, features, options, rng)
         opened, spent = session(model), len(asked)
-        reply: Sequence[Any] | None = None
-        while True:
-            try:
-                request = next(run) if reply is None else run.send(reply)
-            except StopIteration:
-                return SearchResult(False, spent, False)
+
+        def answer(request: Request) -> Sequence[Any]:
+            nonlocal spent
             given = to_inputs(self.original, request.samples)
             sound = self._read(self._opened, given)
             if isinstance(request, Screen):
-                reply = [Screened(margin(one) or 0.0, int(one.argmax()), one) for one in sound]
-                continue
+                return [Screened(margin(one) or 0.0, int(one.argmax()), one) for one in sound]
             answers = list(map(_reply, sound, self._read(opened, given)))
             for number, one in enumerate(answers, 1):
                 if one.deviates:
-                    return SearchResult(True, spent + number, True)
+                    raise _Found(spent + number)
             spent += len(answers)
-            reply = answers
+            return answers
+
+        try:
+            _drive(pursue(known, inputs, features, options, rng), answer)
+        except _Found as found:
+            return SearchResult(True, found.queries, True)
+        return SearchResult(False, spent, False)
 
     def search(self, model: Any, method: str) -> SearchResult:
         """Search from every seed as a campaign with this method of `METHODS` does.
 
         A seed's own answer is the first of its `QUERIES`, and found where it deviates.
         """
-        opened = session(model)
-        name, stated = METHODS[method]
-        if name == "boundary":
-            stated = resolve_options(
-                BoundaryOptions(), max(self.seeds[0].shape[:2]), one_trip=False
-            ).model_dump(exclude_none=True)
-        settings = SearchSettings(
-            build_strategy(name, stated), Budget(QUERIES - 1, None), 0, 0, _Samples()
-        )
+        opened, settings = session(model), self._settings(method)
         first = to_inputs(self.original, self._samples)
         sound, theirs = self._read(self._opened, first), self._read(opened, first)
         known = KnownAnswers(sound[:PARTNERS], theirs[:PARTNERS])
-        spent, triggered = 0, False
-        for place, sample in enumerate(self.seeds):
-            outputs = _outputs(sound[place], theirs[place])
-            spent += 1
-            if outputs.decision in _DEVIATIONS:
-                triggered = True
-                if _is_sure(sound[place]):
-                    return SearchResult(True, spent, True)
-                continue
-            seed = Seed(str(place), sample, outputs, others=self._partners, known=known)
-            job = SearchJob(seed, settings)
-            run = job.run()
-            reply: Answer | None = None
-            while True:
-                try:
-                    ask = next(run) if reply is None else run.send(reply)
-                except StopIteration:
-                    break
-                inputs = to_inputs(self.original, ask.samples)
-                ours = self._read(self._opened, inputs)
-                if ask.of == "original":
-                    reply = Answer([Outputs(one, None, Decision.UNDECIDED) for one in ours])
-                    continue
-                both = list(map(_outputs, ours, self._read(opened, inputs)))
-                wrong = [one.decision in _DEVIATIONS for one in both]
-                triggered |= any(wrong)
-                for number, (one, deviates) in enumerate(zip(ours, wrong, strict=True), 1):
-                    if deviates and _is_sure(one):
-                        asked = job.counters.search - len(both) + number
-                        return SearchResult(True, spent + asked, True)
-                reply = Answer(both)
-            spent += job.counters.search
-        return SearchResult(False, spent, triggered)
+        spent, triggers = 0, False
+
+        def answer(ask: Ask) -> Answer:
+            nonlocal triggers
+            inputs = to_inputs(self.original, ask.samples)
+            ours = self._read(self._opened, inputs)
+            if ask.of == "original":
+                return Answer([Outputs(one, None, Decision.UNDECIDED) for one in ours])
+            both = list(map(_outputs, ours, self._read(opened, inputs)))
+            for number, (one, outputs) in enumerate(zip(ours, both, strict=True), 1):
+                if outputs.decision in _DEVIATIONS:
+                    triggers = True
+                    if (margin(one) or 0.0) >= SURE:
+                        before = max(0, job.counters.search - len(both))
+                        raise _Found(spent + min(before + number, job.counters.search))
+            return Answer(both)
+
+        try:
+            for place, sample in enumerate(self.seeds):
+                outputs = _outputs(sound[place], theirs[place])
+                seed = Seed(str(place), sample, outputs, others=self._partners, known=known)
+                job = SearchJob(seed, settings)
+                spent += 1
+                _drive(job.run(), answer)  # confirms where the seed itself deviates
+                spent += job.counters.search
+        except _Found as found:
+            return SearchResult(True, found.queries, True)
+        return SearchResult(False, spent, triggers)
+
+    def _settings(self, method: str) -> SearchSettings:
+        name, options = METHODS[method]
+        if name == "boundary":
+            side = max(self.seeds[0].shape[:2])
+            chosen = resolve_options(BoundaryOptions(), side, one_trip=False)
+            options = chosen.model_dump(exclude_none=True)
+        budget = Budget(QUERIES - 1, None)
+        return SearchSettings(build_strategy(name, options), budget, 1, 0, _Samples())
 
     def _read(self, opened: Any, inputs: Batch) -> _Answers:
         return self.original.probabilities(predict(opened, inputs))
 
-    def _sound(self, ask: Ask) -> _Answers:
-        return self._read(self._opened, to_inputs(self.original, ask.samples))
+    def _sound(self, ask: Ask) -> Answer:
+        answers = self._read(self._opened, to_inputs(self.original, ask.samples))
+        return Answer([Outputs(one, one, Decision.AGREE) for one in answers])
 
     def _scores(self, model: Any) -> tuple[SurveyScores, list[Reply]]:
         surveyed = self.surveyed
@@ -329,23 +323,38 @@ def to_inputs(original: Original, samples: Sequence[Sample]) -> Batch:
     )
 
 
-class _Samples:
-    """Keeps no sample: nothing is read again."""
+class _Found(Exception):  # noqa: N818 - no error: what was looked for is found
+    """A confident deviation after so many device queries."""
+
+    def __init__(self, queries: int) -> None:
+        self.queries = queries
+
+
+def _drive(steps: Generator[Any, Any, T], answer: Callable[[Any], Any]) -> T:
+    """Answer all that a survey, a pursuit or a search asks; return its result."""
+    reply = None
+    while True:
+        try:
+            request = next(steps) if reply is None else steps.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        reply = answer(request)
+
+
+class _Samples(dict[str, Sample]):
+    """Keeps the samples of one search in memory."""
 
     def put_sample(self, sample: Sample) -> str:
-        del sample
-        return ""
+        self[str(len(self))] = sample
+        return str(len(self) - 1)
 
     def get_sample(self, digest: str) -> Sample:
-        raise KeyError(digest)
+        return self[digest]
 
 
 def _outputs(ours: Scores, theirs: Scores) -> Outputs:
     return Outputs(ours, theirs, LabelOracle().decide(ours, theirs))
-
-
-def _is_sure(ours: Scores) -> bool:
-    return (margin(ours) or 0.0) >= SURE
 
 
 def _reply(ours: Scores, theirs: Scores) -> Reply:
