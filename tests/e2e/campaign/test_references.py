@@ -111,6 +111,13 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     assert skipped.get("message", "").startswith("undecided: verdict: it can't be told")
     report = edgeflare("report", "few", "--format", "markdown", home=home).out
     assert report.splitlines()[2].startswith("**Undecided. It can't be told")
+    lines = edgeflare("show", "few", home=home).out.splitlines()
+    assert lines[0].startswith("It can't be told whether the deployed model is worse than healthy")
+    assert lines[0].startswith(lines[-1])
+    passes = ET.fromstring(junit).iter("system-out")
+    assert any(
+        one.text == "both models decide alike on the seed; nothing was searched" for one in passes
+    )
 
 
 @pytest.mark.extended
@@ -143,12 +150,16 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
     pair = ("--original", DEMO / "original.onnx", "--seeds", DEMO / "seeds.npz", "--limit", "60")
     candidates = (DEMO / "deployed.tflite", "dead.onnx")
-    ran = edgeflare(
-        "compare", *candidates, *pair, *flags, "--reference", "int8", "--json", home=home
-    )
+    flags = (*flags, "--reference", "int8", "--out", "compared")
+    ran = edgeflare("compare", *candidates, *pair, *flags, "--json", home=home)
     assert ran.code == 0, ran.err
     verdicts = {one["name"]: one["soundness"]["verdict"] for one in ran.json["candidates"]}
     assert verdicts == {"deployed": "sound", "dead": "worse"}
+    assert not any("same devices" in note for note in ran.json["notes"])
+    first = edgeflare("compare", "compared", home=home).out.splitlines()[0]
+    assert first.startswith("Against healthy references ")
+    assert "deployed is sound" in first
+    assert "dead is worse" in first
 
 
 @pytest.mark.parametrize(

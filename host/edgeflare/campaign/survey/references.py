@@ -290,7 +290,8 @@ class ReferenceStage(CampaignStage):
 
 def _replica(store: Store) -> str:
     """Return the replica of a campaign whose answers stand for it: the first."""
-    return next(iter(store.fact("replicas") or [""]))
+    replicas: list[str] = store.fact("replicas") or [""]
+    return replicas[0]
 
 
 def _name(folder: str | Path) -> str:
