@@ -386,12 +386,14 @@ def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
         return _undecidable(context, "surveyed")
     one = survey.overall
     words = (
-        f"{one.deviations} of {one.inputs} inputs far from the seeds deviate, at most "
-        f"{_percent(one.high, limit)} (95 % bound); at most {_percent(limit)} are allowed"
+        f"{one.deviations} of {one.inputs} inputs far from the seeds ({_percent(one.rate, limit)}) "
+        f"deviate, 95 % bounds {_percent(one.low)} to {_percent(one.high, limit)}; at most "
+        f"{_percent(limit)} are allowed"
     )
-    narrower = "; more inputs narrow the bound (--survey-queries)"
-    aside = narrower if one.rate <= limit < one.high else ""
-    return LimitVerdict(one.high, one.high > limit, words, aside=aside)
+    crossed = one.rate > limit
+    undecided = one.high > limit and not crossed
+    aside = "; more inputs narrow the bounds (more seeds, or --survey-queries)" if undecided else ""
+    return LimitVerdict(one.high, crossed, words, aside=aside, undecided=undecided)
 
 
 def _verdict(context: LimitContext) -> LimitVerdict:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,9 +16,12 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.text import counted, margin_text, percent_text
+from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
+from edgeflare.errors import UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
 from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Decision
 
@@ -42,7 +46,7 @@ _LEAST_SEEDS = 8
 """A family or severity is judged for itself from so many seeds on."""
 _FEWEST_SEEDS = 10
 _DRAWS = 4000
-_DRAWN_AT_ONCE = 1 << 22
+_DRAWN_AT_ONCE = 1 << 15
 _MOST_FACTOR = 50
 
 _Drifts: TypeAlias = NDArray[np.float64]
@@ -408,9 +412,52 @@ def _more_words(more: int | None) -> str:
 def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness | None:
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
-    Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
-    which a model could not answer. Raises StoreError.
+    A reference that was itself judged worse than its own references is no healthy one: beside it
+    nothing is called sound. Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
+    which a model could not answer; equal ones count once. Raises StoreError.
     """
+    found = _judged(store, confidence)
+    unhealthy = [] if found is None else [*_unhealthy(store)]
+    if found is None or not unhealthy:
+        return found
+    words = (
+        f"of the references {', '.join(unhealthy)} was itself judged worse than its own references, "
+        "and is no healthy one"
+    )
+    verdict: SoundnessVerdict = "cannot-tell" if found.verdict == "sound" else found.verdict
+    return replace(found, verdict=verdict, evidence=(words, *found.evidence))
+
+
+def check_healthy(references: Sequence[str]) -> None:
+    """Raise UsageError where a reference is a campaign that was itself judged worse; StoreError.
+
+    One that is no campaign is left to `run_campaign` to refuse.
+    """
+    for reference in references:
+        if reference == INT8 or not (Path(reference) / DATABASE_NAME).is_file():
+            continue
+        with Store.open(Path(reference)) as store:
+            found = _judged(store)
+        if found is not None and found.verdict == "worse":
+            raise UsageError(
+                f"the reference {reference} was itself judged worse than its own references; name "
+                "a healthy deployment, or, where you trust it, run that campaign without references"
+            )
+
+
+def _unhealthy(store: Store) -> Iterator[str]:
+    """Yield the references that are campaigns, still there as they were, and judged worse."""
+    for name, about in (store.fact(REFERENCES) or {}).items():
+        if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
+            continue
+        with Store.open(Path(about["path"])) as other:
+            if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
+                found = _judged(other)
+                if found is not None and found.verdict == "worse":
+                    yield name
+
+
+def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     names = tuple(store.fact(REFERENCES) or ())
     if not names:
         return None
@@ -418,8 +465,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     shared = set.intersection(*(set(known) for known in answers.values()))
     found = []
     for replica in replica_names(store):
-        asked = [one for one in store.survey(replica, "survey") if one.deployed is not None]
-        asked = [one for one in asked if one.key in shared]
+        distinct: dict[str, SurveyRecord] = {}
+        for one in store.survey(replica, "survey"):
+            if one.deployed is not None and one.key in shared:
+                distinct.setdefault(one.sample, one)
+        asked = list(distinct.values())
         own = _scores(
             asked,
             [one.total_variation for one in asked],
@@ -430,10 +480,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
             theirs = [known[one.key] for one in asked]
             deviates = [one.decision in _DEVIATIONS for one in theirs]
             references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        one = judge(own, references, confidence=confidence)
+        judged = judge(own, references, confidence=confidence)
         if replica:
-            one = replace(one, evidence=tuple(f"{replica}: {words}" for words in one.evidence))
-        found.append(one)
+            words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
+            judged = replace(judged, evidence=words)
+        found.append(judged)
     return max(found, key=lambda one: _WORSE.index(one.verdict))
 
 

@@ -30,9 +30,12 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
-from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
+from edgeflare.reports.survey.document import (
+    soundness_blocks,
+    survey_blocks,
+    survey_key_figures,
+)
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
-from edgeflare.reports.survey.soundness import soundness_blocks
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10

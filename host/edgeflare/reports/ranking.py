@@ -14,7 +14,7 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
-from edgeflare.reports.survey.soundness import TONES, evidence_sentences, soundness_sentence
+from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
 _P_MEANS = (

@@ -14,7 +14,10 @@ INT8 = "int8"
 
 
 def _reference(value: str) -> str:
-    return value if value == INT8 else str(toml.expand_home(value).absolute())
+    path = toml.expand_home(value).absolute()
+    if value != INT8 and value.lower() == INT8 and not path.exists():
+        raise ValueError(f"there is no campaign {value!r}; did you mean {INT8}?")
+    return value if value == INT8 else str(path)
 
 
 class SurveyConfig(BaseModel):

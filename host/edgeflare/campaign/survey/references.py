@@ -7,12 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import counted
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.settings.survey import INT8
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, UsageError
@@ -35,22 +36,27 @@ _OPTIONS = {"graph_optimization": "basic"}
 """Integer kernels of some x86-64 CPUs saturate; so quantised values are computed with as floats."""
 
 
-def check_references(config: CampaignConfig) -> None:
-    """Raise UsageError where a reference can't be used; StoreError where it is no campaign."""
+def check_references(config: CampaignConfig) -> list[str]:
+    """Return notices on references that were asked with other settings, before anything is asked.
+
+    Raises UsageError where a reference can't be used; StoreError where it is no campaign.
+    """
     names = [_name(one) for one in config.survey.references if one != INT8]
     if len({*names}) < len(names):
         raise UsageError(
             f"two references are folders of one name ({', '.join(names)}), by which reports tell "
             "them apart; rename or copy one"
         )
+    notices: list[str] = []
     for reference in config.survey.references:
         if reference == INT8:
             check_quantizable(config.original.path)
         else:
-            _check_campaign(Path(reference), config)
+            notices += _check_campaign(Path(reference), config)
+    return notices
 
 
-def _check_campaign(folder: Path, config: CampaignConfig) -> None:
+def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
     with Store.open(folder) as store:
         known = store.models.get("original", {}).get("sha256")
         if known != file_sha256(config.original.path):
@@ -63,17 +69,58 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> None:
                 f"the reference {folder} has no survey; run it with one (edgeflare survey), with "
                 "the same seeds and --seed as this campaign"
             )
+        theirs = SurveyConfig.model_validate(store.campaign.get("survey") or {})
+        seed = store.campaign.get("search", {}).get("seed", 0)
+    ours = config.survey
+    for what, their, our in (
+        ("--seed", seed, config.search.seed),
+        ("--family", theirs.families or "all", ours.families or "all"),
+    ):
+        if their != our:
+            raise UsageError(
+                f"the reference {folder} was surveyed with {what} {_plain(their)}, this campaign "
+                f"has {_plain(our)}, so that their inputs differ; state the same"
+            )
+    return [
+        f"the reference {folder} was surveyed with {what} {their:g}, this campaign with {our:g}: "
+        "only the inputs that both have count"
+        for what, their, our in (
+            ("--sure", theirs.sure, ours.sure),
+            ("--survey-queries", theirs.queries, ours.queries),
+        )
+        if their != our
+    ]
+
+
+def _plain(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 class ReferenceStage(CampaignStage):
     """Asks each reference about the inputs of the survey, on the host."""
 
+    def check_seeds(self) -> None:
+        """Raise UsageError where a campaign has other seeds than this one. Raises StoreError."""
+        known = self._store.fact(REFERENCES) or {}
+        names = [one for one in self._config.survey.references if one != INT8]
+        for folder in (Path(name) for name in names if _name(name) not in known):
+            with Store.open(folder) as store:
+                theirs = {(seed.id, seed.sample) for seed in store.seeds(_replica(store))}
+            ours = [
+                (seed.id, seed.sample) for seed in self._store.seeds(next(iter(self._replicas)))
+            ]
+            shared = sum(one in theirs for one in ours)
+            if shared < _LEAST_SHARED * len(ours):
+                raise UsageError(
+                    f"the reference {folder} has {shared} of this campaign's {len(ours)} seeds; "
+                    "both need the same seeds, under the same names"
+                )
+
     def answer(self, original: ModelInterface, reader: OutputReader) -> None:
         """Store the references' answers that aren't stored yet.
 
         `original` is the original's interface, which int8 references share, `reader` reads their
-        outputs. Raises UsageError where a campaign has other inputs, ModelError where no int8 model
-        can be made, StoreError.
+        outputs. Raises ModelError where no int8 model can be made, StoreError.
         """
         records = _by_key(self._store)
         known = dict(self._store.fact(REFERENCES) or {})
@@ -169,7 +216,7 @@ class ReferenceStage(CampaignStage):
         shared = 0
         answers: list[ReferenceAnswer] = []
         with Store.open(folder) as store:
-            for other in store.survey(next(iter(store.fact("replicas") or [""]))):
+            for other in store.survey(_replica(store)):
                 own = records.get(other.key)
                 if own is None or own.sample != other.sample or other.deployed is None:
                     continue
@@ -177,12 +224,17 @@ class ReferenceStage(CampaignStage):
                 if own.key not in answered:
                     answers.append(_answer(name, own, other.deployed, self._oracle))
             deployed = store.models.get("deployed", {})
-        if shared < _LEAST_SHARED * len(records):
-            raise UsageError(
+        if shared < len(records):
+            self._reporter.notice(
                 f"the survey of the reference {folder} has {shared} of this campaign's "
-                f"{len(records)} inputs; both need the same original, seeds, --seed and settings "
-                "of the survey"
+                f"{counted(len(records), 'input')}: the verdict rests on the inputs that both have"
             )
+        if shared < _LEAST_SHARED * len(records):
+            self._reporter.notice(
+                f"the reference {folder} is left out, since it lacks more than half of the inputs; "
+                "both campaigns need the same seeds, --seed and settings of the survey"
+            )
+            return {}
         if answers:
             self._store.add_reference_answers(answers)
         if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
@@ -192,6 +244,11 @@ class ReferenceStage(CampaignStage):
             )
         about = {"kind": "campaign", "path": str(folder), "sha256": deployed.get("sha256")}
         return {name: about}
+
+
+def _replica(store: Store) -> str:
+    """Return the replica of a campaign whose answers stand for it: the first."""
+    return next(iter(store.fact("replicas") or [""]))
 
 
 def _name(folder: str | Path) -> str:

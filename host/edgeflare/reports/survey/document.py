@@ -1,11 +1,12 @@
-"""The survey in key figures and tables, for a terminal, Markdown and HTML."""
+"""The survey and the verdict on it, in sentences and tables, for a terminal, Markdown and HTML."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
+from edgeflare.analysis.soundness import SOUNDNESS_WORDS, Soundness, SoundnessVerdict
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
@@ -24,6 +25,11 @@ MOST_WORST = 5
 """Number of the worst inputs in a table."""
 MOST_GROUPS = 3
 """Number of groups of families that have a line of their own in the chart."""
+TONES: dict[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
+    "sound": "good",
+    "worse": "bad",
+    "cannot-tell": "warn",
+}
 _DIGITS = 2
 
 
@@ -155,6 +161,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         ("with NaN or infinity", survey.nonfinite),
         ("deviations that did not repeat", survey.unstable),
         ("inputs that a device can't answer", survey.failed),
+        ("inputs equal to one before, left out", survey.repeated),
         ("seeds without an input that the original is sure of", survey.seeds_unsure),
         ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
     ):
@@ -214,3 +221,29 @@ def _share(rate: float) -> str:
 
 def _bounds(rate: Rate) -> str:
     return NOTHING if not rate.inputs else f"{_share(rate.low)} to {_share(rate.high)}"
+
+
+# The verdict against healthy references
+
+
+def soundness_sentence(found: Soundness) -> str:
+    """Return the verdict in one sentence."""
+    words = SOUNDNESS_WORDS[found.verdict]
+    return (
+        f"{words[0].upper()}{words[1:]} ({counted(found.inputs, 'input')} far from the seeds, "
+        f"{counted(len(found.references), 'reference')}, {100 * found.confidence:g} % "
+        "confidence)."
+    )
+
+
+def evidence_sentences(found: Soundness) -> tuple[str, ...]:
+    """Return the evidence, a sentence each."""
+    return tuple(f"{words[0].upper()}{words[1:]}." for words in found.evidence)
+
+
+def soundness_blocks(found: Soundness | None) -> list[Block]:
+    """Return the verdict and its evidence; nothing without references."""
+    if found is None:
+        return []
+    first = Text(soundness_sentence(found), TONES[found.verdict])
+    return [first, *map(Text, evidence_sentences(found))]
