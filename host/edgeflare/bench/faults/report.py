@@ -16,8 +16,16 @@ from edgeflare.bench.faults.evaluation import (
     area_under_curve,
 )
 from edgeflare.bench.faults.suite import Evaluated, FaultBench
-from edgeflare.reports import Block, table_of
-from edgeflare.reports.document import Heading, Item, Listing, Text, to_markdown
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Heading,
+    Item,
+    Listing,
+    Table,
+    Text,
+    to_markdown,
+)
 from edgeflare.reports.export import written_to
 from edgeflare.statistics import upper_bound
 
@@ -92,7 +100,7 @@ def _rows(
         )
 
     yield row(_SURVEY, [one.searches["survey"] for one in faults])
-    for count in (QUERIES, FEW_QUERIES, SURVEY_QUERIES):
+    for count in (QUERIES, SURVEY_QUERIES, FEW_QUERIES):
         seen = [one.surveys[count] for one in faults]
         verdicts = [one.verdict for one in seen]
         yield row(
@@ -140,6 +148,34 @@ def _healthy_row(
         yield HealthyRow(name, kind, references, *counts, high)
 
 
+def _of_all(row: FaultRow, count: int | None) -> str:
+    return NOTHING if count is None else f"{count} of {row.faults}"
+
+
+_FAULT_COLUMNS = (
+    Column("original", 1, lambda row: row.original, text=True),
+    Column("size", 0, lambda row: row.size, text=True),
+    Column("method", 0, lambda row: row.method, text=True),
+    Column("queries a seed", 5, lambda row: str(row.budget)),
+    Column("found", 0, lambda row: f"{row.found} of {row.faults}"),
+    Column("share", 2, lambda row: percent_text(row.found / row.faults, 0)),
+    Column("any trigger", 6, lambda row: _of_all(row, row.triggers)),
+    Column("median queries", 4, lambda row: number_text(row.queries, 0)),
+    Column("worse", 0, lambda row: _of_all(row, row.worse)),
+    Column("can't tell", 3, lambda row: _of_all(row, row.undecided)),
+    Column("AUC", 0, lambda row: number_text(row.area, 3)),
+)
+_HEALTHY_COLUMNS = (
+    Column("original", 1, lambda row: row.original, text=True),
+    Column("kind", 0, lambda row: row.kind, text=True),
+    Column("int8 of", 2, lambda row: row.references, text=True),
+    Column("models", 0, lambda row: str(row.models)),
+    Column("sound", 0, lambda row: str(row.sound)),
+    Column("called worse", 0, lambda row: str(row.worse)),
+    Column("at most", 0, lambda row: percent_text(row.high)),
+)
+
+
 def fault_document(bench: FaultBench) -> list[Block]:
     """Return the report of a bench of the fault suite."""
     suite = bench.suite
@@ -155,43 +191,17 @@ def fault_document(bench: FaultBench) -> list[Block]:
         Heading("Fault suite", 1),
         Text(about),
         Heading("Faults", 2),
-        table_of(_FAULT_COLUMNS, list(map(_fault_cells, fault_rows(bench))), text=3),
+        Table(_FAULT_COLUMNS, fault_rows(bench)),
         Heading("Healthy models", 2),
         Text(
             f"Verdicts of a survey of {QUERIES} queries a seed. The bound is one-sided, at 95 %; "
             "references are int8 models of the float model that the row names."
         ),
-        table_of(_HEALTHY_COLUMNS, list(map(_healthy_cells, healthy_rows(bench))), text=3),
+        Table(_HEALTHY_COLUMNS, healthy_rows(bench)),
         *_listed("Healthy, called worse", _is_called_worse, bench.evaluated),
         *_listed("Not found by survey and pursuit", _is_missed, counting),
         *_listed(f"Not called worse with {QUERIES} queries a seed", _is_not_worse, counting),
         *_listed("Without a witness, held equivalent", lambda one: one.without, faults),
-    ]
-
-
-_FAULT_COLUMNS = (
-    *("original", "size", "method", "queries a seed", "found", "any trigger", "median queries"),
-    *("worse", "can't tell", "AUC"),
-)
-_HEALTHY_COLUMNS = ("original", "kind", "int8 of", "models", "sound", "called worse", "at most")
-
-
-def _fault_cells(row: FaultRow) -> list[str]:
-    def of_all(count: int | None) -> str:
-        return NOTHING if count is None else f"{count} of {row.faults}"
-
-    return [
-        *(row.original, row.size, row.method, str(row.budget)),
-        f"{of_all(row.found)} ({percent_text(row.found / row.faults, 0)})",
-        *(of_all(row.triggers), number_text(row.queries, 0)),
-        *(of_all(row.worse), of_all(row.undecided), number_text(row.area, 3)),
-    ]
-
-
-def _healthy_cells(row: HealthyRow) -> list[str]:
-    return [
-        *(row.original, row.kind, row.references),
-        *(str(row.models), str(row.sound), str(row.worse), percent_text(row.high)),
     ]
 
 
@@ -210,7 +220,7 @@ def _is_not_worse(one: Evaluated) -> str:
 
 def _excess(one: Evaluated) -> str:
     seen = one.surveys[QUERIES]
-    strength = "" if one.strength is None else f"strength {one.strength:g}, "
+    strength = f"strength {one.strength:g}, witness {one.witness}, " if one.size else ""
     return (
         f"{strength}excess drift {number_text(seen.excess, 4)}, "
         f"{counted(seen.deviations, 'confident deviation')}"
