@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 
 from edgeflare.cli import app
 
+ALSO = [pytest.param(version, marks=pytest.mark.extended) for version in VERSIONS[1:]]
+IN_THE_GATE = pytest.mark.parametrize("earlier", [VERSIONS[0], *ALSO], indirect=True)
+"""The earliest version passes through the changes of all later ones."""
+
 
 def run(*arguments):
     done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
@@ -43,6 +47,7 @@ def test_show_and_report_tell_what_they_told_then(earlier, tmp_path):
         assert "seeds.npz:0" in (tmp_path / form).read_text()
 
 
+@IN_THE_GATE
 def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
     run("resume", earlier.campaign, "--total-queries", 1000, "--force")
     shown = json.loads(run("show", earlier.campaign, "--json"))
@@ -52,6 +57,7 @@ def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
     assert len(triggers) == shown["found"]
 
 
+@IN_THE_GATE
 def test_a_corpus_is_shown_replayed_and_added_to(earlier, tmp_path):
     shown = json.loads(run("corpus", "show", earlier.corpus, "--json"))
     assert {name: shown[name] for name in earlier.corpus_show} == earlier.corpus_show

@@ -56,7 +56,7 @@ _LEAST_SEEDS = 8
 """A family or severity is judged for itself from so many seeds on."""
 _FEWEST_SEEDS = 10
 _DRAWS = 4000
-_DRAWN_AT_ONCE = 1 << 22
+_DRAWN_AT_ONCE = 1 << 15
 _MOST_FACTOR = 50
 
 _Drifts: TypeAlias = NDArray[np.float64]

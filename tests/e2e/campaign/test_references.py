@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from edgeflare import load_config, run_campaign, summarize
 
+MNIST = DEMO.parent / "mnist"
 ONLY_SURVEY = ("--strategy", "none", "--survey-queries", "3")
 
 
@@ -40,6 +41,8 @@ verdict = "sound"
 """
     )
     dead_channel(folder / "dead.onnx")
+    small = '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
+    onnx.save_model(onnx.parser.parse_model(small), folder / "small.onnx")
     return folder
 
 
@@ -90,6 +93,7 @@ def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse: Ran, ho
     assert page.splitlines()[2].startswith("**Failed. The deployed model is worse")
 
 
+@pytest.mark.extended
 def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: Path) -> None:
     flags = ("--limit", "12", "--out", "few", "--json")
     ran = edgeflare("run", "limits.toml", *flags, home=home)
@@ -116,6 +120,7 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     )
 
 
+@pytest.mark.extended
 def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     del sound
     with sqlite3.connect(home / "sound" / "campaign.sqlite") as database:
@@ -130,6 +135,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
+@pytest.mark.extended
 def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
     flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
     assert edgeflare("run", *flags, home=home).code == 0
@@ -138,6 +144,7 @@ def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home:
     assert any("--reference int8" in line for line in report)
 
 
+@pytest.mark.extended
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -161,10 +168,13 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         (("--reference", "nowhere"), "nowhere"),
         (
             ("--reference", "one/sound", "--reference", "two/sound"),
-            "two references are folders of one name",
+            "two references have one name",
         ),
         (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
         (("--reference", "other"), "has another original"),
+        (("--reference", "dead.onnx"), "int8:dead.onnx for int8 models made of that float model"),
+        (("--reference", "int8:gone.onnx"), "there is no model file"),
+        (("--reference", "int8:small.onnx"), "both need the same input and output"),
     ],
 )
 def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
@@ -232,8 +242,26 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     assert "worse was itself judged worse" in found.evidence[0]
 
 
+@pytest.mark.extended
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
     assert worse.json["survey"]["overall"]["deviations"] > 0
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
     assert ran.code == 0, ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
+    flags = (
+        *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),
+        *("--seeds", DEMO / "seeds.npz", *ONLY_SURVEY, "--json"),
+    )
+    pruned = f"int8:{MNIST / 'lenet5_pruned.onnx'}"
+    verdicts = []
+    for name, reference in (("from-int8", "int8"), ("from-pruned", pruned)):
+        ran = edgeflare("run", *flags, "--reference", reference, "--out", name, home=home)
+        assert ran.code == 0, ran.err
+        verdicts.append(ran.json["soundness"])
+    assert [one["verdict"] for one in verdicts] == ["worse", "sound"]
+    assert "int8-per-tensor-a of lenet5_pruned.onnx" in verdicts[1]["references"]
+    resumed = edgeflare("resume", "from-pruned", home=home)
+    assert "making int8" not in resumed.err

@@ -12,7 +12,7 @@ from ssh_servers import SshServer
 
 __all__ = ["adb_server"]
 
-SEARCH = ("--limit", 5, "--strategy", "dflare")
+SEARCH = ("--limit", 5, "--strategy", "dflare", "--no-survey")
 
 
 @pytest.fixture

@@ -5,9 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.bench.faults.graph_edit import RECURRENT, GraphEdit
+from edgeflare.bench.faults.graph_edit import (
+    RECURRENT,
+    GraphEdit,
+    Inapplicable,
+    Parameters,
+    chosen,
+    whole,
+)
 from edgeflare.bench.faults.originals import Original, observe
-from edgeflare.bench.faults.parameters import Inapplicable, Parameters, chosen, whole
 
 _NATURAL = 64
 """Number of natural inputs on which ranges of activations are calibrated."""

@@ -2,19 +2,16 @@
 
 import io
 import logging
-import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgeflare._internal import extras
 from edgeflare.bench.faults.graph_edit import GraphEdit
 from edgeflare.bench.faults.originals import Batch, Original
+from edgeflare.models.quantized import Recipe, quantized
 
 SEED = 20_261_124
 """Draws the calibration sets."""
@@ -29,6 +26,7 @@ class Healthy:
     name: str
     kind: str
     model: Any
+    base: Any = None
 
 
 def healthy_models(original: Original) -> Iterator[Healthy]:
@@ -43,13 +41,16 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
         calibration = _calibration(original, number)
         for per_channel in (True, False):
             kind = "per-channel" if per_channel else "per-tensor"
-            model = _static(original.model, calibration, "MinMax", per_channel=per_channel)
+            model = _int8(original.model, calibration, Recipe(kind, per_channel))
             yield Healthy(f"{kind} {number}", kind, model)
         if number < 3:
-            model = _static(original.model, calibration, "Percentile", per_channel=True)
+            recipe = Recipe("percentile", per_channel=True, calibration="percentile")
+            model = _int8(original.model, calibration, recipe)
             yield Healthy(f"percentile {number}", "percentile", model)
-    for weights in ("QInt8", "QUInt8"):
-        yield Healthy(f"dynamic {weights}", "dynamic", _dynamic(original.model, weights))
+    dynamic = Recipe("dynamic", per_channel=False, calibration="dynamic")
+    for unsigned in (False, True):
+        model = _int8(original.model, original.inputs[:0], dynamic, layers=None, unsigned=unsigned)
+        yield Healthy(f"dynamic {'QUInt8' if unsigned else 'QInt8'}", "dynamic", model)
     for share in _SHARES:
         yield Healthy(f"pruned {share:.0%}", "pruned", pruned(original.model, share))
     yield Healthy("half-precision weights", "fp16", half_precision(original.model))
@@ -80,55 +81,12 @@ def _calibration(original: Original, number: int) -> Batch:
     return original.inputs[rng.permutation(count)[: min(64, count * 4 // 5)]]
 
 
-def _static(model: Any, calibration: Batch, method: str, *, per_channel: bool) -> Any:
-    library = import_module("onnxruntime.quantization")
-
-    class Reader(library.CalibrationDataReader):  # type: ignore[misc, name-defined]
-        """Gives the calibration set out in batches of one, as ONNX Runtime wants it."""
-
-        def __init__(self, name: str) -> None:
-            self._rest = iter([{name: one[None]} for one in calibration])
-
-        def get_next(self) -> Any:
-            """Return the next inputs, None at the end."""
-            return next(self._rest, None)
-
-    constants = {one.name for one in model.graph.initializer}
-    name = next(one.name for one in model.graph.input if one.name not in constants)
-    return _through_files(
-        model,
-        lambda source, made: library.quantize_static(
-            source,
-            made,
-            Reader(name),
-            quant_format=library.QuantFormat.QDQ,
-            per_channel=per_channel,
-            calibrate_method=getattr(library.CalibrationMethod, method),
-        ),
-    )
-
-
-def _dynamic(model: Any, weights: str) -> Any:
-    library = import_module("onnxruntime.quantization")
-    return _through_files(
-        model,
-        lambda source, made: library.quantize_dynamic(
-            source, made, weight_type=getattr(library.QuantType, weights)
-        ),
-    )
-
-
-def _through_files(model: Any, quantise: Any) -> Any:
-    onnx = extras.onnx()
+def _int8(model: Any, calibration: Batch, recipe: Recipe, **options: Any) -> Any:
     chatty = logging.getLogger()
     level = chatty.level
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder) / "source.onnx", Path(folder) / "made.onnx"
-        onnx.save_model(model, source)
-        chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
-        try:
-            with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
-                quantise(source, made)
-        finally:
-            chatty.setLevel(level)
-        return onnx.load_model(made)
+    chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
+    try:
+        with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
+            return quantized(model, recipe, [one[None] for one in calibration], **options)
+    finally:
+        chatty.setLevel(level)
