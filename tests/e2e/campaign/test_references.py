@@ -31,6 +31,7 @@ strategy = "none"
 
 [survey]
 references = ["int8"]
+pursuit = 0
 
 [limits]
 verdict = "sound"
