@@ -35,6 +35,7 @@ strategy = "none"
 
 [survey]
 references = ["int8"]
+pursuit = 0
 
 [limits]
 verdict = "sound"
