@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare._internal.text import counted, margin_text, percent_text
+from edgeflare._internal.text import counted, percent_text
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
@@ -26,6 +26,16 @@ from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
+
+
+def soundness_words(verdict: SoundnessVerdict, references: int) -> str:
+    """Return a verdict against so many references in words."""
+    words = SOUNDNESS_WORDS[verdict]
+    if references > 1:
+        return words
+    one = words.replace("every healthy reference", "its healthy reference")
+    return one.replace("healthy references", "its healthy reference")
+
 
 SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
     "sound": "the deployed model is sound: no worse than healthy references",
@@ -349,21 +359,27 @@ class _Judgement:
         return max(1, math.ceil((factor - 1) * self._inputs))
 
     def _excess_words(self, excess: _Excess) -> str:
+        count = len(self._names)
+        worst = (
+            "the healthy reference" if count == 1 else f"the worst of {count} healthy references"
+        )
         return (
-            f"excess drift {margin_text(excess.deployed)} on "
-            f"{counted(self._inputs, 'sure input')} (bounds {margin_text(excess.low)} and "
-            f"{margin_text(excess.high)}); of {counted(len(self._names), 'healthy reference')} "
-            f"the worst has {margin_text(excess.reference)}, {margin_text(excess.allowed)} is "
-            "allowed"
+            f"excess drift {drift_text(excess.deployed)} on "
+            f"{counted(self._inputs, 'sure input')} (one-sided {100 * self._confidence:g} % bounds "
+            f"{drift_text(excess.low)} and {drift_text(excess.high)}); {worst} has "
+            f"{drift_text(excess.reference)}, {drift_text(excess.allowed)} is allowed"
         )
 
     def _unexplained_words(self, unexplained: _Unexplained) -> str:
         verb = "deviates" if unexplained.inputs == 1 else "deviate"
+        several = len(self._names) > 1
+        others = "a reference against the others" if several else "the reference"
         return (
-            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where every "
-            f"healthy reference agrees with the original (at most "
-            f"{percent_text(unexplained.rate_high)} of all such inputs); of a reference against "
-            f"the others at most {unexplained.reference:,}"
+            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where "
+            f"{'every' if several else 'the'} healthy reference agrees with the original (at most "
+            f"{percent_text(unexplained.rate_high)} of all such inputs, by a one-sided "
+            f"{100 * self._confidence:g} % bound); of {others} "
+            f"{'at most ' if several else ''}{unexplained.reference:,}"
         )
 
 
@@ -398,6 +414,11 @@ def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:
     return tuple(words for _, words in sorted(reasons, key=lambda one: not one[0]) if words)
 
 
+def drift_text(drift: float) -> str:
+    """Return a drift or an excess drift, 0 to 1, in three digits."""
+    return "below 0.001" if 0 < drift < 0.0005 else f"{drift:.3f}"
+
+
 def _more_words(more: int | None) -> str:
     if more is None:
         return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
@@ -413,8 +434,8 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
     A reference that was itself judged worse than its own references is no healthy one: beside it
-    nothing is called sound. Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
-    which a model could not answer; equal ones count once. Raises StoreError.
+    nothing is called sound. Where several devices surveyed for themselves it is the worst one's.
+    Inputs are left out on which a model could not answer; equal ones count once. Raises StoreError.
     """
     found = _judged(store, confidence)
     unhealthy = [] if found is None else [*_unhealthy(store)]

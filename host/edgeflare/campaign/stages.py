@@ -149,7 +149,7 @@ class Campaign:
         )
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             _ = SurveyInputs(self._store, self._config.survey.families).families  # raises
-            ReferenceStage(self._config, *shared).check_seeds()
+            ReferenceStage(self._config, *shared).check(self._sides[0])
         seeds = SeedStage(self._config, *shared)
         seeds.check_limits()
         read = seeds.detect_outputs(self._sides)

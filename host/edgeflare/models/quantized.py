@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,10 +71,10 @@ _RECURRENT_LAYERS = frozenset({"LSTM", "GRU", "RNN"})
 
 
 def check_quantizable(original: Path) -> None:
-    """Raise UsageError where no int8 model can be made from this original on this host."""
+    """Raise UsageError where no int8 model can be made from this float model on this host."""
     if original.suffix.lower() != ".onnx":
         raise UsageError(
-            f"healthy int8 references are made from ONNX originals, and {original.name} is none; "
+            f"healthy int8 references are made from ONNX models, and {original.name} is none; "
             "search a deployment that you trust with the same original, seeds and --seed, and name "
             "its campaign: --reference CAMPAIGN"
         )
@@ -94,9 +94,14 @@ def calibration_inputs(samples: Sequence[Sample], spec: Spec) -> list[NDArray[An
 
 
 def make_references(
-    original: Path, inputs: Sequence[NDArray[Any]], folder: Path
+    original: Path,
+    inputs: Sequence[NDArray[Any]],
+    folder: Path,
+    tell: Callable[[str, str], None] | None = None,
 ) -> dict[str, Path]:
     """Make healthy int8 models of a float ONNX model; return their files in `folder` by name.
+
+    `tell` gets each recipe's name when it is done, and why it could not be made ("": it was).
 
     `inputs` are tensors of the model's one input, from `calibration_inputs`. A file's name ends
     with a digest of the original, the recipe, the calibration inputs and the libraries' versions; a
@@ -125,6 +130,8 @@ def make_references(
             problems.append(problem)
         else:
             made[recipe.name] = path
+        if tell is not None:
+            tell(recipe.name, problem)
     if not made:
         raise ModelError(
             f"onnxruntime can't quantise {original}: {problems[0]}; name the campaign of a "

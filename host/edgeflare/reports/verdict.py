@@ -117,10 +117,10 @@ def _first_sentence(summary: Summary) -> str:
 
 def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
     """Return the evidence, what a neutral result leaves open, and what to do next."""
-    return (*_of_soundness(summary), *_of_search(result, summary))
+    return (*evidence(summary), *_of_search(result, summary))
 
 
-def _of_soundness(summary: Summary) -> tuple[str, ...]:
+def evidence(summary: Summary) -> tuple[str, ...]:
     """Return the evidence of the verdict against references, or how to get one."""
     if summary.soundness is not None:
         return evidence_sentences(summary.soundness)

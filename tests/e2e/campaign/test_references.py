@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from edgeflare import load_config, run_campaign, summarize
 
+MNIST = DEMO.parent / "mnist"
 ONLY_SURVEY = ("--strategy", "none", "--survey-queries", "3")
 
 
@@ -40,6 +41,8 @@ verdict = "sound"
 """
     )
     dead_channel(folder / "dead.onnx")
+    small = '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
+    onnx.save_model(onnx.parser.parse_model(small), folder / "small.onnx")
     return folder
 
 
@@ -108,6 +111,13 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     assert skipped.get("message", "").startswith("undecided: verdict: it can't be told")
     report = edgeflare("report", "few", "--format", "markdown", home=home).out
     assert report.splitlines()[2].startswith("**Undecided. It can't be told")
+    lines = edgeflare("show", "few", home=home).out.splitlines()
+    assert lines[0].startswith("It can't be told whether the deployed model is worse than healthy")
+    assert lines[0].startswith(lines[-1])
+    passes = ET.fromstring(junit).iter("system-out")
+    assert any(
+        one.text == "both models decide alike on the seed; nothing was searched" for one in passes
+    )
 
 
 @pytest.mark.extended
@@ -140,12 +150,16 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
     pair = ("--original", DEMO / "original.onnx", "--seeds", DEMO / "seeds.npz", "--limit", "60")
     candidates = (DEMO / "deployed.tflite", "dead.onnx")
-    ran = edgeflare(
-        "compare", *candidates, *pair, *flags, "--reference", "int8", "--json", home=home
-    )
+    flags = (*flags, "--reference", "int8", "--out", "compared")
+    ran = edgeflare("compare", *candidates, *pair, *flags, "--json", home=home)
     assert ran.code == 0, ran.err
     verdicts = {one["name"]: one["soundness"]["verdict"] for one in ran.json["candidates"]}
     assert verdicts == {"deployed": "sound", "dead": "worse"}
+    assert not any("same devices" in note for note in ran.json["notes"])
+    first = edgeflare("compare", "compared", home=home).out.splitlines()[0]
+    assert first.startswith("Against healthy references ")
+    assert "deployed is sound" in first
+    assert "dead is worse" in first
 
 
 @pytest.mark.parametrize(
@@ -154,10 +168,13 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         (("--reference", "nowhere"), "nowhere"),
         (
             ("--reference", "one/sound", "--reference", "two/sound"),
-            "two references are folders of one name",
+            "two references have one name",
         ),
-        (("--reference", "int8", "--no-survey"), "--reference is answered on the survey's inputs"),
+        (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
         (("--reference", "other"), "has another original"),
+        (("--reference", "dead.onnx"), "int8:dead.onnx for int8 models made of that float model"),
+        (("--reference", "int8:gone.onnx"), "there is no model file"),
+        (("--reference", "int8:small.onnx"), "both need the same input and output"),
     ],
 )
 def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
@@ -231,3 +248,20 @@ def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> 
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
     assert ran.code == 0, ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
+    flags = (
+        *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),
+        *("--seeds", DEMO / "seeds.npz", *ONLY_SURVEY, "--json"),
+    )
+    pruned = f"int8:{MNIST / 'lenet5_pruned.onnx'}"
+    verdicts = []
+    for name, reference in (("from-int8", "int8"), ("from-pruned", pruned)):
+        ran = edgeflare("run", *flags, "--reference", reference, "--out", name, home=home)
+        assert ran.code == 0, ran.err
+        verdicts.append(ran.json["soundness"])
+    assert [one["verdict"] for one in verdicts] == ["worse", "sound"]
+    assert "int8-per-tensor-a of lenet5_pruned.onnx" in verdicts[1]["references"]
+    resumed = edgeflare("resume", "from-pruned", home=home)
+    assert "making int8" not in resumed.err

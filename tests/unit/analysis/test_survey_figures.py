@@ -10,7 +10,12 @@ import pytest
 from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
 from edgeflare.campaign import LimitsConfig
 from edgeflare.reports.document import Table, to_markdown
-from edgeflare.reports.survey.document import survey_blocks, survey_chart, survey_key_figures
+from edgeflare.reports.survey.document import (
+    charted_groups,
+    survey_blocks,
+    survey_chart,
+    survey_key_figures,
+)
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import SeedAnswer, SeedInput, Store, SurveyedSeed, SurveyRecord
 from edgeflare.survey import families_for
@@ -174,13 +179,27 @@ def test_a_survey_in_which_the_original_is_never_sure_says_so(store: Store) -> N
 
 
 def test_the_chart_tells_each_rate_with_its_bounds_in_words(store: Store) -> None:
-    add(store, "s0", [deviation("s0", 0, "gain", 5), record("s0", 1, "noise", 2)])
-    chart = survey_chart(figures(store))
+    records = [deviation("s0", number, "gain", 5) for number in range(5)]
+    add(store, "s0", [*records, record("s0", 5, "noise", 2), deviation("s0", 6, "mix", 2)])
+    found = figures(store)
+    chart = survey_chart(found)
     assert chart is not None
     assert chart.count('class="bounds"') == 2
-    assert "severity 2: 0 % (0 % to" in chart
+    assert "severity 2: 50.0 % (" in chart
     assert "severity 5: 100 %" in chart
-    assert chart.count("line-2") == 1  # the group of the family that deviates
+    assert charted_groups(found) == ["light"]  # of the others there is but an input
+
+
+def test_where_nothing_deviates_a_terminal_has_a_line_in_place_of_tables(store: Store) -> None:
+    add(store, "s0", [record("s0", 0, "gain", 5), record("s0", 1, "noise", 2)])
+    found = figures(store)
+    blocks = survey_blocks(found, brief=True)
+    assert not [one for one in blocks if isinstance(one, Table)]
+    assert "No confident deviation in 2 families of inputs at 2 severities." in to_markdown(blocks)
+    assert len([one for one in survey_blocks(found) if isinstance(one, Table)]) == 2
+    add(store, "s1", [deviation("s1", 0, "gain", 5)])
+    blocks = survey_blocks(figures(store), brief=True)
+    assert len([one for one in blocks if isinstance(one, Table)]) == 3
 
 
 def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> None:

@@ -13,10 +13,10 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.settings.survey import INT8, SurveyConfig
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
-from edgeflare.errors import InferenceFailedError, UsageError
+from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
@@ -44,13 +44,15 @@ def check_references(config: CampaignConfig) -> list[str]:
     names = [_name(one) for one in config.survey.references if one != INT8]
     if len({*names}) < len(names):
         raise UsageError(
-            f"two references are folders of one name ({', '.join(names)}), by which reports tell "
-            "them apart; rename or copy one"
+            f"two references have one name ({', '.join(names)}), by which reports tell them apart; "
+            "rename or copy one"
         )
     notices: list[str] = []
     for reference in config.survey.references:
-        if reference == INT8:
-            check_quantizable(config.original.path)
+        if (model := float_model(reference, config.original.path)) is not None:
+            check_quantizable(model)
+            if not model.is_file():
+                raise UsageError(f"there is no model file {model}")
         else:
             notices += _check_campaign(Path(reference), config)
     return notices
@@ -99,22 +101,59 @@ def _plain(value: object) -> str:
 class ReferenceStage(CampaignStage):
     """Asks each reference about the inputs of the survey, on the host."""
 
-    def check_seeds(self) -> None:
-        """Raise UsageError where a campaign has other seeds than this one. Raises StoreError."""
+    def check(self, original: ModelInterface) -> None:
+        """Check references that haven't answered yet, before a device is asked.
+
+        Raises UsageError where a campaign has other seeds than this one, or a float model another
+        interface than the original; StoreError.
+        """
         known = self._store.fact(REFERENCES) or {}
-        names = [one for one in self._config.survey.references if one != INT8]
-        for folder in (Path(name) for name in names if _name(name) not in known):
-            with Store.open(folder) as store:
-                theirs = {(seed.id, seed.sample) for seed in store.seeds(_replica(store))}
-            ours = [
-                (seed.id, seed.sample) for seed in self._store.seeds(next(iter(self._replicas)))
-            ]
-            shared = sum(one in theirs for one in ours)
-            if shared < _LEAST_SHARED * len(ours):
-                raise UsageError(
-                    f"the reference {folder} has {shared} of this campaign's {len(ours)} seeds; "
-                    "both need the same seeds, under the same names"
-                )
+        path = self._config.original.path
+        for reference in self._config.survey.references:
+            model = float_model(reference, path)
+            if model is not None and model != path:
+                self._check_interface(model, original)
+            elif model is None and _name(reference) not in known:
+                self._check_seeds(Path(reference))
+
+    def _check_interface(self, file: Path, original: ModelInterface) -> None:
+        try:
+            self._open(file, original).close()
+        except ModelError as error:
+            raise UsageError(
+                f"int8 models of {file} can't stand beside {self._config.original.path}: {error}; "
+                "both need the same input and output"
+            ) from error
+
+    def _open(self, file: Path, original: ModelInterface) -> OriginalModel:
+        """Return an ONNX model with the original's interface. Raises ModelError."""
+        model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
+        shapes = {one.name: one.shape for one in model.outputs}
+        name = original.output.name if original.output.name in shapes else next(iter(shapes))
+        try:
+            model.configure(original.spec, name)
+        except BaseException:
+            model.close()
+            raise
+        if shapes[name] == original.output.shape:
+            return model
+        model.close()
+        raise ModelError(
+            f"its output has the shape {list(shapes[name])}, the original's "
+            f"{list(original.output.shape)}"
+        )
+
+    def _check_seeds(self, folder: Path) -> None:
+        with Store.open(folder) as store:
+            theirs = {(seed.id, seed.sample) for seed in store.seeds(_replica(store))}
+        own = self._store.seeds(next(iter(self._replicas)))
+        ours = [(seed.id, seed.sample) for seed in own]
+        shared = sum(one in theirs for one in ours)
+        if shared < _LEAST_SHARED * len(ours):
+            raise UsageError(
+                f"the reference {folder} has {shared} of this campaign's {len(ours)} seeds; "
+                "both need the same seeds, under the same names"
+            )
 
     def answer(self, original: ModelInterface, reader: OutputReader) -> None:
         """Store the references' answers that aren't stored yet.
@@ -123,56 +162,60 @@ class ReferenceStage(CampaignStage):
         outputs. Raises ModelError where no int8 model can be made, StoreError.
         """
         records = _by_key(self._store)
-        known = dict(self._store.fact(REFERENCES) or {})
+        known: dict[str, Any] = dict(self._store.fact(REFERENCES) or {})
         for reference in self._config.survey.references if records else ():
-            if reference != INT8:
-                if _name(reference) in known:
-                    continue
+            model = float_model(reference, self._config.original.path)
+            if model is not None:
+                known |= self._answer_int8(model, original, reader, records, known)
+            elif _name(reference) not in known:
                 known |= self._copy(Path(reference), records)
-            elif self._is_answered(known, records):
-                continue
-            else:
-                known |= self._answer_int8(original, reader, records)
             self._store.set_fact(REFERENCES, known)
-
-    def _is_answered(
-        self,
-        known: Mapping[str, Mapping[str, Any]],
-        records: Mapping[tuple[str, str, int], SurveyRecord],
-    ) -> bool:
-        """Whether the int8 models are made, and have answered on every input."""
-        names = [name for name, about in known.items() if about["kind"] == INT8]
-        return bool(names) and all(
-            records.keys() <= {one.key for one in self._store.reference_answers(name)}
-            for name in names
-        )
 
     def _answer_int8(
         self,
+        model: Path,
         original: ModelInterface,
         reader: OutputReader,
         records: Mapping[tuple[str, str, int], SurveyRecord],
+        known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
-        path = self._config.original.path
-        self._reporter(Stage("references", f"making int8 models of {path.name}"))
+        """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
+        of = "" if model == self._config.original.path else f" of {model.name}"
+        asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
+        if asked and min(asked) == len(records):
+            return {}
+
+        def tell(name: str, problem: str) -> None:
+            self._reporter(Stage("references", f"making int8 models of {model.name}: {name}"))
+            if problem:
+                words = f"no reference {name}{of}: onnxruntime can't make it ({problem})"
+                self._reporter.notice(words)
+
+        self._reporter(Stage("references", f"making int8 models of {model.name}"))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
-        folder = self._store.folder / REFERENCES
+        inputs = calibration_inputs(samples, original.spec)
         with translate_errors(self._store.folder):
-            made = make_references(path, calibration_inputs(samples, original.spec), folder)
+            made = make_references(model, inputs, self._store.folder / REFERENCES, tell)
         total = len(made) * len(records)
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0
         for name, file in made.items():
-            answered = {one.key for one in self._store.reference_answers(name)}
-            missing = [record for key, record in records.items() if key not in answered]
+            stored = {one.key for one in self._store.reference_answers(name + of)}
+            missing = [record for key, record in records.items() if key not in stored]
             done += len(records) - len(missing)
             self._reporter(Step(done))
-            for part in self._answers(file, name, missing, original, reader):
+            for part in self._answers(file, name + of, missing, original, reader):
                 self._store.add_reference_answers([one for one in part if one is not None])
                 done += len(part)
                 self._reporter(Step(done))
         return {
-            name: {"kind": INT8, "path": f"{REFERENCES}/{file.name}", "sha256": file_sha256(file)}
+            name + of: {
+                "kind": INT8,
+                "of": str(model),
+                "path": f"{REFERENCES}/{file.name}",
+                "sha256": file_sha256(file),
+                "inputs": len(records),
+            }
             for name, file in made.items()
         }
 
@@ -188,7 +231,7 @@ class ReferenceStage(CampaignStage):
         if not records:
             return
         inputs = SurveyInputs(self._store, self._config.survey.families)
-        model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
+        model = self._open(file, original)
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:
             try:
@@ -198,7 +241,6 @@ class ReferenceStage(CampaignStage):
             return _answer(name, record, output, self._oracle)
 
         try:
-            model.configure(original.spec, original.output.name)
             model.read_with(reader)
             _ = inputs.partners, inputs.seed(records[0])  # read once, before threads ask for them
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
@@ -248,11 +290,12 @@ class ReferenceStage(CampaignStage):
 
 def _replica(store: Store) -> str:
     """Return the replica of a campaign whose answers stand for it: the first."""
-    return next(iter(store.fact("replicas") or [""]))
+    replicas: list[str] = store.fact("replicas") or [""]
+    return replicas[0]
 
 
 def _name(folder: str | Path) -> str:
-    """Return the name of a reference that is a campaign."""
+    """Return the name of a reference that is a campaign or made of a file."""
     return Path(folder).resolve().name
 
 

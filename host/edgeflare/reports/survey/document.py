@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from markupsafe import Markup
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
-from edgeflare.analysis.soundness import SOUNDNESS_WORDS, Soundness, SoundnessVerdict
+from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text, soundness_words
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
@@ -30,15 +30,14 @@ TONES: dict[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
     "worse": "bad",
     "cannot-tell": "warn",
 }
+_FEWEST_CHARTED = 5
+"""Number of inputs below which a group's rate at a severity is not in the chart."""
 _DIGITS = 2
 
 
 def rate_words(rate: Rate) -> str:
-    """Return a rate's bounds in words: ``with 95 % confidence 0.10 % to 2.1 %``."""
-    low, high = _share(rate.low), _share(rate.high)
-    if rate.low <= 0:
-        return f"with 95 % confidence at most {high}"
-    return f"with 95 % confidence {low} to {high}"
+    """Return a rate's bounds in words: ``95 % bounds 0.10 % to 2.1 %``; they are two-sided."""
+    return f"95 % bounds {_bounds(rate)}"
 
 
 def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
@@ -56,16 +55,32 @@ def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
     )
 
 
-def survey_blocks(survey: SurveyFigures | None, name: Name = str) -> list[Block]:
-    """Return heading, figures and tables of a survey; nothing without one."""
+def survey_blocks(
+    survey: SurveyFigures | None, name: Name = str, *, brief: bool = False
+) -> list[Block]:
+    """Return heading, figures and tables of a survey; nothing without one.
+
+    `brief`: no tables where nothing deviates.
+    """
     if survey is None:
         return []
     return [
         Heading("Survey: inputs far from the seeds"),
         Figures(tuple(survey_figures_list(survey))),
-        *survey_tables(survey),
+        *(_agreement(survey) if brief and _agrees(survey) else survey_tables(survey)),
         *worst_table(survey, name),
     ]
+
+
+def _agrees(survey: SurveyFigures) -> bool:
+    return survey.overall is not None and not survey.overall.deviations
+
+
+def _agreement(survey: SurveyFigures) -> list[Block]:
+    """Return in one line that no input deviates."""
+    families = counted(len(survey.by_family), "family", "families")
+    severities = counted(len(survey.by_severity), "severity", "severities")
+    return [Text(f"No confident deviation in {families} of inputs at {severities}.")]
 
 
 def survey_tables(survey: SurveyFigures) -> list[Block]:
@@ -152,7 +167,7 @@ def margins_words(one: SurveyedInput) -> str:
 def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
     """Yield what else is known of a survey: distances, counts, and what it cost."""
     if survey.mean_total_variation is not None:
-        yield KeyFigure("mean total variation", margin_text(survey.mean_total_variation))
+        yield KeyFigure("mean total variation", drift_text(survey.mean_total_variation))
     if survey.mean_word_difference is not None:
         yield KeyFigure(
             "mean share of words that differ", percent_text(survey.mean_word_difference)
@@ -174,7 +189,8 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
     yield KeyFigure(
         "cost of the survey",
         counted(queries["survey"], "device query", "device queries"),
-        f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}",
+        f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}; "
+        "the pursuit is counted apart",
     )
     yield KeyFigure("asked about", f"inputs at which the original's margin is >= {survey.sure:g}")
 
@@ -199,10 +215,15 @@ def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
 
 
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
-    """Return the groups with the largest rates, and their rates by severity."""
+    """Return the groups with the largest rates, and their rates by severity.
+
+    A rate of a few inputs alone is left out, and a group that has no other.
+    """
     groups: dict[str, dict[int, float]] = {}
     counts: dict[str, list[int]] = {}
     for one in survey.by_group:
+        if one.rate.inputs < _FEWEST_CHARTED:
+            continue
         groups.setdefault(one.group, {})[one.severity] = one.rate.rate
         sums = counts.setdefault(one.group, [0, 0])
         sums[0] += one.rate.deviations
@@ -228,7 +249,7 @@ def _bounds(rate: Rate) -> str:
 
 def soundness_sentence(found: Soundness) -> str:
     """Return the verdict in one sentence."""
-    words = SOUNDNESS_WORDS[found.verdict]
+    words = soundness_words(found.verdict, len(found.references))
     return (
         f"{words[0].upper()}{words[1:]} ({counted(found.inputs, 'input')} far from the seeds, "
         f"{counted(len(found.references), 'reference')}, {100 * found.confidence:g} % "
@@ -239,11 +260,3 @@ def soundness_sentence(found: Soundness) -> str:
 def evidence_sentences(found: Soundness) -> tuple[str, ...]:
     """Return the evidence, a sentence each."""
     return tuple(f"{words[0].upper()}{words[1:]}." for words in found.evidence)
-
-
-def soundness_blocks(found: Soundness | None) -> list[Block]:
-    """Return the verdict and its evidence; nothing without references."""
-    if found is None:
-        return []
-    first = Text(soundness_sentence(found), TONES[found.verdict])
-    return [first, *map(Text, evidence_sentences(found))]

@@ -308,7 +308,7 @@ def _hopeless(observations: Sequence[Observation], floor: float) -> str:
     largest = largest_severity(observations) or 0.0
     where = f"at all {len(observations)} inputs asked about beside the original's decision boundary"
     if largest == 0:
-        return f"both models answered alike {where}: they look like the same model"
+        return f"both models answered alike {where}: there they can't be told apart"
     if floor == 0:
         return f"both models answered almost alike {where}: the rest is rounding"
     return (
