@@ -330,7 +330,7 @@ def rows_to_onnx(net: Rows) -> bytes:
         helper.make_node("Squeeze", ["image", "second"], ["rows"], "Squeeze0"),
         helper.make_node("Transpose", ["rows"], ["steps"], "Transpose1", perm=[1, 0, 2]),
         helper.make_node(
-            "LSTM", ["steps", "w", "r", "b"], ["states", "last"], "LSTM2", hidden_size=cells
+            "LSTM", ["steps", "w", "r", "b"], ["states", "last", "cell"], "LSTM2", hidden_size=cells
         ),
         helper.make_node("Squeeze", ["last", "first"], ["state"], "Squeeze3"),
         helper.make_node("Gemm", ["state", "dense", "bias"], ["logits"], "Gemm4", transB=1),
