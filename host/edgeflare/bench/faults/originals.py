@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeflare._internal import extras
+from edgeflare.bench.faults.rebuilt_tflite import rebuilt
 from edgeflare.errors import UsageError
 
 Layout = Literal["NHWC", "NCHW"]
@@ -18,6 +19,8 @@ Batch = npt.NDArray[np.float32]
 @dataclass(frozen=True)
 class Original:
     """A float ONNX classifier of images, with one input and one output of class scores.
+
+    Spectra with their time as rows are images, too. An image without colours may lack that axis.
 
     `model` is an `onnx.ModelProto`; `inputs` are natural ones [N, ...] as the model takes them,
     `low` and `high` their least and greatest valid values (black and white), which broadcast
@@ -127,11 +130,21 @@ def _cifar(data: Path) -> Original:
 
 
 def _photographs(data: Path) -> Original:
-    images = np.load(data / "images/photos_coral_10.npz")["images"].transpose(0, 3, 1, 2)
+    """Open EfficientNet-Lite0 with 50 inputs: ten photographs, mirrored, and cropped three times.
+
+    A crop (the second: of the mirror images) has 7/8 of the side, and is made larger again by
+    nearest neighbours.
+    """
+    photographs = np.load(data / "images/photos_coral_10.npz")["images"].transpose(0, 3, 1, 2)
+    side = photographs.shape[2]
+    places = np.arange(side) * 7 // 8
+    made = [photographs, photographs[..., ::-1]]
+    for down, right in ((0, 0), (side // 8, side // 8), (side // 16, side // 16)):
+        made.append(made[len(made) % 2][:, :, places + down][..., places + right])
     return Original(
         "photographs",
         _model(data / "models/imagenet/imagenet_efficientnet_lite0_fp32.onnx"),
-        ((images - 127.0) / 128).astype(np.float32),
+        ((np.concatenate(made) - 127.0) / 128).astype(np.float32),
         np.full((1, 1, 1, 1), -127 / 128, np.float32),
         np.full((1, 1, 1, 1), 1, np.float32),
         "NCHW",
@@ -139,10 +152,36 @@ def _photographs(data: Path) -> Original:
     )
 
 
+def _keywords(data: Path) -> Original:
+    clips = np.load(data / "audio/speech_commands_mfcc_1000.npz")["mfcc_int8"][:500]
+    scale, zero = np.float32(0.5847029), 83  # of the int8 model's input
+
+    def real(values: Any) -> Batch:
+        return np.asarray((np.float32(values) - zero) * scale, np.float32)
+
+    model = rebuilt(data / "models/mlperf-tiny/kws_dscnn_float.tflite")
+    low, high = (real(value).reshape(1, 1, 1, 1) for value in (-128, 127))
+    return Original("keywords", model, real(clips), low, high, "NHWC")
+
+
+def _rows(data: Path) -> Original:
+    images = np.load(data / "images/mnist_test_0_499.npz")["images"]
+    return Original(
+        "rows",
+        _model(Path(__file__).parents[2] / "assets/faults/rows_lstm.onnx"),
+        (images / 255).astype(np.float32),
+        np.zeros((1, 1, 1), np.float32),
+        np.ones((1, 1, 1), np.float32),
+        "NHWC",
+    )
+
+
 ORIGINALS: Mapping[str, Callable[[Path], Original]] = {
     "mnist": _mnist,
     "cifar": _cifar,
     "photographs": _photographs,
+    "keywords": _keywords,
+    "rows": _rows,
 }
 
 
