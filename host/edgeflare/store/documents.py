@@ -100,6 +100,43 @@ class _Replay(TypedDict):
 
 _Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 
+
+class _Threshold(TypedDict):
+    feature: str
+    label: NotRequired[int | None]
+    below: bool
+    at: float
+
+
+class _Accuracy(TypedDict):
+    inside: int
+    inside_deviating: int
+    outside: int
+    outside_deviating: int
+
+
+class _Fault(TypedDict):
+    words: str
+    thresholds: list[_Threshold]
+    repeats: bool
+    checked: _Accuracy | None
+    seen: _Accuracy | None
+    inputs: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]]
+
+
+class _Reference(TypedDict):
+    kind: str
+    path: str
+    sha256: str | None
+    of: NotRequired[str]
+    inputs: NotRequired[int]
+
+
+class _Partner(TypedDict):
+    id: str
+    sample: str
+
+
 _FACTS: dict[str, Any] = {
     "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
     "checked": list[str],
@@ -107,9 +144,14 @@ _FACTS: dict[str, Any] = {
     "control_finished": bool,
     "control_refused": str,
     "devices": list[_DeviceEntry],
+    "families": list[str],
+    "faults": dict[str, list[_Fault]],
     "finished": bool,
     "fingerprints": dict[str, str],
     "measuring_queries": _Queries,
+    "partner answers": dict[str, dict[str, list[list[float]]]],
+    "partners": list[_Partner],
+    "references": dict[str, _Reference],
     "replay": _Replay,
     "replicas": list[str],
     "sample_rate": int,

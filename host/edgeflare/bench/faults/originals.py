@@ -209,7 +209,8 @@ def keyword_spotter(path: Path) -> Any:
 
     def array(index: int) -> npt.NDArray[np.float32]:
         scale = known[index]["quantization"][0] or 1.0
-        return opened.get_tensor(index).astype(np.float32) * np.float32(scale)
+        stored: npt.NDArray[Any] = opened.get_tensor(index)
+        return (stored * scale).astype(np.float32)
 
     def add(kind: str, value: str, *given: str, **attributes: Any) -> str:
         nodes.append(helper.make_node(kind, [value, *given], [f"value{len(nodes)}"], **attributes))

@@ -1,25 +1,34 @@
 """The inputs of a campaign's survey: how they are made, and made again."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
+_FAMILIES = "families"
+"""The fact that names the families that a survey began with."""
+
 
 class SurveyInputs:
     """Makes the inputs of one campaign's survey.
 
-    `families` are those named, or all for the campaign's kind of input; raises UsageError for an
-    unknown name.
+    `families` are those that its survey began with; before it begins those of `names`, or all for
+    its kind of input. Raises UsageError where one isn't installed. Without `names` (None), as for
+    reports, they are those that can be loaded.
     """
 
-    def __init__(self, store: Store, names: Sequence[str] = ()) -> None:
+    def __init__(self, store: Store, names: Sequence[str] | None = None) -> None:
         self._store = store
         self.families = _families(store, names)
+
+    def keep_families(self) -> None:
+        """Store the families that the survey begins with, for when it is resumed."""
+        if self._store.fact(_FAMILIES) is None:
+            self._store.set_fact(_FAMILIES, list(self.families))
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
@@ -77,7 +86,7 @@ class SurveyInputs:
     def _family(self, answer: SurveyRecord) -> Family | Chain | None:
         if answer.family != CHAIN:
             return self.families.get(answer.family)
-        known = all(step["family"] in self.families for step in answer.params["steps"])
+        known = all(name in self.families for name in family_names(answer))
         return Chain(self.families) if known else None
 
     @cached_property
@@ -85,8 +94,36 @@ class SurveyInputs:
         return {seed.id: seed.sample for seed in self._store.seeds()}
 
 
-def _families(store: Store, names: Sequence[str]) -> Mapping[str, Family]:
-    if store.sample_rate is not None:
-        return families_for("audio", names, rate=store.sample_rate)
-    first = next(iter(store.seed_samples()), None)
-    return families_for("image", names, channels=None if first is None else first.shape[-1])
+def family_names(answer: SurveyRecord) -> list[str]:
+    """Return the families that made an input one after the other, each once."""
+    if answer.family != CHAIN:
+        return [answer.family]
+    try:
+        return list(dict.fromkeys(str(step["family"]) for step in answer.params["steps"]))
+    except PARAMS_ERRORS:  # a damaged row
+        return [CHAIN]
+
+
+def _families(store: Store, names: Sequence[str] | None) -> Mapping[str, Family]:
+    first = None if store.sample_rate else next(iter(store.seed_samples()), None)
+    make = partial(
+        families_for,
+        "audio" if store.sample_rate else "image",
+        channels=None if first is None else first.shape[-1],
+        rate=store.sample_rate,
+    )
+    if names is None:
+        try:
+            return make()
+        except UsageError:  # a user's operator that can't be loaded
+            return make(users=False)
+    begun = store.fact(_FAMILIES)
+    try:
+        return make(names if begun is None else begun)
+    except UsageError as error:
+        if begun is None:
+            raise
+        raise UsageError(
+            f"{error}; the survey of {store.folder} began with other families: install the "
+            "operators that it had then"
+        ) from error

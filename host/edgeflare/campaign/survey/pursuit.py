@@ -246,12 +246,21 @@ class _Pursuit:
         self.number += 1
         self.first_numbers = {}
         self._keys: list[SurveyKey] = []
-        for made in request.inputs:
+        for made, sample in zip(request.inputs, request.samples, strict=True):
             seed_id = self._seeds[made.seed].id
             number = self._numbers[seed_id, request.phase]
             self._numbers[seed_id, request.phase] += 1
             self.first_numbers.setdefault(seed_id, number)
-            self._keys.append((seed_id, request.phase, number))
+            key = (seed_id, request.phase, number)
+            self._keys.append(key)
+            known = self._known.get(key)
+            if known is not None and known.sample != self._store.sample_digest(sample):
+                raise StoreError(
+                    f"the pursuit in {self._store.folder} can't go on: its input {number} from "
+                    f"seed {seed_id!r} is not the one that was asked about before; resume it with "
+                    "the version of EdgeFlare and the operators that it began with, or run the "
+                    "campaign anew"
+                )
 
     def _close(self) -> None:
         """Make the replies to the round of its records."""

@@ -40,6 +40,7 @@ class SurveyStage(CampaignStage):
         if not left:
             return
         inputs = SurveyInputs(self._store, self._config.survey.families)
+        inputs.keep_families()
         total = self._store.seed_count() * len(self._replicas)
         done = total - left
         self._reporter(
