@@ -308,16 +308,12 @@ def area_under_curve(healthy: Sequence[float], faulty: Sequence[float]) -> float
 def to_samples(original: Original, inputs: Batch) -> list[Sample]:
     """Return inputs as images: uint8 [height, width, channels] each."""
     pixels = np.rint(original.to_pixels(inputs) * 255).astype(np.uint8)
-    if pixels.ndim == 3:
-        return list(pixels[..., None])
     return list(pixels if original.layout == "NHWC" else pixels.transpose(0, 2, 3, 1))
 
 
 def to_inputs(original: Original, samples: Sequence[Sample]) -> Batch:
     """Return images as the model takes them: [N, ...]."""
     pixels = np.stack(samples) / 255
-    if original.inputs.ndim == 3:
-        return original.from_pixels(pixels[..., 0])
     return original.from_pixels(
         pixels if original.layout == "NHWC" else pixels.transpose(0, 3, 1, 2)
     )

@@ -23,7 +23,8 @@ _SHARES = (0.05, 0.1, 0.15, 0.2)
 class Healthy:
     """A compressed model without a fault: its name, kind of compression and ONNX model.
 
-    `base` is the float model that it was quantised from where that is not the original.
+    `base`: the float ONNX model whose int8 models are its references, where that isn't the
+    original.
     """
 
     name: str
@@ -33,12 +34,13 @@ class Healthy:
 
 
 def healthy_models(original: Original) -> Iterator[Healthy]:
-    """Yield 20 compressed models of an original, made one by one, always the same.
+    """Yield 24 compressed models of an original, made one by one, always the same.
 
     Static int8 by ONNX Runtime with weights per channel and per tensor, each calibrated on five
     sets of natural inputs by least and greatest values, per channel on three by percentiles, too;
     dynamic int8 with signed and unsigned weights; 5 to 20 % of each layer's smallest weights pruned
-    (magnitude pruning; Han et al., NeurIPS 2015), then int8; weights in half precision.
+    (magnitude pruning; Han et al., NeurIPS 2015), and each of these in int8; weights in half
+    precision.
     """
     for number in range(_SETS):
         calibration = _calibration(original, number)
@@ -56,8 +58,9 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
         yield Healthy(f"dynamic {'QUInt8' if unsigned else 'QInt8'}", "dynamic", model)
     for share in _SHARES:
         base = pruned(original.model, share)
-        model = _int8(base, _calibration(original, 0), Recipe("per-channel", per_channel=True))
-        yield Healthy(f"pruned {share:.0%}, int8", "pruned", model, base)
+        model = _int8(base, _calibration(original, 0), Recipe("pruned", per_channel=True))
+        yield Healthy(f"pruned {share:.0%}", "pruned", base, base)
+        yield Healthy(f"pruned {share:.0%}, int8", "pruned, int8", model, base)
     yield Healthy("half-precision weights", "fp16", half_precision(original.model))
 
 

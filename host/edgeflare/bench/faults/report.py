@@ -43,7 +43,8 @@ class FaultRow(NamedTuple):
 
     `triggers`: how many have a trigger of any margin. `queries`: median up to the first confident
     deviation, of those found. `worse`, `undecided`: verdicts of the survey that has the budget for
-    itself; `area`: under the curve of healthy against faulty, by its excess drift.
+    itself; `told`: found, or called worse; `area`: under the curve of healthy against faulty, by
+    its excess drift.
     """
 
     original: str
@@ -56,6 +57,7 @@ class FaultRow(NamedTuple):
     queries: float | None
     worse: int | None = None
     undecided: int | None = None
+    told: int | None = None
     area: float | None = None
 
 
@@ -112,6 +114,7 @@ def _rows(
             count,
             worse=verdicts.count("worse"),
             undecided=verdicts.count("cannot-tell"),
+            told=sum(bool(one.first) or one.verdict == "worse" for one in seen),
             area=area_under_curve(
                 [one.surveys[count].excess or 0.0 for one in healthy],
                 [one.excess or 0.0 for one in seen],
@@ -163,6 +166,7 @@ _FAULT_COLUMNS = (
     Column("median queries", 4, lambda row: number_text(row.queries, 0)),
     Column("worse", 0, lambda row: _of_all(row, row.worse)),
     Column("can't tell", 3, lambda row: _of_all(row, row.undecided)),
+    Column("found or worse", 0, lambda row: _of_all(row, row.told)),
     Column("AUC", 0, lambda row: number_text(row.area, 3)),
 )
 _HEALTHY_COLUMNS = (

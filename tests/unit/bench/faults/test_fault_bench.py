@@ -22,6 +22,7 @@ def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "ORIGINALS", {"small": None})
     monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: small_original()})
     monkeypatch.setattr(healthy, "_SETS", 0)
+    monkeypatch.setattr(healthy, "_SHARES", (0.1,))
 
 
 def bench(*arguments: str | Path) -> Result:
@@ -52,8 +53,9 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     large = [one for one in report["faults"] if one["size"] == "large"]
     assert {one["method"] for one in large} == {"survey and pursuit", "survey", "dflare"}
     assert all(one["found"] <= one["faults"] == 2 for one in large)
-    every = next(one for one in report["healthy"] if one["kind"] == "all")
+    every, beside = (one for one in report["healthy"] if one["kind"] == "all")
     assert every["models"] == len(read) - len(faults)
+    assert (beside["references"], beside["models"]) == ("the original", 2)
     markdown = (folder / "report.md").read_text()
     assert "| small | large | dflare | 6 |" in markdown
 
