@@ -41,9 +41,7 @@ verdict = "sound"
 """
     )
     dead_channel(folder / "dead.onnx")
-    small = (
-        '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
-    )
+    small = '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
     onnx.save_model(onnx.parser.parse_model(small), folder / "small.onnx")
     return folder
 

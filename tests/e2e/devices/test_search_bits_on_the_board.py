@@ -51,15 +51,7 @@ def archive(installed: Path) -> bytes:
     """Return the project's code, the tests and the packages as a tar file."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
-        for name in (
-            "host",
-            "agent",
-            "mutators",
-            "tests/helpers",
-            "pyproject.toml",
-            SEARCH,
-            FAMILIES.split("::")[0],
-        ):
+        for name in ("host", "agent", "mutators", "tests/helpers", "pyproject.toml", SEARCH, FAMILIES.split("::")[0]):
             tar.add(PROJECT / name, name, filter=_is_code)
         tar.add(installed, "packages", filter=_is_foreign)
     return packed.getvalue()
