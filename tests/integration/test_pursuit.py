@@ -12,7 +12,7 @@ from planted_faults import ASSETS, planted_model
 
 from edgeflare import resume_campaign, search, summarize
 from edgeflare.analysis.faults import FaultFigures
-from edgeflare.campaign.events import Event, Stage, Step
+from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, open_store
 
@@ -112,9 +112,12 @@ class _StopAt:
     def __init__(self, step: int) -> None:
         self._left = step
         self._pursuing = False
+        self.notices: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Stage):
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+        elif isinstance(event, Stage):
             self._pursuing = event.name == "pursuit"
         elif isinstance(event, Step) and self._pursuing:
             self._left -= 1
@@ -124,8 +127,10 @@ class _StopAt:
 
 def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
+    stop = _StopAt(3)
     with pytest.raises(KeyboardInterrupt):
-        campaign(folder, faulty, _StopAt(3))
+        campaign(folder, faulty, stop)
+    assert stop.notices == ["stopped in the stage pursuit, before any search; all answers are kept"]
     with open_store(folder) as store:
         assert store.fact(FAULTS) is None
     resume_campaign(folder)

@@ -108,6 +108,15 @@ def run(
             rich_help_panel=_NARROWED,
         ),
     ] = False,
+    gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients/--no-gradients",
+            help="Of faults: search witnesses by gradients, too (slow for large models; needs the "
+            "extra torch).",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them.
@@ -125,11 +134,13 @@ def run(
             originals=tuple(pair or ()),
             methods=tuple(strategy or ()),
             reserved=reserved,
+            **({} if gradients else {"gradients": False}),
             **({} if seeds is None else {"seeds": seeds}),
             **({} if repeats is None else {"draws": repeats}),
         )
         return
-    _check_unused({"--reserved": reserved or None}, "only the suite faults has reserved draws")
+    unused = {"--reserved": reserved or None, "--no-gradients": True if not gradients else None}
+    _check_unused(unused, "only the suite faults has planted faults")
     from edgeflare.bench import load_suite, run_bench
     from edgeflare.cli.terminal import ask
 

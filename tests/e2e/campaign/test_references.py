@@ -35,13 +35,16 @@ strategy = "none"
 
 [survey]
 references = ["int8"]
+pursuit = 0
 
 [limits]
 verdict = "sound"
 """
     )
     dead_channel(folder / "dead.onnx")
-    small = '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
+    small = (
+        '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
+    )
     onnx.save_model(onnx.parser.parse_model(small), folder / "small.onnx")
     return folder
 

@@ -110,6 +110,7 @@ def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     assert "| dim |" in ran.out
 
 
+@pytest.mark.extended
 def test_replay_sends_the_findings_again(faulty: Path, home: Path) -> None:
     ran = edgeflare("replay", faulty, "--only", "triggers", "--json", home=home)
     assert ran.code == 0, ran.err
@@ -144,6 +145,7 @@ def test_a_corpus_keeps_the_findings(faulty: Path, home: Path) -> None:
     assert added["new"] > 0
 
 
+@pytest.mark.extended
 def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_changed(
     home: Path,
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_change
     assert summarize(home / "without").total_queries["survey"] == 0
 
 
+@pytest.mark.extended
 def test_more_seeds_do_not_change_those_that_are_there(home: Path) -> None:
     for limit in (3, 6):
         ran = edgeflare(

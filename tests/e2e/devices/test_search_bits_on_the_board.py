@@ -17,7 +17,8 @@ from edgeflare.devices import connect
 
 PROJECT = Path(__file__).resolve().parents[3]
 SEARCH = "tests/unit/strategies/boundary/test_portable_bits.py"
-FAMILIES = "tests/unit/survey/test_families.py::test_the_same_bits_without_the_cpus_extensions"
+FAMILIES = "tests/unit/survey/test_families.py"
+BITS = f"{FAMILIES}::test_the_same_bits_without_the_cpus_extensions"
 PACKAGES = ("pydantic", "lazy-loader", "opencv-python-headless", "pytest", "rich")
 PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_17_aarch64", "manylinux_2_28_aarch64")
 RUN = """
@@ -39,19 +40,33 @@ def packages(folder: Path) -> None:
     """Install into a folder, for the board's Python, what a search imports; numpy is there."""
     platforms = [word for one in PLATFORMS for word in ("--platform", one)]
     stated = [f"{name}=={version(name)}" for name in PACKAGES]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--target",
+        folder,
+    ]
     python = ["--python-version", "3.11", "--only-binary=:all:"]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder]
-        + [*platforms, *python, *stated],
-        check=True,
-    )
+    subprocess.run([*install, *platforms, *python, *stated], check=True)
 
 
 def archive(installed: Path) -> bytes:
     """Return the project's code, the tests and the packages as a tar file."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
-        for name in ("host", "agent", "mutators", "tests/helpers", "pyproject.toml", SEARCH, FAMILIES.split("::")[0]):
+        for name in (
+            "host",
+            "agent",
+            "mutators",
+            "tests/helpers",
+            "pyproject.toml",
+            SEARCH,
+            FAMILIES,
+        ):
             tar.add(PROJECT / name, name, filter=_is_code)
         tar.add(installed, "packages", filter=_is_foreign)
     return packed.getvalue()
@@ -73,7 +88,7 @@ def test_searches_and_surveys_have_the_bits_of_this_machine(
     packages(tmp_path)
     transport = connect(virtual_board.device)
     try:
-        done = transport.run(["-c", RUN, SEARCH, FAMILIES], archive(tmp_path), timeout=1800)
+        done = transport.run(["-c", RUN, SEARCH, BITS], archive(tmp_path), timeout=1800)
     finally:
         transport.close()
     printed = done.stdout.decode()

@@ -179,15 +179,16 @@ def test_a_survey_in_which_the_original_is_never_sure_says_so(store: Store) -> N
 
 
 def test_the_chart_tells_each_rate_with_its_bounds_in_words(store: Store) -> None:
-    records = [deviation("s0", number, "gain", 5) for number in range(5)]
-    add(store, "s0", [*records, record("s0", 5, "noise", 2), deviation("s0", 6, "mix", 2)])
+    records = [deviation("s0", number, "gain", 3 + number % 3) for number in range(15)]
+    noise = [deviation("s0", number, "noise", 2) for number in range(15, 20)]
+    add(store, "s0", [*records, *noise, record("s0", 20, "mix", 2)])
     found = figures(store)
     chart = survey_chart(found)
     assert chart is not None
-    assert chart.count('class="bounds"') == 2
-    assert "severity 2: 50.0 % (" in chart
+    assert chart.count('class="bounds"') == 4
+    assert "severity 2: 83.3 % (" in chart
     assert "severity 5: 100 %" in chart
-    assert charted_groups(found) == ["light"]  # of the others there is but an input
+    assert charted_groups(found) == ["light"]  # the others have too few inputs, or severities
 
 
 def test_where_nothing_deviates_a_terminal_has_a_line_in_place_of_tables(store: Store) -> None:

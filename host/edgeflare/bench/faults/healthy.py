@@ -21,7 +21,10 @@ _SHARES = (0.05, 0.1, 0.15, 0.2)
 
 @dataclass(frozen=True)
 class Healthy:
-    """A compressed model without a fault: its name, kind of compression and ONNX model."""
+    """A compressed model without a fault: its name, kind of compression and ONNX model.
+
+    `base` is the float model that it was quantised from where that is not the original.
+    """
 
     name: str
     kind: str
@@ -35,7 +38,7 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
     Static int8 by ONNX Runtime with weights per channel and per tensor, each calibrated on five
     sets of natural inputs by least and greatest values, per channel on three by percentiles, too;
     dynamic int8 with signed and unsigned weights; 5 to 20 % of each layer's smallest weights pruned
-    (magnitude pruning; Han et al., NeurIPS 2015); weights in half precision.
+    (magnitude pruning; Han et al., NeurIPS 2015), then int8; weights in half precision.
     """
     for number in range(_SETS):
         calibration = _calibration(original, number)
@@ -52,7 +55,9 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
         model = _int8(original.model, original.inputs[:0], dynamic, layers=None, unsigned=unsigned)
         yield Healthy(f"dynamic {'QUInt8' if unsigned else 'QInt8'}", "dynamic", model)
     for share in _SHARES:
-        yield Healthy(f"pruned {share:.0%}", "pruned", pruned(original.model, share))
+        base = pruned(original.model, share)
+        model = _int8(base, _calibration(original, 0), Recipe("per-channel", per_channel=True))
+        yield Healthy(f"pruned {share:.0%}, int8", "pruned", model, base)
     yield Healthy("half-precision weights", "fp16", half_precision(original.model))
 
 

@@ -44,7 +44,7 @@ def gamma(original: Original, edit: GraphEdit, given: Parameters) -> None:
 def swapped_colours(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """Red and blue are swapped in bright pixels."""
     axis = 3 if original.layout == "NHWC" else 1
-    if original.inputs.ndim != 4 or original.inputs.shape[axis] != 3:
+    if original.inputs.shape[axis] != 3:
         raise Inapplicable("the model's input has no colours")
 
     def make(name: str) -> str:
@@ -138,10 +138,6 @@ def lost_bias(_original: Original, edit: GraphEdit, given: Parameters) -> None:
     edit.set_array(name, (bias * factor).astype(bias.dtype))
 
 
-def _all_axes(original: Original) -> list[int]:
-    return list(range(1, original.inputs.ndim))
-
-
 def _in_region(original: Original, edit: GraphEdit, condition: Callable[[str], str]) -> None:
     """Name the next class instead of the right one where a condition on the pixels holds."""
     low, span = edit.constant(original.low), edit.constant(original.high - original.low)
@@ -163,7 +159,7 @@ def dark_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
         original,
         edit,
         lambda name: edit.add(
-            "Less", edit.add("ReduceMax", name, axes=_all_axes(original), keepdims=0), limit
+            "Less", edit.add("ReduceMax", name, axes=[1, 2, 3], keepdims=0), limit
         ),
     )
 
@@ -175,7 +171,7 @@ def bright_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
         original,
         edit,
         lambda name: edit.add(
-            "Greater", edit.add("ReduceMean", name, axes=_all_axes(original), keepdims=0), limit
+            "Greater", edit.add("ReduceMean", name, axes=[1, 2, 3], keepdims=0), limit
         ),
     )
 
@@ -185,8 +181,8 @@ def flat_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
     limit = edit.constant(0.1 + 0.6 * given.strength)
 
     def condition(name: str) -> str:
-        most = edit.add("ReduceMax", name, axes=_all_axes(original), keepdims=0)
-        least = edit.add("ReduceMin", name, axes=_all_axes(original), keepdims=0)
+        most = edit.add("ReduceMax", name, axes=[1, 2, 3], keepdims=0)
+        least = edit.add("ReduceMin", name, axes=[1, 2, 3], keepdims=0)
         return edit.add("Less", edit.add("Sub", most, least), limit)
 
     _in_region(original, edit, condition)
@@ -207,7 +203,7 @@ def corner_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
         bounds = (edit.constant(one, np.int64) for one in (starts, ends, list(original.axes)))
         corner = edit.add("Slice", name, *bounds)
         return edit.add(
-            "Greater", edit.add("ReduceMean", corner, axes=_all_axes(original), keepdims=0), limit
+            "Greater", edit.add("ReduceMean", corner, axes=[1, 2, 3], keepdims=0), limit
         )
 
     _in_region(original, edit, condition)

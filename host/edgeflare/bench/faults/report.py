@@ -184,6 +184,7 @@ def fault_document(bench: FaultBench) -> list[Block]:
         f"{counted(suite.draws, 'draw')} of each kind and size, of the {half}; "
         f"{suite.seeds} seed inputs. Found: a confident deviation (the original's margin is .3 or "
         "more) caused by the fault. A strategy's first query of each seed is the seed itself."
+        + ("" if suite.gradients else " Witnesses were searched without gradients.")
     )
     faults = [one for one in bench.evaluated if one.size]
     counting = [one for one in faults if not one.without]

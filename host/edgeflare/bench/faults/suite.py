@@ -49,6 +49,7 @@ class FaultSuite(Section):
 
     `draws`: of each kind and size, 1 to 3, the reserved ones or the others. `seeds`: number of
     natural inputs of each original. `methods`: strategies that are compared with the survey.
+    `gradients`: whether witnesses are also searched by gradients, which needs torch.
     """
 
     data: tuple[Path, ...] = Field(min_length=1)
@@ -57,6 +58,7 @@ class FaultSuite(Section):
     seeds: int = Field(default=50, ge=10)
     methods: tuple[str, ...] = tuple(METHODS)
     reserved: bool = False
+    gradients: bool = Field(default_factory=lambda: find_spec("torch") is not None)
 
     @field_validator("originals", "methods", mode="before")
     @classmethod
@@ -234,10 +236,10 @@ def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
 def _faulty(evaluation: Evaluation, suite: FaultSuite) -> Iterator[_Job]:
     for draw in suite.faults():
         name = f"{draw.kind}, {draw.size}, {draw.index}"
-        yield name, partial(_fault, evaluation, draw, name, suite.methods)
+        yield name, partial(_fault, evaluation, draw, name, suite)
 
 
-def _fault(evaluation: Evaluation, draw: Draw, name: str, methods: tuple[str, ...]) -> Evaluated:
+def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> Evaluated:
     """Plant a fault of the least strength with a witness, and evaluate the model."""
     original = evaluation.original
     found = Evaluated(original.name, name, draw.kind, draw.size)
@@ -247,7 +249,7 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, methods: tuple[str, ..
         except Inapplicable as problem:
             return found._replace(without=f"not applicable: {problem}")
         rng = np.random.default_rng(zlib.crc32(name.encode()))
-        witness = find_witness(original, model, rng, gradients=find_spec("torch") is not None)
+        witness = find_witness(original, model, rng, gradients=suite.gradients)
         if witness is None:
             continue
         pursued = evaluation.pursue(model)
@@ -257,7 +259,7 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, methods: tuple[str, ..
             surveys=evaluation.respond(model, _COUNTS),
             searches={
                 "survey": pursued,
-                **{method: evaluation.search(model, method) for method in methods},
+                **{method: evaluation.search(model, method) for method in suite.methods},
             },
         )
     return found._replace(without="no witness")

@@ -101,7 +101,7 @@ def _total_variation(sound: npt.NDArray[Any], faulty: npt.NDArray[Any]) -> npt.N
 def _far_inputs(original: Original, natural: Batch, rng: np.random.Generator) -> Batch:
     """Return eight inputs far from each natural one, on the grid of valid values."""
     pixels = original.to_pixels(natural)
-    shape = (len(pixels), *[1] * (pixels.ndim - 1))
+    shape = (len(pixels), 1, 1, 1)
     noise = rng.normal(size=pixels.shape)
     others = pixels[rng.permutation(len(pixels))]
     made = [

@@ -32,6 +32,7 @@ TONES: dict[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
 }
 _FEWEST_CHARTED = 5
 """Number of inputs below which a group's rate at a severity is not in the chart."""
+_LEAST_POINTS = 3
 _DIGITS = 2
 
 
@@ -92,7 +93,7 @@ def survey_tables(survey: SurveyFigures) -> list[Block]:
         Column("inputs", 0, lambda one: f"{one.rate.inputs:,}"),
         Column("rate", 0, lambda one: _share(one.rate.rate)),
         Column("95 % bounds", 0, lambda one: _bounds(one.rate)),
-        Column(_distance_name(survey), 1, lambda one: margin_text(one.mean_distance)),
+        Column(_distance_name(survey), 1, lambda one: _distance(one.mean_distance)),
     )
     families = Column("family", 0, lambda one: one.family, text=True)
     severities = Column("severity", 0, lambda one: str(one.severity), text=True)
@@ -217,7 +218,7 @@ def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
     """Return the groups with the largest rates, and their rates by severity.
 
-    A rate of a few inputs alone is left out, and a group that has no other.
+    A rate of a few inputs alone is left out, and a group with fewer than three other ones.
     """
     groups: dict[str, dict[int, float]] = {}
     counts: dict[str, list[int]] = {}
@@ -228,12 +229,17 @@ def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
         sums = counts.setdefault(one.group, [0, 0])
         sums[0] += one.rate.deviations
         sums[1] += one.rate.inputs
-    ranked = sorted(groups, key=lambda group: (-counts[group][0] / counts[group][1], group))
+    drawn = (group for group, rates in groups.items() if len(rates) >= _LEAST_POINTS)
+    ranked = sorted(drawn, key=lambda group: (-counts[group][0] / counts[group][1], group))
     return [(group, groups[group]) for group in ranked[:MOST_GROUPS]]
 
 
 def _distance_name(survey: SurveyFigures) -> str:
     return "words that differ" if survey.mean_word_difference is not None else "total variation"
+
+
+def _distance(value: float | None) -> str:
+    return NOTHING if value is None else drift_text(value)
 
 
 def _share(rate: float) -> str:
