@@ -7,6 +7,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from edgeflare.bench.faults import Parameters, faulty_model, find_witness, open_original
+from edgeflare.bench.faults.distillation import distilled
 from edgeflare.bench.faults.originals import predict, session
 
 
@@ -50,3 +51,14 @@ def test_the_keyword_spotter_can_be_padded_wrongly(shared_data: Path) -> None:
     original = open_original("keywords", shared_data)
     faulty = faulty_model(original, "wrong-padding", Parameters(1.0, 0.0, 0.4, 0.6))
     assert find_witness(original, faulty, np.random.default_rng(0), gradients=False) is not None
+
+
+@pytest.mark.torch
+def test_a_distilled_student_decides_mostly_as_its_teacher(shared_data: Path) -> None:
+    original = open_original("mnist", shared_data)
+    student = distilled(original, steps=120)
+    taught, learned = (
+        predict(session(model), original.inputs).argmax(1) for model in (original.model, student)
+    )
+    assert (taught == learned).mean() >= 0.9
+    assert student.ByteSize() < original.model.ByteSize()
