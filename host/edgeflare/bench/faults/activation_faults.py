@@ -45,7 +45,8 @@ def _layer(
 ) -> _Layer:
     names = edit.activations()
     seen = observe(original.model, names, original.inputs[:_NATURAL])
-    states = {one.output[0] for one in edit.nodes if one.op_type in RECURRENT}
+    recurrent = [one for one in edit.nodes if one.op_type in RECURRENT]
+    states = {name for one in recurrent for name in one.output}
     if spatial:
         maps = [one for one in names if one not in states and seen[one].ndim == 4]
         names = [one for one in maps if min(seen[one].shape[2:]) > 1]

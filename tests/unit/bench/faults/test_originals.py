@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from edgeflare.bench.faults import Parameters, faulty_model, find_witness, open_original
+from edgeflare.bench.faults.distillation import distilled
 from edgeflare.bench.faults.originals import predict, session
 
 
@@ -32,9 +34,10 @@ def test_every_view_of_the_photographs_is_another_valid_input(shared_data: Path)
     )
 
 
-def test_a_stale_state_has_a_witness(shared_data: Path) -> None:
+@pytest.mark.parametrize("kind", ["stale-state", "wraps", "dead-channels"])
+def test_a_fault_of_a_recurrent_layer_has_a_witness(shared_data: Path, kind: str) -> None:
     original = open_original("rows", shared_data)
-    faulty = faulty_model(original, "stale-state", Parameters(1.0, 0.0, 0.4, 0.6))
+    faulty = faulty_model(original, kind, Parameters(1.0, 0.0, 0.4, 0.6))
     witness = find_witness(original, faulty, np.random.default_rng(0), gradients=False)
     assert witness is not None
     assert witness.margin >= 0.3
@@ -42,3 +45,20 @@ def test_a_stale_state_has_a_witness(shared_data: Path) -> None:
         predict(session(model), witness.sample).argmax() for model in (original.model, faulty)
     )
     assert bool(sound != wrong) == witness.decides_otherwise
+
+
+def test_the_keyword_spotter_can_be_padded_wrongly(shared_data: Path) -> None:
+    original = open_original("keywords", shared_data)
+    faulty = faulty_model(original, "wrong-padding", Parameters(1.0, 0.0, 0.4, 0.6))
+    assert find_witness(original, faulty, np.random.default_rng(0), gradients=False) is not None
+
+
+@pytest.mark.torch
+def test_a_distilled_student_decides_mostly_as_its_teacher(shared_data: Path) -> None:
+    original = open_original("mnist", shared_data)
+    student = distilled(original, steps=120)
+    taught, learned = (
+        predict(session(model), original.inputs).argmax(1) for model in (original.model, student)
+    )
+    assert (taught == learned).mean() >= 0.9
+    assert student.ByteSize() < original.model.ByteSize()
