@@ -1,7 +1,9 @@
 """Campaigns go after a planted fault, describe it, resume where they stopped, and report it."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from planted_faults import ASSETS, planted_model
 from edgeflare import resume_campaign, search, summarize
 from edgeflare.analysis.faults import FaultFigures
 from edgeflare.campaign.events import Event, Stage, Step
+from edgeflare.errors import StoreError
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, open_store
+from edgeflare.store.database import DATABASE_NAME
 
 ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
 SEEDS = ASSETS / "demo" / "seeds.npz"
@@ -127,6 +131,20 @@ def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_p
     assert list(asked(folder)) == list(asked(pursued))
     assert figures(folder).faults == figures(pursued).faults
     assert figures(folder).queries["pursuit"] == figures(pursued).queries["pursuit"]
+
+
+def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(folder, faulty, _StopAt(3))
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+        other = "UPDATE survey_answers SET sample_digest = ? WHERE phase = 'pursuit'"
+        connection.execute(other, ("0" * 64,))
+        connection.commit()
+    before = list(asked(folder))
+    with pytest.raises(StoreError, match=r"are to other inputs than .* resume it, or start a new"):
+        resume_campaign(folder)
+    assert list(asked(folder)) == before
 
 
 def test_no_pursuit_where_it_is_switched_off(faulty: Path, tmp_path: Path) -> None:
