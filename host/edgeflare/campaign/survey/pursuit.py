@@ -169,7 +169,7 @@ class _Pursuit:
         self.faults: list[dict[str, Any]] | None = None
         self._store = store
         self._original = original
-        self._made = SurveyInputs(store, config.survey.families)
+        self._made = SurveyInputs.begin(store, config.survey.families)
         self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
         self._places = {seed.id: place for place, seed in enumerate(self._seeds)}
         stored = list(store.survey(replica))

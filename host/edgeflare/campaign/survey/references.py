@@ -140,7 +140,7 @@ class ReferenceStage(CampaignStage):
         """Yield a model's answers, some at a time; None where it can't answer."""
         if not records:
             return
-        inputs = SurveyInputs(self._store, self._config.survey.families)
+        inputs = SurveyInputs.begin(self._store, self._config.survey.families)
         model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:
