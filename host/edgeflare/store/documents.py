@@ -98,29 +98,19 @@ class _Replay(TypedDict):
     notices: NotRequired[list[str]]
 
 
-_Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
-
-
 class _Threshold(TypedDict):
     feature: str
-    label: NotRequired[int | None]
+    label: int | None
     below: bool
     at: float
-
-
-class _Accuracy(TypedDict):
-    inside: int
-    inside_deviating: int
-    outside: int
-    outside_deviating: int
 
 
 class _Fault(TypedDict):
     words: str
     thresholds: list[_Threshold]
     repeats: bool
-    checked: _Accuracy | None
-    seen: _Accuracy | None
+    checked: dict[str, int] | None
+    seen: dict[str, int] | None
     inputs: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]]
 
 
@@ -137,6 +127,8 @@ class _Partner(TypedDict):
     sample: str
 
 
+_Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
+
 _FACTS: dict[str, Any] = {
     "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
     "checked": list[str],
@@ -144,12 +136,13 @@ _FACTS: dict[str, Any] = {
     "control_finished": bool,
     "control_refused": str,
     "devices": list[_DeviceEntry],
-    "families": list[str],
     "faults": dict[str, list[_Fault]],
     "finished": bool,
     "fingerprints": dict[str, str],
     "measuring_queries": _Queries,
-    "partner answers": dict[str, dict[str, list[list[float]]]],
+    "partner answers": dict[
+        str, dict[str, Annotated[list[list[float]], Field(min_length=2, max_length=2)]]
+    ],
     "partners": list[_Partner],
     "references": dict[str, _Reference],
     "replay": _Replay,
@@ -157,6 +150,7 @@ _FACTS: dict[str, Any] = {
     "sample_rate": int,
     "seed_queries": _Queries,
     "seeds_complete": bool,
+    "survey families": list[str],
     "wall_s": Annotated[float, Field(ge=0)],
 }
 

@@ -1,34 +1,48 @@
 """The inputs of a campaign's survey: how they are made, and made again."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
+from edgeflare_mutators import Kind
 
-_FAMILIES = "families"
-"""The fact that names the families that a survey began with."""
+_FAMILIES = "survey families"
+"""The fact that has the names of the families that a survey began with."""
 
 
 class SurveyInputs:
     """Makes the inputs of one campaign's survey.
 
-    `families` are those that its survey began with; before it begins those of `names`, or all for
-    its kind of input. Raises UsageError where one isn't installed. Without `names` (None), as for
-    reports, they are those that can be loaded.
+    `families` are those stored by `begin`, of those that can be loaded here.
     """
 
-    def __init__(self, store: Store, names: Sequence[str] | None = None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.families = _families(store, names)
+        self.families = _families(store, loadable=True)
 
-    def keep_families(self) -> None:
-        """Store the families that the survey begins with, for when it is resumed."""
-        if self._store.fact(_FAMILIES) is None:
-            self._store.set_fact(_FAMILIES, list(self.families))
+    @classmethod
+    def begin(cls, store: Store, names: Sequence[str]) -> "SurveyInputs":
+        """Return the inputs of a survey that asks: of the families it began with.
+
+        Those are stored: the named ones, or all for the campaign's kind of input. Raises UsageError
+        for an unknown name, and where one that it began with can't be loaded any more.
+        """
+        stored = store.fact(_FAMILIES)
+        if stored is None:
+            store.set_fact(_FAMILIES, list(_families(store, names)))
+        else:
+            try:
+                _families(store, stored)
+            except UsageError as error:
+                raise UsageError(
+                    f"the survey of {store.folder} can't go on with the families that it began "
+                    f"with: {error}; install the distribution that it had then, and resume it"
+                ) from error
+        return cls(store)
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
@@ -84,10 +98,9 @@ class SurveyInputs:
             return answer.family
 
     def _family(self, answer: SurveyRecord) -> Family | Chain | None:
-        if answer.family != CHAIN:
-            return self.families.get(answer.family)
-        known = all(name in self.families for name in family_names(answer))
-        return Chain(self.families) if known else None
+        if answer.family == CHAIN:
+            return Chain(self.families)
+        return self.families.get(answer.family)
 
     @cached_property
     def _seeds(self) -> Mapping[str, str]:
@@ -104,26 +117,19 @@ def family_names(answer: SurveyRecord) -> list[str]:
         return [CHAIN]
 
 
-def _families(store: Store, names: Sequence[str] | None) -> Mapping[str, Family]:
-    first = None if store.sample_rate else next(iter(store.seed_samples()), None)
-    make = partial(
-        families_for,
-        "audio" if store.sample_rate else "image",
-        channels=None if first is None else first.shape[-1],
-        rate=store.sample_rate,
-    )
-    if names is None:
-        try:
-            return make()
-        except UsageError:  # a user's operator that can't be loaded
-            return make(users=False)
-    begun = store.fact(_FAMILIES)
+def _families(
+    store: Store, names: Sequence[str] = (), *, loadable: bool = False
+) -> Mapping[str, Family]:
+    """Return the named families, or all; `loadable`: those of the store that can be loaded."""
+    rate = store.sample_rate
+    first = None if rate is not None else next(iter(store.seed_samples()), None)
+    channels = None if first is None else first.shape[-1]
+    kind: Kind = "image" if rate is None else "audio"
+    if not loadable:
+        return families_for(kind, names, channels=channels, rate=rate)
     try:
-        return make(names if begun is None else begun)
-    except UsageError as error:
-        if begun is None:
-            raise
-        raise UsageError(
-            f"{error}; the survey of {store.folder} began with other families: install the "
-            "operators that it had then"
-        ) from error
+        found = families_for(kind, channels=channels, rate=rate)
+    except UsageError:
+        found = families_for(kind, channels=channels, rate=rate, plugins=False)
+    stored = store.fact(_FAMILIES)
+    return found if stored is None else {name: found[name] for name in stored if name in found}
