@@ -151,7 +151,7 @@ def cnn(maps: tuple[int, int, int] = (16, 32, 64), dense: int = 64) -> nn.Sequen
     )
 
 
-class Rows(nn.Module):
+class Rows(nn.Module):  # type: ignore[misc]  # torch has no types here
     """An LSTM over the rows of an image, and a dense layer on its last state."""
 
     def __init__(self, cells: int = 32) -> None:
@@ -216,7 +216,8 @@ def train(
             adam.step()
             falling.step()
             after_step()
-    return net.eval()
+    net.eval()
+    return net
 
 
 def of_labels(_: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
@@ -324,16 +325,18 @@ def rows_to_onnx(net: Rows) -> bytes:
         "dense": of["dense.weight"],
         "bias": of["dense.bias"],
         "first": np.array([0], np.int64),
+        "end": np.array(-1, np.int64),
         "second": np.array([1], np.int64),
     }
     nodes = [
         helper.make_node("Squeeze", ["image", "second"], ["rows"], "Squeeze0"),
         helper.make_node("Transpose", ["rows"], ["steps"], "Transpose1", perm=[1, 0, 2]),
         helper.make_node(
-            "LSTM", ["steps", "w", "r", "b"], ["states", "last"], "LSTM2", hidden_size=cells
+            "LSTM", ["steps", "w", "r", "b"], ["states", "", "cell"], "LSTM2", hidden_size=cells
         ),
-        helper.make_node("Squeeze", ["last", "first"], ["state"], "Squeeze3"),
-        helper.make_node("Gemm", ["state", "dense", "bias"], ["logits"], "Gemm4", transB=1),
+        helper.make_node("Gather", ["states", "end"], ["last"], "Gather3", axis=0),
+        helper.make_node("Squeeze", ["last", "first"], ["state"], "Squeeze4"),
+        helper.make_node("Gemm", ["state", "dense", "bias"], ["logits"], "Gemm5", transB=1),
     ]
     return written(nodes, "rows", "logits", weights)
 

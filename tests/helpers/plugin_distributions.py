@@ -62,6 +62,33 @@ def write_distribution(
     (site / f"{module}.py").write_text(source)
 
 
+_CORRUPTION = """
+import numpy as np
+from edgeflare_mutators import Corruption, Range
+
+class Darken(Corruption):
+    '''Subtract up to 200 levels.'''
+
+    name = {name!r}
+    limits = (Range("levels", 0.0, 200.0),)
+    moving = ("levels",)
+
+    def _apply(self, sample, params):
+        return np.clip(np.rint(sample - params["levels"]), 0, 255).astype(np.uint8)
+
+    def _words(self, params):
+        return "darker by %.0f" % params["levels"]
+"""
+
+
+def install_corruption(site: Path, name: str) -> None:
+    """Write a distribution whose corruption of images has this name."""
+    module = f"survey_{name.replace('-', '_')}"
+    source = _CORRUPTION.format(name=name)
+    entry = {f"edgeflare.mutators/{name}": "Darken"}
+    write_distribution(site, module, source, entry, f"{name}-pkg")
+
+
 class RemoteAgent:
     """The agent's runtimes in a process on the device, behind a transport."""
 

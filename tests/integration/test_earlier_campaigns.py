@@ -10,7 +10,9 @@ from campaigns import VERSIONS, copy_of
 from command import DEMO
 from typer.testing import CliRunner
 
+from edgeflare.campaign.comparison import run_candidates
 from edgeflare.cli import app
+from edgeflare.store import open_store
 
 ALSO = [pytest.param(version, marks=pytest.mark.extended) for version in VERSIONS[1:]]
 IN_THE_GATE = pytest.mark.parametrize("earlier", [VERSIONS[0], *ALSO], indirect=True)
@@ -55,6 +57,14 @@ def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
     replayed = json.loads(run("replay", earlier.campaign, "--out", tmp_path / "replay", "--json"))
     triggers = [one for one in replayed["inputs"] if one["kind"] == "trigger"]
     assert len(triggers) == shown["found"]
+
+
+def test_candidates_are_compared_as_it_was_run_without_a_survey(earlier, tmp_path):
+    found = run_candidates(
+        earlier.campaign, [DEMO / "deployed.tflite"], out=tmp_path / "candidates"
+    )
+    with open_store(found.finished[0].folder) as store:
+        assert list(store.survey()) == []
 
 
 @IN_THE_GATE

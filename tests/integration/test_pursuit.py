@@ -4,17 +4,21 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from planted_faults import ASSETS, planted_model
+from plugin_distributions import install_corruption
 
 from edgeflare import resume_campaign, search, summarize
 from edgeflare.analysis.faults import FaultFigures
 from edgeflare.campaign.events import Event, Notice, Stage, Step
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, open_store
+from edgeflare.store.database import DATABASE_NAME
 
 ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
 SEEDS = ASSETS / "demo" / "seeds.npz"
@@ -137,6 +141,51 @@ def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_p
     assert list(asked(folder)) == list(asked(pursued))
     assert figures(folder).faults == figures(pursued).faults
     assert figures(folder).queries["pursuit"] == figures(pursued).queries["pursuit"]
+
+
+def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(folder, faulty, _StopAt(3))
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+        other = "UPDATE survey_answers SET sample_digest = ? WHERE phase = 'pursuit'"
+        connection.execute(other, ("0" * 64,))
+        connection.commit()
+    before = list(asked(folder))
+    with pytest.raises(StoreError, match=r"are to other inputs than .* resume it, or start a new"):
+        resume_campaign(folder)
+    assert list(asked(folder)) == before
+
+
+def interrupted_with(folder: Path, deployed: Path, plugins: Path) -> None:
+    """Interrupt the pursuit of a campaign that began with a user's corruption."""
+    install_corruption(plugins, "darken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(plugins)
+        with pytest.raises(KeyboardInterrupt):
+            campaign(folder, deployed, _StopAt(2))
+
+
+def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
+    faulty: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "stopped"
+    interrupted_with(folder, faulty, tmp_path / "plugins")
+    with pytest.raises(UsageError, match=r"no family 'darken'.* install the distribution"):
+        resume_campaign(folder)
+    assert "## Survey" in report_text(folder, "markdown")
+
+
+def test_a_family_installed_meanwhile_changes_nothing(
+    pursued: Path, faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(folder, faulty, _StopAt(2))
+    install_corruption(tmp_path / "plugins", "darken")
+    monkeypatch.syspath_prepend(tmp_path / "plugins")
+    resume_campaign(folder)
+    assert list(asked(folder)) == list(asked(pursued))
 
 
 def test_no_pursuit_where_it_is_switched_off(faulty: Path, tmp_path: Path) -> None:

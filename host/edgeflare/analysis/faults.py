@@ -6,13 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
-from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.campaign.survey.inputs import SurveyInputs, family_names
 from edgeflare.metrics import top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import FAULTS, Store, SurveyRecord
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey.description import Accuracy
-from edgeflare.survey.proposals import CHAIN
 
 _WORST = 5
 _FEWEST = 5
@@ -151,7 +150,7 @@ def _fault(
 ) -> Fault:
     members = list({one.sample: one for one in reversed(members)}.values())[::-1]
     checked = Accuracy(**entry["checked"])
-    families = Counter(name for one in members for name in _families(one))
+    families = Counter(name for one in members for name in family_names(one))
     pairs = Counter((top_label(one.original), top_label(one.deployed)) for one in members)
     worst = sorted(members, key=_severity, reverse=True)[:_WORST]
     return Fault(
@@ -171,12 +170,6 @@ def _fault(
         worst=tuple(surveyed_input(one, inputs) for one in worst),
         replica=replica,
     )
-
-
-def _families(one: SurveyRecord) -> list[str]:
-    if one.family != CHAIN:
-        return [one.family]
-    return list(dict.fromkeys(str(step["family"]) for step in one.params["steps"]))
 
 
 def _severity(one: SurveyRecord) -> float:

@@ -221,7 +221,7 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
             config = config.model_copy(update={"survey": config.survey.off})
     else:
         with Store.open(like) as store:
-            config = config_from(store.campaign, str(like))
+            config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(like))
         config = config.model_copy(update={"out": out})
     if measure is not None:
         labels_only = config.deployed.output == "label"

@@ -44,7 +44,7 @@ from edgeflare.survey import families_for
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
 
-_WITHOUT_SURVEY = {"survey": {"enabled": False}}
+WITHOUT_SURVEY = {"survey": {"enabled": False}}
 """What a campaign of an edgeflare that had no survey goes on with."""
 
 After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
@@ -142,7 +142,7 @@ def resume(
         store.remove_torn()
         changes = changes or {}
         others = not changes.keys().isdisjoint(("devices", "inventory"))
-        begun = {**_WITHOUT_SURVEY, **store.campaign}
+        begun = {**WITHOUT_SURVEY, **store.campaign}
         config = config_from(merge(begun, changes), str(folder), typed)
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)

@@ -28,6 +28,7 @@ from edgeflare.scheduler import (
     SingleQueryResult,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
+from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY
 from edgeflare.survey import PARTNERS
 from edgeflare.types import (
@@ -216,7 +217,10 @@ class SearchStage(CampaignStage):
         found = [answers[digest] for digest in digests if digest in answers]
         if not found:
             return None
-        original, deployed = (np.array(scores, np.float64) for scores in zip(*found, strict=True))
+        with decoding(self._store.folder, f"the fact {PARTNER_ANSWERS!r}"):  # of unlike lengths
+            original, deployed = (
+                np.array(scores, np.float64) for scores in zip(*found, strict=True)
+            )
         for array in (original, deployed):
             array.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)

@@ -26,7 +26,7 @@ from edgeflare.models import (
 from edgeflare.models.image_input import input_size, options_in_file
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
-from edgeflare.store.database import batches, decoding
+from edgeflare.store.database import batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.survey import PARTNERS
@@ -102,8 +102,7 @@ def partner_samples(store: Store) -> list[str] | None:
     stored = store.fact(_PARTNERS_FACT)
     if stored is None:
         return None
-    with decoding(store.folder, f"the fact {_PARTNERS_FACT!r}"):
-        return [str(one["sample"]) for one in stored]
+    return [one["sample"] for one in stored]
 
 
 def expected_audio(

@@ -148,7 +148,7 @@ class Campaign:
             self._replicas,
         )
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
-            _ = SurveyInputs(self._store, self._config.survey.families).families  # raises
+            SurveyInputs.begin(self._store, self._config.survey.families)  # raises
             ReferenceStage(self._config, *shared).check(self._sides[0])
         seeds = SeedStage(self._config, *shared)
         seeds.check_limits()

@@ -98,6 +98,35 @@ class _Replay(TypedDict):
     notices: NotRequired[list[str]]
 
 
+class _Threshold(TypedDict):
+    feature: str
+    label: int | None
+    below: bool
+    at: float
+
+
+class _Fault(TypedDict):
+    words: str
+    thresholds: list[_Threshold]
+    repeats: bool
+    checked: dict[str, int] | None
+    seen: dict[str, int] | None
+    inputs: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]]
+
+
+class _Reference(TypedDict):
+    kind: str
+    path: str
+    sha256: str | None
+    of: NotRequired[str]
+    inputs: NotRequired[int]
+
+
+class _Partner(TypedDict):
+    id: str
+    sample: str
+
+
 _Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 
 _FACTS: dict[str, Any] = {
@@ -107,14 +136,21 @@ _FACTS: dict[str, Any] = {
     "control_finished": bool,
     "control_refused": str,
     "devices": list[_DeviceEntry],
+    "faults": dict[str, list[_Fault]],
     "finished": bool,
     "fingerprints": dict[str, str],
     "measuring_queries": _Queries,
+    "partner answers": dict[
+        str, dict[str, Annotated[list[list[float]], Field(min_length=2, max_length=2)]]
+    ],
+    "partners": list[_Partner],
+    "references": dict[str, _Reference],
     "replay": _Replay,
     "replicas": list[str],
     "sample_rate": int,
     "seed_queries": _Queries,
     "seeds_complete": bool,
+    "survey families": list[str],
     "wall_s": Annotated[float, Field(ge=0)],
 }
 

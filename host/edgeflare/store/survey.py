@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+from pydantic import Field
 from sqlalchemy import Row, func, insert, select
 
 from edgeflare.metrics import disagreement
@@ -22,6 +23,7 @@ SurveyKey: TypeAlias = tuple[str, str, int]
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
 
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 _RUNS = tables.surveyed_seeds
 _SURVEY = tables.survey_answers
 _REFERENCES = tables.reference_answers
@@ -72,7 +74,7 @@ class SurveyRecord:
     seed_id: str
     number: int
     family: str
-    severity: int
+    severity: Annotated[int, Field(ge=1, le=5)]
     params: dict[str, Any]
     sample: str
     original: Output
@@ -80,7 +82,7 @@ class SurveyRecord:
     decision: Decision
     original_margin: float | None = None
     deployed_margin: float | None = None
-    total_variation: float | None = None
+    total_variation: _Share | None = None
     confident_deviation: bool = False
     confirmed: int = 0
     device_name: str = ""
@@ -115,7 +117,7 @@ class ReferenceAnswer:
     number: int
     deployed: Output
     decision: Decision
-    total_variation: float | None = None
+    total_variation: _Share | None = None
     phase: SurveyPhase = "survey"
 
     @property

@@ -38,8 +38,8 @@ class _Family(Protocol):
 class Chain:
     """Inputs that several families make, each of what the one before it made.
 
-    `params` are {"steps": [{"family", "severity", "params"}, ...]}. Raises KeyError for a family
-    that isn't among `families`.
+    `params` are {"steps": [{"family", "severity", "params"}, ...]}. Raises ValueError for a
+    family that isn't among `families`.
     """
 
     def __init__(self, families: Mapping[str, _Family]) -> None:
@@ -51,14 +51,18 @@ class Chain:
         """Return the sample after the last step."""
         sample = seed
         for step in params["steps"]:
-            sample = self._families[step["family"]].apply(sample, step["params"], partners)
+            sample = self._family(step).apply(sample, step["params"], partners)
         return sample
 
     def words(self, params: Mapping[str, Any]) -> str:
         """Return the words of all steps, in order."""
-        return " + ".join(
-            self._families[step["family"]].words(step["params"]) for step in params["steps"]
-        )
+        return " + ".join(self._family(step).words(step["params"]) for step in params["steps"])
+
+    def _family(self, step: Mapping[str, Any]) -> _Family:
+        family = self._families.get(step["family"])
+        if family is None:
+            raise ValueError(f"there is no family {step['family']!r}")
+        return family
 
 
 class Inputs(NamedTuple):

@@ -106,6 +106,9 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
         ("wall_s", '"long"'),
         ("wall_s", "-1"),
         ("measuring_queries", '{"local": "many"}'),
+        ("faults", '{"": [{"words": "dark"}]}'),
+        ("faults", "[]"),
+        ("references", '{"int8": "x"}'),
     ],
 )
 def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:

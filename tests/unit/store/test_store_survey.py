@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,29 @@ def test_answers_come_by_phase_replica_seed_and_number(two_seeds: Store) -> None
     assert found == order
     assert len(list(two_seeds.survey("pi"))) == 1
     assert len(list(two_seeds.survey(phase="pursuit"))) == 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"total_variation": 7.0}, {"total_variation": -0.5}, {"severity": 6}]
+)
+def test_an_answer_out_of_range_is_named(store: Store, changes: dict[str, Any]) -> None:
+    store.add_survey([answer(**changes)])
+    with pytest.raises(StoreError, match=r"is damaged: .*(total_variation|severity)"):
+        list(store.survey())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("partners", [{"id": "a"}]),
+        ("partner answers", {"": {"ab": [[0.5]]}}),
+        ("survey families", [1]),
+    ],
+)
+def test_a_fact_that_a_survey_needs_is_checked(store: Store, name: str, value: Any) -> None:
+    store.set_fact(name, value)
+    with pytest.raises(StoreError, match="is damaged"):
+        store.fact(name)
 
 
 def test_more_answers_than_a_page_are_all_there(store: Store) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plugin_distributions import install_corruption
 
 from edgeflare.errors import UsageError
 from edgeflare.survey import PARTNERS, SEVERITIES, Family, families_for
@@ -167,39 +168,10 @@ def test_families_are_chosen_by_name_in_the_order_stated() -> None:
         families_for("audio", ["xyz"])
 
 
-USERS = """
-import numpy as np
-from edgeflare_mutators import Corruption, Range
-
-class Darken(Corruption):
-    '''Subtract up to 200 levels.'''
-
-    name = {name!r}
-    limits = (Range("levels", 0.0, 200.0),)
-    moving = ("levels",)
-
-    def _apply(self, sample, params):
-        return np.clip(np.rint(sample - params["levels"]), 0, 255).astype(np.uint8)
-
-    def _words(self, params):
-        return "darker by %.0f" % params["levels"]
-"""
-
-
-def install(site: Path, name: str) -> None:
-    """Install a distribution whose corruption has this name."""
-    info = site / f"{name}_pkg-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-pkg\nVersion: 1.0\n")
-    module = f"survey_{name.replace('-', '_')}"
-    (info / "entry_points.txt").write_text(f"[edgeflare.mutators]\n{name} = {module}:Darken\n")
-    (site / f"{module}.py").write_text(USERS.format(name=name))
-
-
 def test_a_users_corruption_is_a_family_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, "darken-by-user")
+    install_corruption(tmp_path, "darken-by-user")
     monkeypatch.syspath_prepend(tmp_path)
     families = families_for("image")
     assert list(families)[-1] == "darken-by-user"
@@ -214,7 +186,7 @@ def test_a_users_corruption_is_a_family_of_its_name(
 def test_a_users_corruption_with_a_familys_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, "patch")
+    install_corruption(tmp_path, "patch")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UsageError, match="'patch' has the name of a built-in family"):
         families_for("image")

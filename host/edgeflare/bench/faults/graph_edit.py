@@ -29,8 +29,14 @@ class GraphEdit:
         return list(self.model.graph.node)
 
     def activations(self) -> list[str]:
-        """Return the names of activations' and recurrent layers' outputs, in the graph's order."""
-        return [one.output[0] for one in self.nodes if one.op_type in _ACTIVATIONS]
+        """Return the names of activations' and recurrent layers' outputs, in the graph's order.
+
+        Of several outputs: the first that is used.
+        """
+        used = {name for one in self.nodes for name in one.input}
+        used.update(one.name for one in self.model.graph.output)
+        layers = [one.output for one in self.nodes if one.op_type in _ACTIVATIONS]
+        return [name for names in layers for name in [one for one in names if one in used][:1]]
 
     def weights(self) -> list[tuple[Any, str]]:
         """Return the layers with weights: the node and the name of its weights, in order."""

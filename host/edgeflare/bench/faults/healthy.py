@@ -2,13 +2,16 @@
 
 import io
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from edgeflare.bench.faults.distillation import distilled
 from edgeflare.bench.faults.graph_edit import GraphEdit
 from edgeflare.bench.faults.originals import Batch, Original
 from edgeflare.models.quantized import Recipe, quantized
@@ -34,13 +37,14 @@ class Healthy:
 
 
 def healthy_models(original: Original) -> Iterator[Healthy]:
-    """Yield 24 compressed models of an original, made one by one, always the same.
+    """Yield compressed models of an original, made one by one, always the same: 24, or 27.
 
     Static int8 by ONNX Runtime with weights per channel and per tensor, each calibrated on five
     sets of natural inputs by least and greatest values, per channel on three by percentiles, too;
     dynamic int8 with signed and unsigned weights; 5 to 20 % of each layer's smallest weights pruned
     (magnitude pruning; Han et al., NeurIPS 2015), and each of these in int8; weights in half
-    precision.
+    precision. Of an original with one channel, where the extra `torch` is installed: a distilled
+    student, in float and in int8 with weights per channel and per tensor.
     """
     for number in range(_SETS):
         calibration = _calibration(original, number)
@@ -62,6 +66,14 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
         yield Healthy(f"pruned {share:.0%}", "pruned", base, base)
         yield Healthy(f"pruned {share:.0%}, int8", "pruned, int8", model, base)
     yield Healthy("half-precision weights", "fp16", half_precision(original.model))
+    size = math.prod(original.inputs.shape[axis] for axis in original.axes)
+    if original.inputs[0].size == size and find_spec("torch"):
+        student = distilled(original)
+        yield Healthy("distilled", "distilled", student, student)
+        for kind in ("per-channel", "per-tensor"):
+            recipe = Recipe(kind, per_channel=kind == "per-channel")
+            model = _int8(student, _calibration(original, 0), recipe)
+            yield Healthy(f"distilled, int8 {kind}", "distilled", model, student)
 
 
 def pruned(model: Any, share: float) -> Any:

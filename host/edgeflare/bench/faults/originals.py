@@ -209,7 +209,8 @@ def keyword_spotter(path: Path) -> Any:
 
     def array(index: int) -> npt.NDArray[np.float32]:
         scale = known[index]["quantization"][0] or 1.0
-        return opened.get_tensor(index).astype(np.float32) * np.float32(scale)
+        stored: npt.NDArray[Any] = opened.get_tensor(index)
+        return (stored * scale).astype(np.float32)
 
     def add(kind: str, value: str, *given: str, **attributes: Any) -> str:
         nodes.append(helper.make_node(kind, [value, *given], [f"value{len(nodes)}"], **attributes))
@@ -226,17 +227,27 @@ def keyword_spotter(path: Path) -> Any:
         else:
             deep = layer["op_name"] == "DEPTHWISE_CONV_2D"
             kernel = kernel.transpose((3, 0, 1, 2) if deep else (0, 3, 1, 2))
-            strides = [1, 1] if number else [2, 2]
+            stride = 1 if number else 2
+            sizes = (known[int(layer["inputs"][0])]["shape"][1:3], kernel.shape[2:])
             value = add(
                 *("Conv", value, *names),
-                auto_pad="SAME_UPPER",
-                strides=strides,
+                pads=_same_pads(*sizes, stride),
+                strides=[stride, stride],
                 group=len(bias) if deep else 1,
             )
             value = add("Relu", value)
         weights |= dict(zip(names, (np.ascontiguousarray(kernel), bias), strict=True))
     nodes.append(helper.make_node("Softmax", [value], ["probabilities"], axis=1))
     return _written(nodes, weights)
+
+
+def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list[int]:
+    """Return what TFLite's padding "same" adds to height and width: before both, then behind."""
+    pads = [
+        max((-(-int(size) // stride) - 1) * stride + int(side) - int(size), 0)
+        for size, side in zip(sizes, kernel, strict=True)
+    ]
+    return [*(one // 2 for one in pads), *(one - one // 2 for one in pads)]
 
 
 def _written(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:

@@ -3,23 +3,46 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
+from edgeflare_mutators import Kind
+
+_FAMILIES = "survey families"
+"""The fact that has the names of the families that a survey began with."""
 
 
 class SurveyInputs:
     """Makes the inputs of one campaign's survey.
 
-    `families` are those named, or all for the campaign's kind of input; raises UsageError for an
-    unknown name.
+    `families` are those stored by `begin`, of those that can be loaded here.
     """
 
-    def __init__(self, store: Store, names: Sequence[str] = ()) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.families = _families(store, names)
+        self.families = _families(store, loadable=True)
+
+    @classmethod
+    def begin(cls, store: Store, names: Sequence[str]) -> "SurveyInputs":
+        """Return the inputs of a survey that asks: of the families it began with.
+
+        Those are stored: the named ones, or all for the campaign's kind of input. Raises UsageError
+        for an unknown name, and where one that it began with can't be loaded any more.
+        """
+        stored = store.fact(_FAMILIES)
+        if stored is None:
+            store.set_fact(_FAMILIES, list(_families(store, names)))
+        else:
+            try:
+                _families(store, stored)
+            except UsageError as error:
+                raise UsageError(
+                    f"the survey of {store.folder} can't go on with the families that it began "
+                    f"with: {error}; install the distribution that it had then, and resume it"
+                ) from error
+        return cls(store)
 
     @cached_property
     def partners(self) -> Sequence[Sample]:
@@ -75,18 +98,38 @@ class SurveyInputs:
             return answer.family
 
     def _family(self, answer: SurveyRecord) -> Family | Chain | None:
-        if answer.family != CHAIN:
-            return self.families.get(answer.family)
-        known = all(step["family"] in self.families for step in answer.params["steps"])
-        return Chain(self.families) if known else None
+        if answer.family == CHAIN:
+            return Chain(self.families)
+        return self.families.get(answer.family)
 
     @cached_property
     def _seeds(self) -> Mapping[str, str]:
         return {seed.id: seed.sample for seed in self._store.seeds()}
 
 
-def _families(store: Store, names: Sequence[str]) -> Mapping[str, Family]:
-    if store.sample_rate is not None:
-        return families_for("audio", names, rate=store.sample_rate)
-    first = next(iter(store.seed_samples()), None)
-    return families_for("image", names, channels=None if first is None else first.shape[-1])
+def family_names(answer: SurveyRecord) -> list[str]:
+    """Return the families that made an input one after the other, each once."""
+    if answer.family != CHAIN:
+        return [answer.family]
+    try:
+        return list(dict.fromkeys(str(step["family"]) for step in answer.params["steps"]))
+    except PARAMS_ERRORS:  # a damaged row
+        return [CHAIN]
+
+
+def _families(
+    store: Store, names: Sequence[str] = (), *, loadable: bool = False
+) -> Mapping[str, Family]:
+    """Return the named families, or all; `loadable`: those of the store that can be loaded."""
+    rate = store.sample_rate
+    first = None if rate is not None else next(iter(store.seed_samples()), None)
+    channels = None if first is None else first.shape[-1]
+    kind: Kind = "image" if rate is None else "audio"
+    if not loadable:
+        return families_for(kind, names, channels=channels, rate=rate)
+    try:
+        found = families_for(kind, channels=channels, rate=rate)
+    except UsageError:
+        found = families_for(kind, channels=channels, rate=rate, plugins=False)
+    stored = store.fact(_FAMILIES)
+    return found if stored is None else {name: found[name] for name in stored if name in found}

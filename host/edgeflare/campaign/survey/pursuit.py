@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -170,7 +169,7 @@ class _Pursuit:
         self.faults: list[dict[str, Any]] | None = None
         self._store = store
         self._original = original
-        self._made = SurveyInputs(store, config.survey.families)
+        self._made = SurveyInputs.begin(store, config.survey.families)
         self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
         self._places = {seed.id: place for place, seed in enumerate(self._seeds)}
         stored = list(store.survey(replica))
@@ -187,9 +186,8 @@ class _Pursuit:
         self.answered: list[Answered] = []
         for one in stored:
             if one.phase == "survey" and one.deployed is not None:
-                with suppress(StoreError):  # a user's family that is gone, or makes other inputs
-                    self.answered.append(self._as_answered(one))
-                    self._asked.append(one.key)
+                self.answered.append(self._as_answered(one))
+                self._asked.append(one.key)
         self._run = pursue(
             self.answered,
             Inputs(samples, self._made.families, self._made.partners),
@@ -246,12 +244,25 @@ class _Pursuit:
         self.number += 1
         self.first_numbers = {}
         self._keys: list[SurveyKey] = []
-        for made in request.inputs:
+        for made, sample in zip(request.inputs, request.samples, strict=True):
             seed_id = self._seeds[made.seed].id
             number = self._numbers[seed_id, request.phase]
             self._numbers[seed_id, request.phase] += 1
             self.first_numbers.setdefault(seed_id, number)
-            self._keys.append((seed_id, request.phase, number))
+            key = (seed_id, request.phase, number)
+            self._check_stored(key, sample)
+            self._keys.append(key)
+
+    def _check_stored(self, key: SurveyKey, sample: Sample) -> None:
+        """Raise StoreError where an answer is stored to another input than this."""
+        known = self._known.get(key)
+        if known is not None and known.sample != self._store.sample_digest(sample):
+            raise StoreError(
+                f"{self._store.folder}: the stored answers of the pursuit are to other inputs than "
+                f"it asks about now (input {key[2]} of seed {key[0]!r}): a family of the survey, or "
+                "edgeflare, changed since; go back to the version that the campaign began with and "
+                "resume it, or start a new campaign"
+            )
 
     def _close(self) -> None:
         """Make the replies to the round of its records."""

@@ -230,7 +230,7 @@ class ReferenceStage(CampaignStage):
         """Yield a model's answers, some at a time; None where it can't answer."""
         if not records:
             return
-        inputs = SurveyInputs(self._store, self._config.survey.families)
+        inputs = SurveyInputs.begin(self._store, self._config.survey.families)
         model = self._open(file, original)
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:

@@ -39,7 +39,7 @@ class SurveyStage(CampaignStage):
         left = sum(map(len, pending.values()))
         if not left:
             return
-        inputs = SurveyInputs(self._store, self._config.survey.families)
+        inputs = SurveyInputs.begin(self._store, self._config.survey.families)
         total = self._store.seed_count() * len(self._replicas)
         done = total - left
         self._reporter(
@@ -181,4 +181,4 @@ def distance(original: Output, deployed: Output | None) -> float | None:
     """Return the total variation of two answers; 1 where the deployed one is not finite."""
     if deployed is None or isinstance(original, Transcript) or isinstance(deployed, Transcript):
         return None
-    return total_variation(original, deployed) if is_finite(deployed) else 1.0
+    return min(1.0, total_variation(original, deployed)) if is_finite(deployed) else 1.0
