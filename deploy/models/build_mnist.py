@@ -8,9 +8,9 @@
 # ]
 # ///
 # ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
-"""Makes the twelve MNIST models in host/edgeflare/assets/mnist.
+"""Makes the thirteen MNIST models in host/edgeflare/assets/mnist.
 
-Three originals, each compressed in three ways.
+Three originals, each compressed in three ways, and a recurrent one for the fault suite.
 
 ``python deploy/models/build_mnist.py`` overwrites the models in some seven
 minutes of one CPU core; NOTICE.txt says where the images come from. They are the pairs of the suite
@@ -24,6 +24,8 @@ All models
     property ``edgeflare.input``; output ``probabilities`` float32 [batch, 10]. ONNX, opset 13.
 lenet4.onnx, lenet5.onnx, cnn.onnx
     Originals with ReLU, trained on slightly turned, moved and scaled images.
+rows.onnx
+    An LSTM of 32 cells over the 28 rows, trained likewise.
 *_pruned.onnx
     Magnitude pruning with fine-tuning: 80 % of the weights of every layer but the last are 0.
 *_quantized.onnx
@@ -55,6 +57,7 @@ cnn                    60,874      98.6 %  100 %
 cnn_pruned             12,836      97.8 %  100 %          13      0
 cnn_quantized          60,874      98.6 %  100 %           0      0
 cnn_distilled           7,434      97.1 %  100 %          21      0
+rows                    8,268      95.3 %   98 %
 =================  ==========  ==========  =====  ==========  =====
 """
 
@@ -65,7 +68,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -92,6 +95,7 @@ EPOCHS = {"original": 40, "pruned": 20, "distilled": 40}
 SPARSITY = 0.8
 TEMPERATURE = 4.0
 
+Net = TypeVar("Net", bound=nn.Module)
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(prepared images [n, 1, 28, 28], logits [n, 10], labels [n]) -> scalar."""
 
@@ -147,6 +151,20 @@ def cnn(maps: tuple[int, int, int] = (16, 32, 64), dense: int = 64) -> nn.Sequen
     )
 
 
+class Rows(nn.Module):  # type: ignore[misc]  # torch has no types here
+    """An LSTM over the rows of an image, and a dense layer on its last state."""
+
+    def __init__(self, cells: int = 32) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(28, cells, batch_first=True)
+        self.dense = nn.Linear(cells, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits [n, 10] of prepared images [n, 1, 28, 28]."""
+        found: Tensor = self.dense(self.lstm(images[:, 0])[0][:, -1])
+        return found
+
+
 STUDENTS = {
     "lenet4": lambda: lenet4((2, 6), 40),
     "lenet5": lambda: lenet5((3, 6), (48, 32)),
@@ -170,7 +188,7 @@ def varied(images: Tensor, random: torch.Generator) -> Tensor:
 
 
 def train(
-    net: nn.Sequential,
+    net: Net,
     data: tuple[np.ndarray, np.ndarray],
     *,
     epochs: int,
@@ -178,7 +196,7 @@ def train(
     loss: Loss,
     before_epoch: Callable[[float], None] = lambda _: None,
     after_step: Callable[[], None] = lambda: None,
-) -> nn.Sequential:
+) -> Net:
     """Train `net` on images and labels with Adam and a rate that falls to 0; return it.
 
     `before_epoch` gets the share of the training that is done, 0 to 1.
@@ -198,7 +216,8 @@ def train(
             adam.step()
             falling.step()
             after_step()
-    return net.eval()
+    net.eval()
+    return net
 
 
 def of_labels(_: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
@@ -274,7 +293,14 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
         operator = kind.get(type(layer), "Flatten")
         nodes.append(helper.make_node(operator, inputs, [out], f"{operator}{number}", **options))
         value = out
-    nodes.append(helper.make_node("Softmax", [value], ["probabilities"], "Softmax", axis=1))
+    return written(nodes, name, value, weights)
+
+
+def written(
+    nodes: list[onnx.NodeProto], name: str, logits: str, weights: dict[str, np.ndarray]
+) -> bytes:
+    """Return an ONNX file of the layers and a softmax behind them."""
+    nodes.append(helper.make_node("Softmax", [logits], ["probabilities"], "Softmax", axis=1))
     graph = helper.make_graph(
         nodes,
         name,
@@ -285,6 +311,34 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
     opset = helper.make_opsetid("", 13)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
     return finished(model)
+
+
+def rows_to_onnx(net: Rows) -> bytes:
+    """Write the recurrent model as an ONNX graph; its gates are in another order there."""
+    cells = net.lstm.hidden_size
+    order = np.concatenate([np.arange(cells) + at * cells for at in (0, 3, 1, 2)])
+    of = {name: one.detach().numpy() for name, one in net.named_parameters()}
+    weights = {
+        "w": of["lstm.weight_ih_l0"][order][None],
+        "r": of["lstm.weight_hh_l0"][order][None],
+        "b": np.concatenate([of[f"lstm.bias_{one}_l0"][order] for one in ("ih", "hh")])[None],
+        "dense": of["dense.weight"],
+        "bias": of["dense.bias"],
+        "first": np.array([0], np.int64),
+        "end": np.array(-1, np.int64),
+        "second": np.array([1], np.int64),
+    }
+    nodes = [
+        helper.make_node("Squeeze", ["image", "second"], ["rows"], "Squeeze0"),
+        helper.make_node("Transpose", ["rows"], ["steps"], "Transpose1", perm=[1, 0, 2]),
+        helper.make_node(
+            "LSTM", ["steps", "w", "r", "b"], ["states", "", "cell"], "LSTM2", hidden_size=cells
+        ),
+        helper.make_node("Gather", ["states", "end"], ["last"], "Gather3", axis=0),
+        helper.make_node("Squeeze", ["last", "first"], ["state"], "Squeeze4"),
+        helper.make_node("Gemm", ["state", "dense", "bias"], ["logits"], "Gemm5", transB=1),
+    ]
+    return written(nodes, "rows", "logits", weights)
 
 
 def quantized(original: bytes, images: np.ndarray) -> bytes:
@@ -335,8 +389,14 @@ def labels_by(model: bytes, images: np.ndarray) -> np.ndarray:
 
 
 def build(name: str, data: tuple[np.ndarray, np.ndarray]) -> dict[str, bytes]:
-    """Train the original `name` and compress it in three ways; return files by their stems."""
+    """Train the original `name` and compress it in three ways; return files by their stems.
+
+    The recurrent one is not compressed.
+    """
     torch.manual_seed(0)
+    if name == "rows":
+        rows = train(Rows(), data, epochs=EPOCHS["original"], rate=2e-3, loss=of_labels)
+        return {name: rows_to_onnx(rows)}
     net = train(ORIGINALS[name](), data, epochs=EPOCHS["original"], rate=2e-3, loss=of_labels)
     original = to_onnx(net, name)
     return {
@@ -361,7 +421,7 @@ def main() -> None:
     torch.set_num_threads(1)  # sums in one order, whatever the machine
     torch.use_deterministic_algorithms(True)
     train_images, train_labels, images, labels = checked_split()
-    for name in ORIGINALS:
+    for name in (*ORIGINALS, "rows"):
         begun = time.monotonic()
         files = build(name, (train_images, train_labels))
         print(f"{name}: {time.monotonic() - begun:.0f} s")

@@ -43,7 +43,13 @@ LANGUAGES = (
     "{include}",
 )
 """Of these shell and Python are run; others, such as sh or console, are mistakes."""
-WITH_BLOCKS = [page for page in PAGES if any(block.runs for block in blocks(page))]
+NIGHTLY = {"concepts", "extend", "research"}
+"""Folders whose blocks run at night; those of the others tell users what to type."""
+WITH_BLOCKS = [
+    pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.parent.name in NIGHTLY))
+    for page in PAGES
+    if any(block.runs for block in blocks(page))
+]
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +68,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=name)
+@pytest.mark.parametrize("page", WITH_BLOCKS)
 def test_every_block_runs(page: Path, template: Path, tmp_path: Path) -> None:
     if "recordings/" in page.read_text(encoding="utf-8") and not (template / "recordings").is_dir():
         pytest.skip("the shared models and data are absent")

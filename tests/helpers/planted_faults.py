@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 import edgeflare
 from edgeflare.survey.features import FeatureSet
-from edgeflare.survey.proposals import Inputs, propose
+from edgeflare.survey.proposals import Inputs, Made, propose
 from edgeflare.survey.pursuit import (
     Answered,
     Pursued,
@@ -89,12 +89,18 @@ class PlantedFault:
     def survey(self, rng: np.random.Generator, count: int) -> list[Answered]:
         """Return answers on inputs of any family on which the original is sure."""
         made = [one for one, _ in propose(rng, self.inputs, [], 3 * count)]
-        samples = [self.inputs.sample(one) for one in made]
-        sure = [
-            (one, sample, original.label)
-            for one, sample, original in zip(made, samples, self.screened(samples), strict=True)
-            if original.margin >= SURE
-        ][:count]
+        sure: list[tuple[Made, Sample, int | None]] = []
+        for at in range(0, len(made), 32):
+            some = made[at : at + 32]
+            samples = [self.inputs.sample(one) for one in some]
+            sure += [
+                (one, sample, original.label)
+                for one, sample, original in zip(some, samples, self.screened(samples), strict=True)
+                if original.margin >= SURE
+            ]
+            if len(sure) >= count:
+                break
+        sure = sure[:count]
         replies = self.replies([sample for _, sample, _ in sure])
         return [
             Answered(one, self.features.of(sample, label), *reply)

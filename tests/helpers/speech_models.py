@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy
 from filelock import FileLock
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from scipy.special import erf
 from small_models import save_onnx
 
 from edgeflare_agent.audio_spec import AudioSpec
@@ -283,7 +283,7 @@ def _normal(model: dict[str, Array], name: str, values: Array) -> Array:
 
 
 def _gelu(values: Array) -> Array:
-    return values * 0.5 * (1 + erf(values / math.sqrt(2)))
+    return values * 0.5 * (1 + scipy.special.erf(values / math.sqrt(2)))
 
 
 def _string(text: str) -> bytes:

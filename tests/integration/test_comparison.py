@@ -38,6 +38,7 @@ def config(out: Path, **more: Any) -> CampaignConfig:
         "deployed": {"path": "not/read"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": 3},
         "search": {"timeout_s": 0, "options": FIXED},
+        "survey": {"enabled": False},
         "out": out,
         **more,
     }

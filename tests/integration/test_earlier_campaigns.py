@@ -14,6 +14,10 @@ from edgeflare.campaign.comparison import run_candidates
 from edgeflare.cli import app
 from edgeflare.store import open_store
 
+ALSO = [pytest.param(version, marks=pytest.mark.extended) for version in VERSIONS[1:]]
+IN_THE_GATE = pytest.mark.parametrize("earlier", [VERSIONS[0], *ALSO], indirect=True)
+"""The earliest version passes through the changes of all later ones."""
+
 
 def run(*arguments):
     done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
@@ -45,6 +49,7 @@ def test_show_and_report_tell_what_they_told_then(earlier, tmp_path):
         assert "seeds.npz:0" in (tmp_path / form).read_text()
 
 
+@IN_THE_GATE
 def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
     run("resume", earlier.campaign, "--total-queries", 1000, "--force")
     shown = json.loads(run("show", earlier.campaign, "--json"))
@@ -62,6 +67,7 @@ def test_candidates_are_compared_as_it_was_run_without_a_survey(earlier, tmp_pat
         assert list(store.survey()) == []
 
 
+@IN_THE_GATE
 def test_a_corpus_is_shown_replayed_and_added_to(earlier, tmp_path):
     shown = json.loads(run("corpus", "show", earlier.corpus, "--json"))
     assert {name: shown[name] for name in earlier.corpus_show} == earlier.corpus_show

@@ -1,6 +1,7 @@
 """Campaigns go after a planted fault, describe it, resume where they stopped, and report it."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ from plugin_distributions import install_corruption
 
 from edgeflare import resume_campaign, search, summarize
 from edgeflare.analysis.faults import FaultFigures
-from edgeflare.campaign.events import Event, Stage, Step
+from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, open_store
@@ -66,7 +67,9 @@ def test_the_fault_is_described_and_checked(pursued: Path) -> None:
     assert first.precision == first.recall == 1
     assert first.fresh_inside is not None
     assert first.fresh_inside >= 8
+    assert first.fresh_inside_deviating <= first.inputs
     assert first.inputs == sum(one.count for one in first.pairs)
+    assert figures(pursued).unlisted == 0
     assert all((one.original or 0) + 1 == one.deployed or one.deployed == 0 for one in first.pairs)
     assert all(one.confident_deviation for one in first.worst)
 
@@ -92,7 +95,8 @@ def test_every_report_has_the_fault(pursued: Path, tmp_path: Path) -> None:
     stored = json.loads(report_text(pursued, "json"))
     markdown = report_text(pursued, "markdown")
     assert stored["faults"]["faults"][0]["words"] == WORDS
-    assert WORDS in markdown
+    assert markdown.splitlines()[2].endswith(f"Fault 1: {WORDS}.**")
+    assert f"deviating inputs of {figures(pursued).faults[0].seeds} seeds" in markdown
     page = tmp_path / "page.html"
     write_html_report(pursued, page)
     text = page.read_text()
@@ -112,9 +116,12 @@ class _StopAt:
     def __init__(self, step: int) -> None:
         self._left = step
         self._pursuing = False
+        self.notices: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Stage):
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+        elif isinstance(event, Stage):
             self._pursuing = event.name == "pursuit"
         elif isinstance(event, Step) and self._pursuing:
             self._left -= 1
@@ -124,8 +131,10 @@ class _StopAt:
 
 def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
+    stop = _StopAt(3)
     with pytest.raises(KeyboardInterrupt):
-        campaign(folder, faulty, _StopAt(3))
+        campaign(folder, faulty, stop)
+    assert stop.notices == ["stopped in the stage pursuit, before any search; all answers are kept"]
     with open_store(folder) as store:
         assert store.fact(FAULTS) is None
     resume_campaign(folder)
@@ -192,3 +201,28 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
     assert found.faults == ()
     assert found.single == 0
     assert found.queries["pursuit"] <= 16
+
+
+@pytest.mark.parametrize(
+    "change", ["sample_digest = 'equal'", "seed = 1, number = number + 100 * seed"]
+)
+def test_a_condition_known_from_one_image_is_no_fault(
+    pursued: Path, tmp_path: Path, change: str
+) -> None:
+    """Its fresh inputs that deviate are one and the same, or are made from one seed."""
+    folder = tmp_path / "one"
+    shutil.copytree(pursued, folder)
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        where = "where phase = 'check' and confident_deviation"
+        database.execute(f"update survey_answers set {change} {where}")
+        keys = "select s.id, a.phase, a.number from survey_answers a join seeds s on s.position = a.seed"
+        deviating = [list(one) for one in database.execute(f"{keys} where confident_deviation")]
+        (facts,) = database.execute("select value from facts where name = 'faults'").fetchone()
+        stored = json.loads(facts)
+        stored[""][0]["inputs"] = deviating
+        database.execute("update facts set value = ? where name = 'faults'", (json.dumps(stored),))
+    database.close()
+    found = figures(folder)
+    assert found.faults == ()
+    assert found.unlisted > 0
+    assert "belong to no fault" in report_text(folder, "markdown")

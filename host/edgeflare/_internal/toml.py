@@ -87,7 +87,8 @@ def anchor_paths(
 ) -> Any:
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
-    The tables of a list have the list's key. `words` are values that are no paths.
+    The tables of a list have the list's key. `words` are values that are no paths, and may stand
+    before one (``int8:model.onnx``).
     """
     if isinstance(value, dict):
         return {
@@ -96,8 +97,12 @@ def anchor_paths(
         }
     if isinstance(value, list):
         return [anchor_paths(one, paths, folder, place, words) for one in value]
-    is_path = isinstance(value, str) and place in paths and value not in words
-    return str(folder / expand_home(value)) if is_path else value
+    if not isinstance(value, str) or place not in paths or value in words:
+        return value
+    word, colon, path = value.partition(":")
+    if colon and word in words:
+        return f"{word}:{folder / expand_home(path)}"
+    return str(folder / expand_home(value))
 
 
 def expand_home(path: str | Path) -> Path:

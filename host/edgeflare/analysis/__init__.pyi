@@ -54,6 +54,7 @@ from .soundness import (
     Soundness as Soundness,
     SurveyScores as SurveyScores,
     campaign_soundness as campaign_soundness,
+    check_healthy as check_healthy,
     judge as judge,
 )
 from .faults import (

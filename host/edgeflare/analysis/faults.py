@@ -6,15 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
-from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.campaign.survey.inputs import SurveyInputs, family_names
 from edgeflare.metrics import top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import FAULTS, Store, SurveyRecord
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey.description import Accuracy
-from edgeflare.survey.proposals import CHAIN
 
 _WORST = 5
+_FEWEST = 5
+"""Number of different fresh inputs within a condition that must deviate, for a fault."""
+_FEWEST_SEEDS = 2
+"""Number of seeds that these must be made from."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +44,16 @@ class FaultPair:
 
 @dataclass(frozen=True)
 class Fault:
-    """Deviating inputs that have a condition in common, or at least repeat.
+    """Deviating inputs that have a condition in common, which fresh inputs confirm.
 
-    `number` counts from 1, for each `replica` anew. `words` say the condition, and are "" where no
-    condition explains deviations that repeat on inputs made like them. `inputs` is the number of
-    deviating inputs, from so many `seeds`. `families` counts the families that made them, the most
-    frequent first, `pairs` the classes.
+    `number` counts from 1, for each `replica` anew. `words` say the condition. `inputs` is the
+    number of different deviating inputs, from so many `seeds`. `families` counts the families that
+    made them, the most frequent first, `pairs` the classes.
 
     `fresh_inside`, `fresh_outside`: how many inputs on both sides of the condition were asked about
-    after it was chosen, and how many of them deviate; None where the budget ended before.
-    `precision`: the share of those inside that deviate; `recall`: the share of those deviating that
-    are inside; both None without any. `worst`: the deviating inputs with the largest margins.
+    after it was chosen, and how many of them deviate. `precision`: the share of those inside that
+    deviate; `recall`: the share of those deviating that are inside. `worst`: the deviating inputs
+    with the largest margins.
     """
 
     number: int
@@ -61,10 +63,10 @@ class Fault:
     seeds: int
     families: dict[str, int]
     pairs: tuple[FaultPair, ...]
-    fresh_inside: int | None
-    fresh_inside_deviating: int | None
-    fresh_outside: int | None
-    fresh_outside_deviating: int | None
+    fresh_inside: int
+    fresh_inside_deviating: int
+    fresh_outside: int
+    fresh_outside_deviating: int
     precision: float | None
     recall: float | None
     worst: tuple[SurveyedInput, ...]
@@ -75,14 +77,18 @@ class Fault:
 class FaultFigures:
     """What going after the survey's deviations found, and what it cost.
 
-    `faults`: the first is the one that was pursued first. `single`: confident deviations that no
-    fault explains and that did not repeat on inputs made like them. `queries`: the device queries
-    of pursuit and checks, their confirmations, and the inputs given to the original alone.
+    `faults`: the first is the one that was pursued first; each has different fresh inputs of
+    several seeds that deviate. `unlisted`: different confident deviations, of the survey and the
+    pursuit, that belong to none of them, from so many `unlisted_seeds`. `single`: those that no
+    condition explains and that did not repeat on inputs made like them. `queries`: the device
+    queries of pursuit and checks, their confirmations, and the inputs given to the original alone.
     """
 
     faults: tuple[Fault, ...]
     single: int
     queries: dict[str, int]
+    unlisted: int = 0
+    unlisted_seeds: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -96,17 +102,22 @@ def fault_figures(store: Store) -> FaultFigures | None:
         return None
     inputs = SurveyInputs(store)
     faults: list[Fault] = []
-    single = 0
+    single, unlisted, unlisted_seeds = 0, 0, set[str]()
     for replica, found in sorted(stored.items()):
-        wanted = {_key(one) for entry in found for one in entry["inputs"]}
-        records = {one.key: one for one in store.survey(replica) if one.key in wanted}
+        records = {one.key: one for one in store.survey(replica) if one.confident_deviation}
+        rest = {one.sample: one.seed_id for one in records.values()}
         number = 0
         for entry in found:
-            if entry["words"] or entry["repeats"]:
+            members = [one for key in entry["inputs"] if (one := records.get(_key(key)))]
+            if _is_confirmed(entry, members):
                 number += 1
-                faults.append(_fault(entry, number, replica, records, inputs))
-            else:
-                single += len(entry["inputs"])
+                faults.append(_fault(entry, number, replica, members, inputs))
+                for one in members:
+                    rest.pop(one.sample, None)
+            elif not entry["repeats"]:
+                single += len(members)
+        unlisted += len(rest)
+        unlisted_seeds |= {*rest.values()}
     counts = [store.survey_counts(phase) for phase in ("pursuit", "check")]
     queries = {
         "pursuit": counts[0].survey,
@@ -114,7 +125,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
         "confirmation": sum(one.confirmation for one in counts),
         "host_only": sum(one.host_only for one in counts),
     }
-    return FaultFigures(tuple(faults), single, queries)
+    return FaultFigures(tuple(faults), single, queries, unlisted, len(unlisted_seeds))
 
 
 def _key(stored: Sequence[Any]) -> SurveyKey:
@@ -122,16 +133,24 @@ def _key(stored: Sequence[Any]) -> SurveyKey:
     return seed_id, phase, number
 
 
+def _is_confirmed(entry: Mapping[str, Any], members: Sequence[SurveyRecord]) -> bool:
+    """Whether enough fresh inputs within a pursued condition deviate; equal ones count once."""
+    fresh = {one.sample: one.seed_id for one in members if one.phase == "check"}
+    return (
+        bool(entry["words"]) and len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
+    )
+
+
 def _fault(
     entry: Mapping[str, Any],
     number: int,
     replica: str,
-    records: Mapping[SurveyKey, SurveyRecord],
+    members: Sequence[SurveyRecord],
     inputs: SurveyInputs,
 ) -> Fault:
-    members = [records[_key(one)] for one in entry["inputs"]]
-    checked = Accuracy(**entry["checked"]) if entry["checked"] and entry["words"] else None
-    families = Counter(name for one in members for name in _families(one))
+    members = list({one.sample: one for one in reversed(members)}.values())[::-1]
+    checked = Accuracy(**entry["checked"])
+    families = Counter(name for one in members for name in family_names(one))
     pairs = Counter((top_label(one.original), top_label(one.deployed)) for one in members)
     worst = sorted(members, key=_severity, reverse=True)[:_WORST]
     return Fault(
@@ -142,21 +161,15 @@ def _fault(
         seeds=len({one.seed_id for one in members}),
         families=dict(families.most_common()),
         pairs=tuple(FaultPair(*pair, count) for pair, count in pairs.most_common()),
-        fresh_inside=checked.inside if checked else None,
-        fresh_inside_deviating=checked.inside_deviating if checked else None,
-        fresh_outside=checked.outside if checked else None,
-        fresh_outside_deviating=checked.outside_deviating if checked else None,
-        precision=checked.precision if checked else None,
-        recall=checked.recall if checked else None,
+        fresh_inside=checked.inside,
+        fresh_inside_deviating=checked.inside_deviating,
+        fresh_outside=checked.outside,
+        fresh_outside_deviating=checked.outside_deviating,
+        precision=checked.precision,
+        recall=checked.recall,
         worst=tuple(surveyed_input(one, inputs) for one in worst),
         replica=replica,
     )
-
-
-def _families(one: SurveyRecord) -> list[str]:
-    if one.family != CHAIN:
-        return [one.family]
-    return list(dict.fromkeys(str(step["family"]) for step in one.params["steps"]))
 
 
 def _severity(one: SurveyRecord) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
-from edgeflare.analysis.soundness import SOUNDNESS_WORDS, Soundness, campaign_soundness
+from edgeflare.analysis.soundness import Soundness, campaign_soundness, soundness_words
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
@@ -386,12 +386,14 @@ def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
         return _undecidable(context, "surveyed")
     one = survey.overall
     words = (
-        f"{one.deviations} of {one.inputs} inputs far from the seeds deviate, at most "
-        f"{_percent(one.high, limit)} (95 % bound); at most {_percent(limit)} are allowed"
+        f"{one.deviations} of {one.inputs} inputs far from the seeds ({_percent(one.rate, limit)}) "
+        f"deviate, 95 % bounds {_percent(one.low)} to {_percent(one.high, limit)}; at most "
+        f"{_percent(limit)} are allowed"
     )
-    narrower = "; more inputs narrow the bound (--survey-queries)"
-    aside = narrower if one.rate <= limit < one.high else ""
-    return LimitVerdict(one.high, one.high > limit, words, aside=aside)
+    crossed = one.rate > limit
+    undecided = one.high > limit and not crossed
+    aside = "; more inputs narrow the bounds (more seeds, or --survey-queries)" if undecided else ""
+    return LimitVerdict(one.high, crossed, words, aside=aside, undecided=undecided)
 
 
 def _verdict(context: LimitContext) -> LimitVerdict:
@@ -401,7 +403,7 @@ def _verdict(context: LimitContext) -> LimitVerdict:
             return LimitVerdict(None, False, "no reference has answered")
         words = "can't be told: no reference has answered"
         return LimitVerdict(None, False, words, undecided=True)
-    words = f"{SOUNDNESS_WORDS[found.verdict]}; {'; '.join(found.evidence)}"
+    words = f"{soundness_words(found.verdict, len(found.references))}; {'; '.join(found.evidence)}"
     return LimitVerdict(
         None, found.verdict == "worse", words, undecided=found.verdict == "cannot-tell"
     )

@@ -8,20 +8,34 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare._internal.text import counted, margin_text, percent_text
+from edgeflare._internal.text import counted, percent_text
+from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
+from edgeflare.errors import UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
 from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
+
+
+def soundness_words(verdict: SoundnessVerdict, references: int) -> str:
+    """Return a verdict against so many references in words."""
+    words = SOUNDNESS_WORDS[verdict]
+    if references > 1:
+        return words
+    one = words.replace("every healthy reference", "its healthy reference")
+    return one.replace("healthy references", "its healthy reference")
+
 
 SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
     "sound": "the deployed model is sound: no worse than healthy references",
@@ -42,7 +56,7 @@ _LEAST_SEEDS = 8
 """A family or severity is judged for itself from so many seeds on."""
 _FEWEST_SEEDS = 10
 _DRAWS = 4000
-_DRAWN_AT_ONCE = 1 << 22
+_DRAWN_AT_ONCE = 1 << 15
 _MOST_FACTOR = 50
 
 _Drifts: TypeAlias = NDArray[np.float64]
@@ -345,21 +359,27 @@ class _Judgement:
         return max(1, math.ceil((factor - 1) * self._inputs))
 
     def _excess_words(self, excess: _Excess) -> str:
+        count = len(self._names)
+        worst = (
+            "the healthy reference" if count == 1 else f"the worst of {count} healthy references"
+        )
         return (
-            f"excess drift {margin_text(excess.deployed)} on "
-            f"{counted(self._inputs, 'sure input')} (bounds {margin_text(excess.low)} and "
-            f"{margin_text(excess.high)}); of {counted(len(self._names), 'healthy reference')} "
-            f"the worst has {margin_text(excess.reference)}, {margin_text(excess.allowed)} is "
-            "allowed"
+            f"excess drift {drift_text(excess.deployed)} on "
+            f"{counted(self._inputs, 'sure input')} (one-sided {100 * self._confidence:g} % bounds "
+            f"{drift_text(excess.low)} and {drift_text(excess.high)}); {worst} has "
+            f"{drift_text(excess.reference)}, {drift_text(excess.allowed)} is allowed"
         )
 
     def _unexplained_words(self, unexplained: _Unexplained) -> str:
         verb = "deviates" if unexplained.inputs == 1 else "deviate"
+        several = len(self._names) > 1
+        others = "a reference against the others" if several else "the reference"
         return (
-            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where every "
-            f"healthy reference agrees with the original (at most "
-            f"{percent_text(unexplained.rate_high)} of all such inputs); of a reference against "
-            f"the others at most {unexplained.reference:,}"
+            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where "
+            f"{'every' if several else 'the'} healthy reference agrees with the original (at most "
+            f"{percent_text(unexplained.rate_high)} of all such inputs, by a one-sided "
+            f"{100 * self._confidence:g} % bound); of {others} "
+            f"{'at most ' if several else ''}{unexplained.reference:,}"
         )
 
 
@@ -394,6 +414,11 @@ def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:
     return tuple(words for _, words in sorted(reasons, key=lambda one: not one[0]) if words)
 
 
+def drift_text(drift: float) -> str:
+    """Return a drift or an excess drift, 0 to 1, in three digits."""
+    return "below 0.001" if 0 < drift < 0.0005 else f"{drift:.3f}"
+
+
 def _more_words(more: int | None) -> str:
     if more is None:
         return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
@@ -408,9 +433,52 @@ def _more_words(more: int | None) -> str:
 def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness | None:
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
-    Where several devices surveyed for themselves it is the worst one's. Inputs are left out on
-    which a model could not answer. Raises StoreError.
+    A reference that was itself judged worse than its own references is no healthy one: beside it
+    nothing is called sound. Where several devices surveyed for themselves it is the worst one's.
+    Inputs are left out on which a model could not answer; equal ones count once. Raises StoreError.
     """
+    found = _judged(store, confidence)
+    unhealthy = [] if found is None else [*_unhealthy(store)]
+    if found is None or not unhealthy:
+        return found
+    words = (
+        f"of the references {', '.join(unhealthy)} was itself judged worse than its own references, "
+        "and is no healthy one"
+    )
+    verdict: SoundnessVerdict = "cannot-tell" if found.verdict == "sound" else found.verdict
+    return replace(found, verdict=verdict, evidence=(words, *found.evidence))
+
+
+def check_healthy(references: Sequence[str]) -> None:
+    """Raise UsageError where a reference is a campaign that was itself judged worse; StoreError.
+
+    One that is no campaign is left to `run_campaign` to refuse.
+    """
+    for reference in references:
+        if reference == INT8 or not (Path(reference) / DATABASE_NAME).is_file():
+            continue
+        with Store.open(Path(reference)) as store:
+            found = _judged(store)
+        if found is not None and found.verdict == "worse":
+            raise UsageError(
+                f"the reference {reference} was itself judged worse than its own references; name "
+                "a healthy deployment, or, where you trust it, run that campaign without references"
+            )
+
+
+def _unhealthy(store: Store) -> Iterator[str]:
+    """Yield the references that are campaigns, still there as they were, and judged worse."""
+    for name, about in (store.fact(REFERENCES) or {}).items():
+        if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
+            continue
+        with Store.open(Path(about["path"])) as other:
+            if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
+                found = _judged(other)
+                if found is not None and found.verdict == "worse":
+                    yield name
+
+
+def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     names = tuple(store.fact(REFERENCES) or ())
     if not names:
         return None
@@ -418,8 +486,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     shared = set.intersection(*(set(known) for known in answers.values()))
     found = []
     for replica in replica_names(store):
-        asked = [one for one in store.survey(replica, "survey") if one.deployed is not None]
-        asked = [one for one in asked if one.key in shared]
+        distinct: dict[str, SurveyRecord] = {}
+        for one in store.survey(replica, "survey"):
+            if one.deployed is not None and one.key in shared:
+                distinct.setdefault(one.sample, one)
+        asked = list(distinct.values())
         own = _scores(
             asked,
             [one.total_variation for one in asked],
@@ -430,10 +501,11 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
             theirs = [known[one.key] for one in asked]
             deviates = [one.decision in _DEVIATIONS for one in theirs]
             references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        one = judge(own, references, confidence=confidence)
+        judged = judge(own, references, confidence=confidence)
         if replica:
-            one = replace(one, evidence=tuple(f"{replica}: {words}" for words in one.evidence))
-        found.append(one)
+            words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
+            judged = replace(judged, evidence=words)
+        found.append(judged)
     return max(found, key=lambda one: _WORSE.index(one.verdict))
 
 

@@ -21,7 +21,7 @@ _WORST = 10
 class Rate:
     """How many of some inputs are confident deviations.
 
-    `inputs` were made from so many `seeds`. `low` and `high` bound the rate with 95 % confidence,
+    `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and `high` bound the rate with 95 % confidence,
     two-sided; that inputs of one seed are alike is taken into account, see
     `edgeflare.statistics.clustered_interval`.
     """
@@ -116,7 +116,8 @@ class SurveyFigures:
     share of words that differ in two transcripts; None where they have none. `nonfinite` counts the
     confident deviations with NaN or infinity, `unstable` the deviations that did not repeat,
     `failed` the inputs on which the deployed model can't answer; the latter two are no confident
-    deviations, and failed ones are not among the inputs.
+    deviations, and failed ones are not among the inputs. `repeated` counts inputs that are
+    equal to one before, such as an all-white image from another seed; they are left out of all else.
 
     `seeds` were surveyed, of `seeds_in_all`; from `seeds_unsure` of them no input was made at which
     the original is sure. `queries` counts those of the device by kind, and the inputs given to the
@@ -142,6 +143,7 @@ class SurveyFigures:
     sure: float
     queries: dict[str, int]
     worst: tuple[SurveyedInput, ...]
+    repeated: int = 0
 
     @property
     def finished(self) -> bool:
@@ -237,11 +239,16 @@ class _Counting:
         self._speech = False
         self._kinds: Counter[str] = Counter()
         self._worst: list[tuple[_Key, SurveyRecord]] = []
+        self._samples: set[tuple[str, str]] = set()
         self.asked: set[tuple[str, str]] = set()
 
     def add(self, one: SurveyRecord) -> None:
         """Count an answer."""
         self.asked.add((one.replica, one.seed_id))
+        if (one.replica, one.sample) in self._samples:
+            self._kinds["repeated"] += 1
+            return
+        self._samples.add((one.replica, one.sample))
         if one.decision is Decision.UNDECIDED:
             self._kinds["failed"] += 1
             return
@@ -311,6 +318,7 @@ class _Counting:
             worst=tuple(
                 surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
             ),
+            repeated=self._kinds["repeated"],
         )
 
     def _by_family(self) -> list[FamilyFigures]:

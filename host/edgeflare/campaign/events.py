@@ -128,6 +128,11 @@ class Reporter:
         self._live = live
         self.tick()
 
+    @property
+    def stage(self) -> str:
+        """The name of the last stage that began."""
+        return "" if self._live is None else self._live.stage
+
     def show_upload(self, text: str) -> None:
         """Show an upload; from any thread, while no other event comes."""
         with self._lock:

@@ -39,6 +39,7 @@ from edgeflare.models import OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import decoding
+from edgeflare.survey import families_for
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -70,7 +71,8 @@ def start(
     """
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
-    check_references(config)
+    notices = check_references(config)
+    check_families(config)
     if config.out is not None:
         Store.check_free(config.out)
     reporter = Reporter(progress)
@@ -109,7 +111,7 @@ def start(
             store.set_fact("devices", [_described(device) for device in devices])
             if baseline is not None:
                 store.set_fact(BASELINE_PAIRS, sorted(baseline))
-            Campaign(config, original, fleet, sides, store, reporter).start(source)
+            Campaign(config, original, fleet, sides, store, reporter).start(source, notices)
         _finish(after, store, reporter)
     return folder
 
@@ -181,6 +183,12 @@ def check_files(config: CampaignConfig) -> None:
             raise UsageError(f"{path} is a folder; name the model file in it")
         if path is not None and not path.is_file():
             raise UsageError(f"there is no model file {path}")
+
+
+def check_families(config: CampaignConfig) -> None:
+    """Raise UsageError for a family of the survey that there is neither for images nor audio."""
+    of_audio = families_for("audio")
+    families_for("image", [one for one in config.survey.families if one not in of_audio])
 
 
 def _finish(after: After | None, store: Store, reporter: Reporter) -> None:

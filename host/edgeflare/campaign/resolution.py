@@ -77,6 +77,8 @@ def resolve_search(
         )
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
+    elif search.tune and is_open:
+        notices = ["--tune measures nothing for audio: its options are the same for all recordings"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})

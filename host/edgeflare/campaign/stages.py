@@ -31,6 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
+from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -72,9 +73,11 @@ class Campaign:
         names = [session.name for session in fleet]
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
-    def start(self, source: SeedSource | None) -> None:
+    def start(self, source: SeedSource | None, notices: Sequence[str] = ()) -> None:
         """Run a new campaign; delete its folder if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
+        for notice in notices:
+            self._reporter.notice(notice)
         try:
             if source is not None and self._config.search.strategy_notice:
                 self._reporter.notice(self._config.search.strategy_notice)
@@ -144,6 +147,9 @@ class Campaign:
             self._reporter,
             self._replicas,
         )
+        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+            SurveyInputs.begin(self._store, self._config.survey.families)  # raises
+            ReferenceStage(self._config, *shared).check(self._sides[0])
         seeds = SeedStage(self._config, *shared)
         seeds.check_limits()
         read = seeds.detect_outputs(self._sides)
@@ -271,7 +277,7 @@ class Campaign:
     def _is_discardable(self, error: BaseException) -> bool:
         """Whether the folder holds nothing that a resumed campaign could use."""
         try:
-            if self._store.tally().done:
+            if self._store.tally().done or self._store.survey_counts().seeds:
                 return False
             seeds = self._store.seed_count()
         except EdgeFlareError:
@@ -285,9 +291,10 @@ class Campaign:
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
-            self._reporter(
-                Notice(f"{done} of {total} searches are finished and kept", resume=folder)
-            )
+            words = f"{done} of {total} searches are finished and kept"
+            if not done and (stage := self._reporter.stage) != "search":
+                words = f"stopped in the stage {stage}, before any search; all answers are kept"
+            self._reporter(Notice(words, resume=folder))
 
 
 def _noise(like: Sample, rng: np.random.Generator) -> Sample:

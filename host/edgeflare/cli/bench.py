@@ -1,9 +1,9 @@
 """``bench suites``, ``run``, ``resume`` and ``show``."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from edgeflare.cli.options import Force, Json, command_with, typed
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
+    from edgeflare.bench import Evaluated, FaultBench
     from edgeflare.campaign import BatchProgress
 
 app = typer.Typer(
@@ -29,11 +30,11 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 @with_exit_codes
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
-    from edgeflare.bench import suite_about, suite_names
+    from edgeflare.bench import FAULTS_ABOUT, suite_about, suite_names
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import table_of
 
-    found = [suite_about(name) for name in suite_names()]
+    found = sorted([*map(suite_about, suite_names()), FAULTS_ABOUT])
     rows = [
         (one.name, one.title, "--data FOLDER" if one.needs_data else "nothing") for one in found
     ]
@@ -70,7 +71,9 @@ def run(
     pair: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only this pair; may be repeated.", rich_help_panel=_NARROWED
+            metavar="NAME",
+            help="Only this pair (of faults: this original); may be repeated.",
+            rich_help_panel=_NARROWED,
         ),
     ] = None,
     strategy: Annotated[
@@ -84,7 +87,12 @@ def run(
         typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED)
+        int | None,
+        typer.Option(
+            min=1,
+            help="So many random seeds (of faults: draws of each kind and size).",
+            rich_help_panel=_NARROWED,
+        ),
     ] = None,
     max_queries: Annotated[
         int | None,
@@ -92,9 +100,47 @@ def run(
             min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
         ),
     ] = None,
+    reserved: Annotated[
+        bool,
+        typer.Option(
+            "--reserved",
+            help="Of faults: the draws that are looked at only for a final table.",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = False,
+    gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients/--no-gradients",
+            help="Of faults: search witnesses by gradients, too (slow for large models; needs the "
+            "extra torch).",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
-    """Run every strategy of a suite on every pair, several times, and compare them."""
+    """Run every strategy of a suite on every pair, several times, and compare them.
+
+    The suite faults plants faults into float models, and says which of them the survey finds and
+    the verdict tells from healthy compressed models.
+    """
+    if suite == "faults":
+        unused = {"--max-queries": max_queries, "--device": typed(context.obj).values or None}
+        _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
+        _run_faults(
+            new_folder_name("benches", suite) if out is None else out,
+            json,
+            data=tuple(data or ()),
+            originals=tuple(pair or ()),
+            methods=tuple(strategy or ()),
+            reserved=reserved,
+            **({} if gradients else {"gradients": False}),
+            **({} if seeds is None else {"seeds": seeds}),
+            **({} if repeats is None else {"draws": repeats}),
+        )
+        return
+    unused = {"--reserved": reserved or None, "--no-gradients": True if not gradients else None}
+    _check_unused(unused, "only the suite faults has planted faults")
     from edgeflare.bench import load_suite, run_bench
     from edgeflare.cli.terminal import ask
 
@@ -125,10 +171,14 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
-    from edgeflare.bench import resume_bench
+    from edgeflare.bench import is_fault_bench, resume_bench
     from edgeflare.cli.terminal import ask
 
     devices = typed(context.obj).values
+    if is_fault_bench(folder):
+        _check_unused({"--device": devices or None}, "the suite faults runs on this host")
+        _run_faults(folder, json)
+        return
     _run(
         folder,
         lambda progress: resume_bench(folder, force=force, **devices, ask=ask, progress=progress),
@@ -145,9 +195,13 @@ def show(
 ) -> None:
     """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
-    from edgeflare.bench import bench_report, write_report
+    from edgeflare.bench import bench_report, is_fault_bench, open_fault_bench, write_report
     from edgeflare.cli.display.tables import print_bench
 
+    if is_fault_bench(folder):
+        _check_unused({"--searches": searches or None}, "the suite faults keeps no single searches")
+        _show_faults(open_fault_bench(folder), json)
+        return
     report = bench_report(folder)
     try:
         write_report(report, folder)
@@ -184,3 +238,37 @@ def _run(
         cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
         echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
         raise typer.Exit(_FAILED)
+
+
+def _check_unused(given: Mapping[str, Any], why: str) -> None:
+    from edgeflare import UsageError
+
+    for flag, value in given.items():
+        if value is not None:
+            raise UsageError(f"{why}; leave {flag} out")
+
+
+def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
+    """Run the fault suite with these settings; without any, go on with the bench in the folder."""
+    from edgeflare.bench import fault_suite, resume_faults, run_faults
+    from edgeflare.cli.terminal import handling_signals
+
+    def watch(one: "Evaluated") -> None:
+        echo_err(f"{one.original}: {one.name}: {one.words}")
+
+    with handling_signals():
+        if settings:
+            bench = run_faults(fault_suite(**settings), folder, watch)
+        else:
+            bench = resume_faults(folder, watch)
+    _show_faults(bench, json)
+
+
+def _show_faults(bench: "FaultBench", json: bool) -> None:
+    from edgeflare.bench import fault_document, fault_report, write_fault_report
+    from edgeflare.cli.display.tables import print_result
+
+    path = write_fault_report(bench)
+    print_result(json, lambda: fault_report(bench), lambda: fault_document(bench))
+    if not json:
+        echo_err(f"\nEverything is in {bench.folder}; the report is {path}")

@@ -192,9 +192,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Find, for each seed input, an input on which the device's model decides differently."""
-    from edgeflare import run_campaign
-
-    _run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
+    _run_new(config_of(campaign, typed(context.obj)), json)
 
 
 SurveyCommand = command_with(
@@ -213,10 +211,16 @@ def survey(
     json: Json = False,
 ) -> None:
     """Ask about inputs far from the seeds at which the original is sure; nothing is searched."""
-    from edgeflare import run_campaign
     from edgeflare.campaign import survey_alone
 
-    config = survey_alone(config_of(campaign, typed(context.obj)))
+    _run_new(survey_alone(config_of(campaign, typed(context.obj))), json)
+
+
+def _run_new(config: "CampaignConfig", json: bool) -> None:
+    from edgeflare import run_campaign
+    from edgeflare.analysis import check_healthy
+
+    check_healthy(config.survey.references)
     _run_and_show(partial(run_campaign, config), json)
 
 
@@ -228,6 +232,15 @@ def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":
     """
     from edgeflare import UsageError, config_from, load_config
 
+    others = [
+        f"--{name}"
+        for name in ("family", "survey-queries", "sure", "pursuit-queries")
+        if f"--{name}" in stated.flags.values()
+    ]
+    if others and stated.values["survey"].get("enabled") is False:
+        raise UsageError(
+            f"{' and '.join(others)} without a survey: leave out --no-survey, or the other"
+        )
     if campaign is not None:
         return load_config(campaign, stated.values, stated.flags)
     missing = [f"--{name}" for name in ("original", "deployed", "seeds") if not stated.has(name)]

@@ -131,14 +131,21 @@ def _like(
     missing = [f"--{name}" for name in ("original", "seeds") if not stated.has(name)]
     stated.values.setdefault("deployed", {})["path"] = model
     if campaign is not None:
-        return load_config(campaign, stated.values, stated.flags)
+        return _checked(load_config(campaign, stated.values, stated.flags))
     if missing:
         raise UsageError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: to run "
             "candidates that are model files, give both --original MODEL and --seeds FOLDER, or "
             "--campaign with a campaign.toml (`edgeflare init` writes one)"
         )
-    return config_from(stated.values, "compare", stated.flags)
+    return _checked(config_from(stated.values, "compare", stated.flags))
+
+
+def _checked(config: "CampaignConfig") -> "CampaignConfig":
+    from edgeflare.analysis import check_healthy
+
+    check_healthy(config.survey.references)
+    return config
 
 
 def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]:

@@ -43,7 +43,7 @@ def nightly(
 
     What deviated before is sent again, then a budgeted search runs, then both nights are compared.
     Ends with 1 where a model got worse or a limit was crossed, else with 3 where a device was away
-    or a run failed, else with 0.
+    or a run failed, else with 4 where it can't be told whether a limit is kept, else with 0.
     """
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_accepted, print_night, state_word

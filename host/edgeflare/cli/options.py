@@ -189,15 +189,12 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         for name in ("gt", "ge", "lt", "le")
         if hasattr(one, name)
     }
-    is_open = "gt" in limits or "lt" in limits
     option = typer.Option(
         setting.flag.name,
         metavar="KEY=VALUE" if setting.is_table else setting.flag.metavar,
-        help=setting.help,
+        help=f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
         rich_help_panel=setting.panel,
-        min=None if is_open else limits.get("ge"),
-        max=None if is_open else limits.get("le"),
-        callback=_within(limits) if is_open else None,
+        callback=_within(limits) if limits else None,
     )
     return inspect.Parameter(
         setting.flag.parameter,
@@ -207,15 +204,19 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
     )
 
 
-def _within(limits: Mapping[str, float]) -> Callable[[float | None], float | None]:
-    """Return a check of limits of which one is open; typer's `min` and `max` are closed."""
+def _range(limits: Mapping[str, float]) -> str:
+    """Return limits in words, such as "at least 0 and below 1"."""
     words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+    return " and ".join(f"{words[name]} {limit:,.15g}" for name, limit in limits.items())
+
+
+def _within(limits: Mapping[str, float]) -> Callable[[float | None], float | None]:
+    """Return a check of limits, open ones included; typer has only closed ones, in its own words."""
     holds = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 
     def check(value: float | None) -> float | None:
         if value is None or all(holds[name](value, limit) for name, limit in limits.items()):
             return value
-        wanted = " and ".join(f"{words[name]} {limit:g}" for name, limit in limits.items())
-        raise typer.BadParameter(f"{value:g} is not {wanted}.")
+        raise typer.BadParameter(f"{value:.15g} is not {_range(limits)}.")
 
     return check

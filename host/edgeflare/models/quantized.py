@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,10 +71,10 @@ _RECURRENT_LAYERS = frozenset({"LSTM", "GRU", "RNN"})
 
 
 def check_quantizable(original: Path) -> None:
-    """Raise UsageError where no int8 model can be made from this original on this host."""
+    """Raise UsageError where no int8 model can be made from this float model on this host."""
     if original.suffix.lower() != ".onnx":
         raise UsageError(
-            f"healthy int8 references are made from ONNX originals, and {original.name} is none; "
+            f"healthy int8 references are made from ONNX models, and {original.name} is none; "
             "search a deployment that you trust with the same original, seeds and --seed, and name "
             "its campaign: --reference CAMPAIGN"
         )
@@ -94,9 +94,14 @@ def calibration_inputs(samples: Sequence[Sample], spec: Spec) -> list[NDArray[An
 
 
 def make_references(
-    original: Path, inputs: Sequence[NDArray[Any]], folder: Path
+    original: Path,
+    inputs: Sequence[NDArray[Any]],
+    folder: Path,
+    tell: Callable[[str, str], None] | None = None,
 ) -> dict[str, Path]:
     """Make healthy int8 models of a float ONNX model; return their files in `folder` by name.
+
+    `tell` gets each recipe's name when it is done, and why it could not be made ("": it was).
 
     `inputs` are tensors of the model's one input, from `calibration_inputs`. A file's name ends
     with a digest of the original, the recipe, the calibration inputs and the libraries' versions; a
@@ -125,6 +130,8 @@ def make_references(
             problems.append(problem)
         else:
             made[recipe.name] = path
+        if tell is not None:
+            tell(recipe.name, problem)
     if not made:
         raise ModelError(
             f"onnxruntime can't quantise {original}: {problems[0]}; name the campaign of a "
@@ -203,42 +210,60 @@ class _Reader:
 
 def quantize_here(request: str) -> None:
     """Quantise in this process, as `make_references` asks for in JSON; write the file."""
-    quantization: Any = import_module("onnxruntime.quantization")
     import_module("onnxruntime").set_default_logger_severity(_SEVERITY_ERROR)
     asked = json.loads(request)
-    recipe, folder = Recipe(**asked["recipe"]), Path(asked["folder"])
+    folder = Path(asked["folder"])
     with np.load(folder / "inputs.npz") as stored:
         inputs = [stored[name] for name in stored.files]
-    model = _float_model(Path(asked["original"]))
-    plain, prepared, made = folder / "plain.onnx", folder / "prepared.onnx", folder / _MADE
-    import_module("onnx").save_model(model, plain)
-    quantization.quant_pre_process(plain, prepared, skip_symbolic_shape=True)
-    int8 = quantization.QuantType.QInt8
-    if recipe.calibration == "dynamic":
-        quantization.quantize_dynamic(
-            prepared, made, op_types_to_quantize=_DYNAMIC_LAYERS, weight_type=int8
+    onnx = import_module("onnx")
+    made = quantized(onnx.load_model(asked["original"]), Recipe(**asked["recipe"]), inputs)
+    onnx.save_model(made, folder / _MADE)
+
+
+def quantized(
+    model: Any,
+    recipe: Recipe,
+    inputs: Sequence[NDArray[Any]],
+    *,
+    layers: Sequence[str] | None = _DYNAMIC_LAYERS,
+    unsigned: bool = False,
+) -> Any:
+    """Return an int8 model of a float `onnx.ModelProto`, in this process; the quantiser prints.
+
+    `inputs` are the tensors that it is calibrated on. Of "dynamic" alone: `layers` are the types of
+    those that are quantised (None: all), `unsigned` whether their weights are.
+    """
+    quantization: Any = import_module("onnxruntime.quantization")
+    onnx = import_module("onnx")
+    int8 = quantization.QuantType.QUInt8 if unsigned else quantization.QuantType.QInt8
+    with tempfile.TemporaryDirectory(prefix="edgeflare-int8-") as folder:
+        plain, prepared, made = (Path(folder) / name for name in ("plain", "prepared", "made"))
+        onnx.save_model(_with_channel_scales(model), plain)
+        quantization.quant_pre_process(plain, prepared, skip_symbolic_shape=True)
+        if recipe.calibration == "dynamic":
+            quantization.quantize_dynamic(
+                prepared, made, op_types_to_quantize=layers, weight_type=int8
+            )
+            return onnx.load_model(made)
+        percentile = recipe.calibration == "percentile"
+        methods = quantization.CalibrationMethod
+        quantization.quantize_static(
+            prepared,
+            made,
+            _Reader(_input_name(model), inputs),
+            per_channel=recipe.per_channel,
+            activation_type=int8,
+            weight_type=int8,
+            calibrate_method=methods.Percentile if percentile else methods.MinMax,
+            extra_options={"CalibPercentile": _PERCENTILE} if percentile else {},
         )
-        return
-    percentile = recipe.calibration == "percentile"
-    methods = quantization.CalibrationMethod
-    options = {"CalibPercentile": _PERCENTILE} if percentile else {}
-    quantization.quantize_static(
-        prepared,
-        made,
-        _Reader(_input_name(model), inputs),
-        per_channel=recipe.per_channel,
-        activation_type=int8,
-        weight_type=int8,
-        calibrate_method=methods.Percentile if percentile else methods.MinMax,
-        extra_options=options,
-    )
+        return onnx.load_model(made)
 
 
-def _float_model(path: Path) -> Any:
+def _with_channel_scales(model: Any) -> Any:
     """Return the model, in an operator set that has scales for each channel."""
     import onnx
 
-    model = onnx.load_model(path)
     versions = {one.domain: one.version for one in model.opset_import}
     if versions.get("", _OLDEST_OPSET) < _OLDEST_OPSET:
         model = onnx.version_converter.convert_version(model, _OLDEST_OPSET)

@@ -83,11 +83,14 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     )
 
 
-def survey_check(before: SearchFigures | None, now: SearchFigures, since: str) -> list[Check]:
+def survey_check(
+    before: SearchFigures | None, now: SearchFigures, since: str, *, comparable: bool = True
+) -> list[Check]:
     """Check the rate of confident deviations against the last green night's, that of `since`.
 
     It is worse where the lower bound tonight is above the upper bound then. Nothing to check where
-    a night had no survey.
+    a night had no survey; not `comparable` where the surveys' settings differ, which crosses
+    nothing.
     """
     if before is None or before.confident_high is None or now.confident_low is None:
         return []
@@ -97,7 +100,9 @@ def survey_check(before: SearchFigures | None, now: SearchFigures, since: str) -
         f"{before.confident_deviations} of {before.surveyed} (at most "
         f"{100 * before.confident_high:.3g} %)"
     )
-    crossed = now.confident_low > before.confident_high
+    if not comparable:
+        words += "; not comparable: the survey's settings have changed"
+    crossed = comparable and now.confident_low > before.confident_high
     return [Check(part="comparison", name="confident deviations", words=words, crossed=crossed)]
 
 
@@ -119,7 +124,14 @@ def identity_of(store: Store, search: SearchConfig) -> Identity:
         device=devices[-1].fingerprint if devices else {},
         host=store.environment,
         search=_settings(search),
+        survey=_survey_settings(store),
     )
+
+
+def _survey_settings(store: Store) -> dict[str, Any]:
+    survey = store.campaign.get("survey") or {}
+    names = ("queries", "sure", "candidates", "families")
+    return {name: survey.get(name) for name in names} if survey.get("enabled") else {}
 
 
 def resolved_as_in_baseline(baseline: Baseline, search: SearchConfig) -> SearchConfig:
@@ -151,6 +163,7 @@ def changes(before: Identity, now: Identity) -> tuple[str, ...]:
         ("the device's", before.device, now.device),
         ("the host's", before.host, now.host),
         ("the search's", before.search, now.search),
+        *([] if now.surveyed_like(before) else [("the survey's", before.survey, now.survey)]),
     )
     return (
         *files,

@@ -16,7 +16,8 @@ from pydantic import (
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import first_of
-from edgeflare.campaign.executor import check_files
+from edgeflare.analysis import check_healthy
+from edgeflare.campaign.executor import check_families, check_files
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
@@ -224,6 +225,8 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
         if model.name not in checked:
             checked.add(model.name)
             checks += [check_files, _check_seeds, strategy_of, check_references]
+            checks.append(check_families)
+            checks.append(lambda campaign: check_healthy(campaign.survey.references))
             if config.limits.new_pairs or config.limits.baseline is not None:
                 # else the last green night is the baseline, if there is one
                 checks.append(lambda campaign: baseline_pairs(campaign.limits))

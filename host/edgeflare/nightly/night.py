@@ -107,13 +107,21 @@ class Check(_Record):
 
 class Identity(_Record):
     """What decides a device's answers: SHA-256 of both models' files, the device's fingerprint, the
-    host's libraries and the settings of the search."""
+    host's libraries and the settings of the search and of the survey.
+
+    `survey` has those that its rate depends on; empty without a survey, and in older nights.
+    """
 
     original: str = ""
     deployed: str = ""
     device: dict[str, Any] = Field(default_factory=dict)
     host: dict[str, Any] = Field(default_factory=dict)
     search: dict[str, Any] = Field(default_factory=dict)
+    survey: dict[str, Any] = Field(default_factory=dict)
+
+    def surveyed_like(self, other: "Identity") -> bool:
+        """Whether the rates of both surveys compare, as far as is known."""
+        return not self.survey or not other.survey or self.survey == other.survey
 
 
 class NightRun(_Record):

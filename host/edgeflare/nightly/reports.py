@@ -10,6 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
+from edgeflare._internal.text import counted
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.reports.charts import STATE_WORDS, Line, Point, figure, line_chart, mark
@@ -51,13 +52,18 @@ def _day(night: Night, *, alone: bool) -> str:
 
 
 class _Kind(NamedTuple):
-    """What one chart shows; its axis reaches from `least` to `most`, where given, at least."""
+    """What one chart shows; its axis reaches from `least` to `most`, where given, at least.
+
+    `of_survey`: nights surveyed with other settings than the last one are not comparable, and left
+    out.
+    """
 
     title: str
     figures: Mapping[str, Figure]
     words: Callable[[float], str] = figure
     least: float | None = 0
     most: float | None = None
+    of_survey: bool = False
 
 
 def _shown_state(run: NightRun) -> str:
@@ -96,6 +102,7 @@ _CHARTS = (
         "Confident deviations far from the seeds",
         {"rate": _of_search("confident_rate"), "bound": _of_search("confident_high")},
         _percent,
+        of_survey=True,
     ),
     _Kind("Inputs sent again", {name: _of_replay(name) for name in ("new", "still", "fixed")}),
     _Kind("Latency, median", {"latency": _of_search("latency_s")}, _milliseconds),
@@ -106,15 +113,24 @@ _CHARTS = (
 
 
 def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Chart | None:
+    surveyed = [run.identity for run in runs if run.identity.survey]
+    comparable = [
+        not kind.of_survey or not surveyed or run.identity.surveyed_like(surveyed[-1])
+        for run in runs
+    ]
+    shown = list(zip(runs, comparable, strict=True))
     lines = [
-        Line(name, [figure(run) for run in runs], style)
+        Line(name, [figure(run) if like else None for run, like in shown], style)
         for style, (name, figure) in enumerate(kind.figures.items(), 1)
     ]
-    drawing = line_chart(
-        kind.title, points, lines, words=kind.words, least=kind.least, most=kind.most
-    )
+    left_out = comparable.count(False)
+    title = kind.title
+    if left_out:
+        nights = counted(left_out, "night")
+        title += f" (not comparable, and left out: {nights} with other settings of the survey)"
+    drawing = line_chart(title, points, lines, words=kind.words, least=kind.least, most=kind.most)
     names = tuple(kind.figures) if len(kind.figures) > 1 else ()
-    return None if drawing is None else Chart(kind.title, drawing, names)
+    return None if drawing is None else Chart(title, drawing, names)
 
 
 _ACCEPTED = "accepted later"

@@ -222,7 +222,10 @@ class _Run:
         if baseline is not None:
             self._checks.append(_compare(baseline, out))
             before = baseline.run.search
-            self._checks += survey_check(before, self._search_figures, baseline.day)
+            alike = self._identity.surveyed_like(baseline.run.identity)
+            self._checks += survey_check(
+                before, self._search_figures, baseline.day, comparable=alike
+            )
 
     def _write_report(self, campaign: Path, part: Part) -> None:
         """Write a campaign's report for people; the night does not depend on it."""

@@ -1,6 +1,7 @@
 """Key figures, tables and sentences of a campaign, for every kind of report."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
@@ -28,11 +29,13 @@ from edgeflare.reports.document import (
     Name,
     Table,
     Text,
+    Tone,
     table_of,
 )
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
-from edgeflare.reports.survey.soundness import soundness_blocks
+from edgeflare.reports.verdict import evidence, verdict
+from edgeflare.store import open_store
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -52,6 +55,7 @@ END_WORDS = {
 }
 """Names of the statuses of a search that ends without a trigger."""
 
+_BRIEF = 5
 _FAILURES_SHOWN = 5
 _TERMINAL_STEPS = 3
 _LEAST_ROOM = 20
@@ -80,22 +84,33 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     if not traits_in(summary.search).compares_scores:
         lines = [one._replace(disagreement=None) for one in lines]
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
+    blocks = [*campaign_blocks(summary, triggers, brief=True), *limits_list(summary.limits)]
+    if summary.replay is not None:
+        return [*replay_counts(summary.replay), *blocks]
+    with open_store(Path(summary.folder)) as store:
+        result = verdict(store, summary, summary.limits)
+    tone: Tone = "strong" if result.tone == "neutral" else result.tone
     return [
-        *(replay_counts(summary.replay) if summary.replay else []),
-        *soundness_blocks(summary.soundness),
-        *campaign_blocks(summary, triggers),
-        *limits_list(summary.limits),
+        Text(result.text, tone),
+        *map(Text, evidence(summary)),
+        *blocks,
+        Text(result.sentence, tone),
     ]
 
 
-def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = str) -> list[Block]:
-    """Return key figures, tables and notices; `name` returns a class's name."""
+def campaign_blocks(
+    summary: Summary, triggers: Sequence[Block], name: Name = str, *, brief: bool = False
+) -> list[Block]:
+    """Return key figures, tables and notices; `name` returns a class's name.
+
+    `brief`: tables are left out that only say that nothing deviates, and long ones are shorter.
+    """
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
         *faults_blocks(summary.faults, name),
-        *survey_blocks(summary.survey, name),
-        *_pairs_tables(summary, name),
+        *survey_blocks(summary.survey, name, brief=brief),
+        *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
         *triggers,
         *devices_tables(summary),
         *agreement_blocks(summary.agreements, summary.every_device),
@@ -228,7 +243,9 @@ def _costs(summary: Summary) -> Iterable[KeyFigure]:
     if summary.wall_s is not None:
         yield KeyFigure("seconds by the clock", f"{summary.wall_s:.1f}", "the whole campaign")
     kinds = [name for name in summary.total_queries if name != "host_only"]
-    parts = ", ".join(f"{name} {summary.total_queries[name]:,}" for name in kinds)
+    pursued = summary.faults is not None
+    words = {"survey": "survey and pursuit"} if pursued else {}
+    parts = ", ".join(f"{words.get(name, name)} {summary.total_queries[name]:,}" for name in kinds)
     yield KeyFigure(
         "device queries in all",
         f"{sum(summary.total_queries[name] for name in kinds):,}",
@@ -347,28 +364,28 @@ def control_setting(control: ControlFigures) -> str:
 # Pairs and triggers
 
 
-def _pairs_tables(summary: Summary, name: Name = str) -> list[Block]:
-    """Return which answers, classes or words, take the place of which, the most frequent first."""
+def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
+    """Return which answers, classes or words, take the place of which, the `most` frequent."""
     blocks: list[Block] = []
     if words := summary.word_pairs:
         rows = [
             (one.original or NO_WORD, one.deployed or NO_WORD, f"{one.count:,}") for one in words
         ]
         rest = ""  # a trigger can have several such pairs: their counts have no sum
-        blocks += _pairs("Words heard differently", "hears", rows, rest)
+        blocks += _pairs("Words heard differently", "hears", rows, rest, most)
     if labels := summary.label_pairs:
         rows = [(name(one.original), name(one.deployed), f"{one.count:,}") for one in labels]
-        rest = f"{sum(one.count for one in labels[MOST_SHOWN:]):,}"
-        blocks += _pairs("Pairs of labels", "says", rows, rest)
+        rest = f"{sum(one.count for one in labels[most:]):,}"
+        blocks += _pairs("Pairs of labels", "says", rows, rest, most)
     return blocks
 
 
 def _pairs(
-    title: str, verb: str, rows: Sequence[tuple[str, str, str]], count_of_rest: str
+    title: str, verb: str, rows: Sequence[tuple[str, str, str]], count_of_rest: str, most: int
 ) -> list[Block]:
-    rest = len(rows) - MOST_SHOWN
+    rest = len(rows) - most
     shown = [
-        *rows[:MOST_SHOWN],
+        *rows[:most],
         *([(counted(rest, "more pair"), "", count_of_rest)] if rest > 0 else []),
     ]
     header = [f"original {verb}", f"deployed {verb}", "triggers"]

@@ -16,6 +16,7 @@ from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import STEPS_SHOWN
+from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
@@ -118,6 +119,9 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
     if one.status is Status.UNSTABLE:
         message = f"a deviation that did not repeat{detail}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
+    if data.summary.search.get("strategy") == NO_SEARCH:
+        message = "both models decide alike on the seed; nothing was searched"
+        return Case(one.seed_id, message=message, seconds=one.seconds)
     message = (
         f"{_NOTHING[one.status]}{detail}; the device was given "
         f"{counted(one.search_queries, 'input')}, the original alone {one.host_only_queries:,}"

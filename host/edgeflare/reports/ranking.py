@@ -14,9 +14,10 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
-from edgeflare.reports.survey.soundness import TONES, evidence_sentences, soundness_sentence
+from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
+_VERDICTS = {"sound": "is sound", "worse": "is worse", "cannot-tell": "can't be told"}
 _P_MEANS = (
     "what decides is p, of the paired permutation test (how likely so great a difference is by "
     "chance): a tie where it is above"
@@ -32,6 +33,7 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
         "that found a trigger:"
     )
     return [
+        *_soundness_first(ranking),
         Text(ranking.verdict, "strong"),
         *map(Text, verdicts),
         *_soundness(ranking),
@@ -44,6 +46,13 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
     ]
 
 
+def _soundness_first(ranking: Ranking) -> list[Block]:
+    """Return in a line what each candidate's verdict is, which comes before any rank."""
+    judged = [(one.name, one.soundness.verdict) for one in ranking.candidates if one.soundness]
+    words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
+    return [Text(f"Against healthy references {', '.join(words)}.", "strong")] if judged else []
+
+
 def _soundness(ranking: Ranking) -> list[Block]:
     """Return each candidate's verdict against healthy references; nothing without any."""
     judged = [(one.name, one.soundness) for one in ranking.candidates if one.soundness is not None]
@@ -51,7 +60,7 @@ def _soundness(ranking: Ranking) -> list[Block]:
         Item(
             " ".join([soundness_sentence(found), *evidence_sentences(found)]),
             TONES[found.verdict],
-            name,
+            f"{name}:",
         )
         for name, found in judged
     )

@@ -10,8 +10,13 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.control import CONTROL_NAME, count_alarms
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.oracles import traits_in
-from edgeflare.reports.survey.document import rate_words
-from edgeflare.reports.survey.soundness import evidence_sentences, soundness_sentence
+from edgeflare.reports.survey.document import (
+    TONES,
+    evidence_sentences,
+    rate_words,
+    soundness_sentence,
+)
+from edgeflare.reports.survey.faults import fault_title
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import TRIGGERS
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
     from edgeflare.campaign.replay.results import ReplayState
 
 Tone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
-_TONES: dict[str, Tone] = {"sound": "good", "worse": "bad", "cannot-tell": "warn"}
 
 _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
     ("agrees", "in agreement as before"),
@@ -69,7 +73,7 @@ def verdict(
         only_survey = summary.search.get("strategy") == "none" and not _triggers(summary)
         found = "" if only_survey else f"Near the seeds: {found[0].lower()}{found[1:]}"
     if summary.soundness is not None and replay is None:
-        tone = _TONES[summary.soundness.verdict]
+        tone = TONES[summary.soundness.verdict]
     crossed = [one.name for one in limits if one.crossed]
     undecided = [one.name for one in limits if one.undecided]
     checked = sum(one.checked for one in limits)
@@ -93,25 +97,30 @@ def verdict(
 
 
 def _first_sentence(summary: Summary) -> str:
-    """Return the verdict against references, or else the survey's rate; "" without a survey."""
+    """Return the verdict against references, or else the survey's rate, and the first fault.
+
+    "" without a survey.
+    """
+    found = () if summary.faults is None else summary.faults.faults
+    fault = f"F{fault_title(found[0])[1:]}: {found[0].words}. " if found else ""
     if summary.soundness is not None:
-        return f"{soundness_sentence(summary.soundness)} "
+        return f"{soundness_sentence(summary.soundness)} {fault}"
     rate = None if summary.survey is None else summary.survey.overall
     if rate is None:
         return ""
     return (
         f"Far from the seeds the models decide differently on {rate.deviations:,} of "
         f"{counted(rate.inputs, 'input')} on which the original is sure "
-        f"({rate_words(rate)}). "
+        f"({rate_words(rate)}). {fault}"
     )
 
 
 def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
     """Return the evidence, what a neutral result leaves open, and what to do next."""
-    return (*_of_soundness(summary), *_of_search(result, summary))
+    return (*evidence(summary), *_of_search(result, summary))
 
 
-def _of_soundness(summary: Summary) -> tuple[str, ...]:
+def evidence(summary: Summary) -> tuple[str, ...]:
     """Return the evidence of the verdict against references, or how to get one."""
     if summary.soundness is not None:
         return evidence_sentences(summary.soundness)

@@ -118,6 +118,8 @@ class _Reference(TypedDict):
     kind: str
     path: str
     sha256: str | None
+    of: NotRequired[str]
+    inputs: NotRequired[int]
 
 
 class _Partner(TypedDict):

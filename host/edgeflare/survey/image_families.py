@@ -75,7 +75,7 @@ def image_families(*, grey: bool = False) -> tuple[Family, ...]:
         Frame(),
         Mix(),
         Clipping(),
-        Channel(),
+        Channel(grey=grey),
         Swap(),
     )
     order = list(dict.fromkeys(family.group for family in families))
@@ -303,6 +303,9 @@ class Channel(ImageFamily):
     name = "channel"
     group: Group = "extremes"
 
+    def __init__(self, *, grey: bool = False) -> None:
+        self._grey = grey
+
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `channel`'s index, the `level` and the `share` of the way there."""
         return {
@@ -317,9 +320,9 @@ class Channel(ImageFamily):
         return values
 
     def words(self, params: Mapping[str, Any]) -> str:
-        """Return "channel red 80 % towards 255"."""
-        name = _CHANNELS[params["channel"]]
-        return f"channel {name} {params['share']:.0%} towards {params['level']}"
+        """Return "channel red 80% towards 255"."""
+        name = "grey levels" if self._grey else f"channel {_CHANNELS[params['channel']]}"
+        return f"{name} {params['share']:.0%} towards {params['level']}"
 
 
 class Swap(ImageFamily):

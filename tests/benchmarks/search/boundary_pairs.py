@@ -3,7 +3,8 @@
 python tests/benchmarks/search/boundary_pairs.py --data FOLDER [--made FOLDER2] [--pairs lenet5 same ...] [--seeds 30]
 
 FOLDER has the shared models and images, FOLDER2 what `deploy/models/build_sure_pairs.py` makes. `same` is LeNet-5 against
-its own file, `fp16` against itself with weights rounded to half precision. A line a pair: triggers found, device queries
+its own file, `fp16` against itself with weights rounded to half precision. `--crossings`: each pair with the default's
+options and with those of other crossings. A line a pair: triggers found, device queries
 a seed (mean and largest), host queries, median L2, median smaller margin, processor seconds a seed. Both models run on
 this machine; seeds on which they differ already are left out. Options that are not stated follow from the images.
 """
@@ -32,6 +33,14 @@ from edgeflare.strategies.boundary import BoundaryOptions, resolve_options
 from edgeflare.types import Answer, Decision, KnownAnswers, Outputs, Sample, Scores, Seed, Status
 
 FLOOR = 1e-3
+CROSSINGS: list[dict[str, Any]] = [
+    {},
+    *(
+        {"crossing": "least-l2", "effort": effort, "tied_classes": tied}
+        for effort, tied in ((64, 2), (96, 2), (96, 3), (128, 2), (128, 3))
+    ),
+    *({"crossing": one, "tied_classes": 2} for one in ("mutants", "line", "natural")),
+]
 PARTNERS = 32
 Model = Callable[[Sample], Scores]
 Head = Callable[[Scores], Scores]
@@ -235,6 +244,33 @@ def line(name: str, results: Sequence[tuple[SearchJobResult, float]]) -> str:
     )
 
 
+def search_pair(
+    pair: Pair, name: str, options: dict[str, Any], seeds: int, floor: float
+) -> list[tuple[SearchJobResult, float]]:
+    """Return how the searches from the first `seeds` inputs on which both models agree ended."""
+    if name == "boundary":
+        side = max(pair.inputs[0].shape[:2])
+        stated = BoundaryOptions.model_validate(options)
+        options = resolve_options(stated, side, one_trip=False).model_dump(exclude_none=True)
+    oracle = LabelOracle(floor)
+    settings = SearchSettings(build_strategy(name, options), Budget(), 1, 0, Samples(), oracle)
+    partners = pair.inputs[:PARTNERS]
+    known = [(pair.original(one), pair.deployed(one)) for one in partners]
+    answers = KnownAnswers(*(np.array(scores, np.float64) for scores in zip(*known, strict=True)))
+    results: list[tuple[SearchJobResult, float]] = []
+    for number, sample in enumerate(pair.inputs):
+        both = pair.original(sample), pair.deployed(sample)
+        decision = oracle.decide(*both)
+        if decision is Decision.DEVIATION or len(results) == seeds:
+            continue
+        outputs = Outputs(*both, decision)
+        seed = Seed(
+            f"s{number}", sample, outputs, others=partners, margin_floor=floor, known=answers
+        )
+        results.append(searched(pair, seed, settings))
+    return results
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -245,42 +281,16 @@ def main() -> None:
     parser.add_argument("--strategy", default="boundary")
     parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--floor", type=float, default=FLOOR)
+    parser.add_argument("--crossings", action="store_true")
     chosen = parser.parse_args()
     print("pair            found  queries  max   host  L2 margin seconds")
     with tempfile.TemporaryDirectory() as folder:
         loaders = pairs(chosen.data, chosen.made, Path(folder))
         for name in chosen.pairs or loaders:
             pair = loaders[name]()
-            options = chosen.options
-            if chosen.strategy == "boundary":
-                side = max(pair.inputs[0].shape[:2])
-                stated = BoundaryOptions.model_validate(options)
-                options = resolve_options(stated, side, one_trip=False).model_dump(
-                    exclude_none=True
-                )
-            oracle = LabelOracle(chosen.floor)
-            strategy = build_strategy(chosen.strategy, options)
-            settings = SearchSettings(strategy, Budget(), 1, 0, Samples(), oracle)
-            known = [(pair.original(one), pair.deployed(one)) for one in pair.inputs[:PARTNERS]]
-            answers = KnownAnswers(
-                *(np.array(scores, np.float64) for scores in zip(*known, strict=True))
-            )
-            results: list[tuple[SearchJobResult, float]] = []
-            for number, sample in enumerate(pair.inputs):
-                both = pair.original(sample), pair.deployed(sample)
-                decision = oracle.decide(*both)
-                if decision is Decision.DEVIATION or len(results) == chosen.seeds:
-                    continue
-                seed = Seed(
-                    f"s{number}",
-                    sample,
-                    Outputs(*both, decision),
-                    others=pair.inputs[:PARTNERS],
-                    margin_floor=chosen.floor,
-                    known=answers,
-                )
-                results.append(searched(pair, seed, settings))
-            print(line(name, results), flush=True)
+            for stated in CROSSINGS if chosen.crossings else [chosen.options]:
+                results = search_pair(pair, chosen.strategy, stated, chosen.seeds, chosen.floor)
+                print(line(name, results), stated or "", flush=True)
 
 
 if __name__ == "__main__":

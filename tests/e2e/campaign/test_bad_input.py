@@ -123,7 +123,13 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
     assert not ran.out
 
 
-@pytest.mark.parametrize("flag", ["--original-input", "--deployed-input", "--input"])
+ALSO = pytest.mark.extended
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--input", *(pytest.param(f"--{one}-input", marks=ALSO) for one in ("original", "deployed"))],
+)
 def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
     ran = edgeflare(
         "run",
@@ -137,6 +143,7 @@ def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> N
         "scale=1/255",
         "--max-queries",
         2,
+        "--no-survey",
         home=home,
     )
     assert ran.code == 0, ran.err

@@ -43,6 +43,7 @@ def values(**more: Any) -> dict[str, Any]:
         "deployed": {"path": str(DEMO / "deployed.tflite")},
         "seeds": {"path": str(DEMO / "seeds.npz"), "limit": SEEDS},
         "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
+        "survey": {"enabled": False},
         "control": True,
         **more,
     }

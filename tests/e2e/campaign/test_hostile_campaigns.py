@@ -51,6 +51,7 @@ def config(folder: Path, devices: int) -> CampaignConfig:
         "deployed": {"path": model},
         "seeds": {"path": folder / "seeds.npz"},
         "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
+        "survey": {"enabled": False},
         "devices": ["local"] * devices,
         "out": folder / "out",
         "fleet": {"handover_s": 0.2, "patience_s": 1.0},

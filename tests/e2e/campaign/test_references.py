@@ -4,11 +4,15 @@ import sqlite3
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from onnx import numpy_helper
 
+from edgeflare import load_config, run_campaign, summarize
+
+MNIST = DEMO.parent / "mnist"
 ONLY_SURVEY = ("--strategy", "none", "--survey-queries", "3")
 
 
@@ -31,12 +35,17 @@ strategy = "none"
 
 [survey]
 references = ["int8"]
+pursuit = 0
 
 [limits]
 verdict = "sound"
 """
     )
     dead_channel(folder / "dead.onnx")
+    small = (
+        '<ir_version: 8, opset_import: ["": 13]> g (float[1,3] x) => (float[1,3] y) {y = Relu(x)}'
+    )
+    onnx.save_model(onnx.parser.parse_model(small), folder / "small.onnx")
     return folder
 
 
@@ -87,6 +96,7 @@ def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse: Ran, ho
     assert page.splitlines()[2].startswith("**Failed. The deployed model is worse")
 
 
+@pytest.mark.extended
 def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: Path) -> None:
     flags = ("--limit", "12", "--out", "few", "--json")
     ran = edgeflare("run", "limits.toml", *flags, home=home)
@@ -104,8 +114,16 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     assert skipped.get("message", "").startswith("undecided: verdict: it can't be told")
     report = edgeflare("report", "few", "--format", "markdown", home=home).out
     assert report.splitlines()[2].startswith("**Undecided. It can't be told")
+    lines = edgeflare("show", "few", home=home).out.splitlines()
+    assert lines[0].startswith("It can't be told whether the deployed model is worse than healthy")
+    assert lines[0].startswith(lines[-1])
+    passes = ET.fromstring(junit).iter("system-out")
+    assert any(
+        one.text == "both models decide alike on the seed; nothing was searched" for one in passes
+    )
 
 
+@pytest.mark.extended
 def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     del sound
     with sqlite3.connect(home / "sound" / "campaign.sqlite") as database:
@@ -120,6 +138,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
+@pytest.mark.extended
 def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
     flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
     assert edgeflare("run", *flags, home=home).code == 0
@@ -128,17 +147,22 @@ def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home:
     assert any("--reference int8" in line for line in report)
 
 
+@pytest.mark.extended
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
     pair = ("--original", DEMO / "original.onnx", "--seeds", DEMO / "seeds.npz", "--limit", "60")
     candidates = (DEMO / "deployed.tflite", "dead.onnx")
-    ran = edgeflare(
-        "compare", *candidates, *pair, *flags, "--reference", "int8", "--json", home=home
-    )
+    flags = (*flags, "--reference", "int8", "--out", "compared")
+    ran = edgeflare("compare", *candidates, *pair, *flags, "--json", home=home)
     assert ran.code == 0, ran.err
     verdicts = {one["name"]: one["soundness"]["verdict"] for one in ran.json["candidates"]}
     assert verdicts == {"deployed": "sound", "dead": "worse"}
+    assert not any("same devices" in note for note in ran.json["notes"])
+    first = edgeflare("compare", "compared", home=home).out.splitlines()[0]
+    assert first.startswith("Against healthy references ")
+    assert "deployed is sound" in first
+    assert "dead is worse" in first
 
 
 @pytest.mark.parametrize(
@@ -147,10 +171,13 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         (("--reference", "nowhere"), "nowhere"),
         (
             ("--reference", "one/sound", "--reference", "two/sound"),
-            "two references are folders of one name",
+            "two references have one name",
         ),
-        (("--reference", "int8", "--no-survey"), "--reference is answered on the survey's inputs"),
+        (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
         (("--reference", "other"), "has another original"),
+        (("--reference", "dead.onnx"), "int8:dead.onnx for int8 models made of that float model"),
+        (("--reference", "int8:gone.onnx"), "there is no model file"),
+        (("--reference", "int8:small.onnx"), "both need the same input and output"),
     ],
 )
 def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
@@ -165,16 +192,79 @@ def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
     assert not (home / "refused").exists()
 
 
-def test_a_campaign_with_other_inputs_is_refused(home: Path, sound: Ran) -> None:
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--seed", "7"), "was surveyed with --seed 0, this campaign has 7"),
+        (("--family", "gain"), "was surveyed with --family all, this campaign has gain"),
+        (("--seeds", "others"), "has 0 of this campaign's 12 seeds"),
+    ],
+)
+def test_a_campaign_with_other_inputs_is_refused_before_a_device_is_asked(
+    home: Path, sound: Ran, flags: tuple[str, ...], sentence: str
+) -> None:
     del sound
-    flags = ("--reference", "sound", "--seed", "7", "--limit", "12", "--out", "unlike")
-    ran = edgeflare("run", *DEMO_PAIR, *ONLY_SURVEY, *flags, home=home)
+    images = np.random.default_rng(0).integers(0, 256, (12, 28, 28, 1), np.uint8)
+    np.savez(home / "others.npz", images=images)
+    flags = tuple("others.npz" if one == "others" else one for one in flags)
+    pair = (*DEMO_PAIR, *ONLY_SURVEY, "--reference", "sound", "--limit", "12", "--out", "unlike")
+    ran = edgeflare("run", *pair, *flags, home=home)
     assert ran.code == 2
-    assert "of this campaign's" in ran.err
+    assert sentence in ran.err
+    assert "seed queries" not in ran.err
 
 
+def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> None:
+    flags = (*DEMO_PAIR, "--strategy", "none")
+    edgeflare("run", *flags, "--limit", "10", "--out", "small", home=home)
+    more = ("--survey-queries", "2", "--sure", "0.4", "--limit", "14", "--out", "larger")
+    ran = edgeflare("run", *flags, *more, "--reference", "small", "--json", home=home)
+    assert ran.code == 0, ran.err
+    notices = " ".join(ran.json["notices"])
+    assert "surveyed with --sure 0.3, this campaign with 0.4" in notices
+    assert "surveyed with --survey-queries 3, this campaign with 2" in notices
+    assert "of this campaign's 28 inputs: the verdict rests on" in notices
+    assert ran.json["soundness"]["inputs"] < 28
+
+
+def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
+    home: Path, worse: Ran
+) -> None:
+    del worse
+    flags = ("limits.toml", "--deployed", "dead.onnx", "--out", "like-worse")
+    ran = edgeflare("run", *flags, "--reference", "worse", home=home)
+    assert ran.code == 2
+    assert "was itself judged worse than its own references" in ran.sentence
+    assert not (home / "like-worse").exists()
+    config = load_config(home / "limits.toml", {"deployed": {"path": home / "dead.onnx"}})
+    survey = config.survey.model_copy(update={"references": (str(home / "worse"),)})
+    run_campaign(config.model_copy(update={"survey": survey, "out": home / "like-worse"}))
+    found = summarize(home / "like-worse").soundness
+    assert found is not None
+    assert found.verdict == "cannot-tell"
+    assert "worse was itself judged worse" in found.evidence[0]
+
+
+@pytest.mark.extended
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
     assert worse.json["survey"]["overall"]["deviations"] > 0
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
     assert ran.code == 0, ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
+    flags = (
+        *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),
+        *("--seeds", DEMO / "seeds.npz", *ONLY_SURVEY, "--json"),
+    )
+    pruned = f"int8:{MNIST / 'lenet5_pruned.onnx'}"
+    verdicts = []
+    for name, reference in (("from-int8", "int8"), ("from-pruned", pruned)):
+        ran = edgeflare("run", *flags, "--reference", reference, "--out", name, home=home)
+        assert ran.code == 0, ran.err
+        verdicts.append(ran.json["soundness"])
+    assert [one["verdict"] for one in verdicts] == ["worse", "sound"]
+    assert "int8-per-tensor-a of lenet5_pruned.onnx" in verdicts[1]["references"]
+    resumed = edgeflare("resume", "from-pruned", home=home)
+    assert "making int8" not in resumed.err

@@ -30,6 +30,7 @@ ARGUMENTS = (
     0,
     "--variant",
     "text",
+    "--no-survey",
 )
 
 
@@ -110,7 +111,9 @@ def test_fifty_kills(tmp_path: Path, undisturbed: Found, seed: int) -> None:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_campaign_says_how_to_go_on_and_does(
     tmp_path: Path, undisturbed: Found, number: signal.Signals
 ) -> None:
@@ -165,7 +168,17 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = start(
         "run",
         *("--original", "original.onnx", "--deployed", "deployed.tflite", "--seeds", "seeds.npz"),
-        *("--limit", SEEDS, "--max-queries", 300, "--variant", "text", "--out", folder),
+        *(
+            "--limit",
+            SEEDS,
+            "--max-queries",
+            300,
+            "--no-survey",
+            "--variant",
+            "text",
+            "--out",
+            folder,
+        ),
         home=tmp_path,
     )
     when(lambda: finished(folder) >= 3, process)

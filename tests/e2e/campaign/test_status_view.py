@@ -28,6 +28,7 @@ TWINS = (
         10**9,
         "--timeout",
         0,
+        "--no-survey",
         "--out",
         "long",
     ),
@@ -43,7 +44,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(home: Path) -> Path:
     devices = ("--device", "local", "--device", "local")
-    ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *devices, "--out", "short", home=home)
+    ran = edgeflare(
+        "run", *DEMO_PAIR, "--limit", 6, *devices, "--no-survey", "--out", "short", home=home
+    )
     assert ran.code == 0, ran.err
     return home / "short"
 
@@ -133,9 +136,12 @@ def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
     assert sum(one["queries"] for one in summary["by_device"]) == summary["total_queries"]["search"]
 
 
+@pytest.mark.extended
 def test_replicas_are_compared(home: Path) -> None:
     devices = ("--device", "local", "--device", "local", "--fleet", "replicate")
-    ran = edgeflare("run", *DEMO_PAIR, "--limit", 3, *devices, "--out", "replicas", home=home)
+    ran = edgeflare(
+        "run", *DEMO_PAIR, "--limit", 3, *devices, "--no-survey", "--out", "replicas", home=home
+    )
     assert ran.code == 0, ran.err
     assert "triggers of" in ran.out
     summary = edgeflare("show", "replicas", "--json", home=home).json
@@ -162,6 +168,7 @@ def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -
     assert device["queries"] == sum(counted.values()) - counted["host_only"]
 
 
+@pytest.mark.extended
 def test_a_running_campaign_is_watched_by_others_then_killed(
     tmp_path: Path, running: "subprocess.Popen[str]"
 ) -> None:

@@ -110,6 +110,7 @@ def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     assert "| dim |" in ran.out
 
 
+@pytest.mark.extended
 def test_replay_sends_the_findings_again(faulty: Path, home: Path) -> None:
     ran = edgeflare("replay", faulty, "--only", "triggers", "--json", home=home)
     assert ran.code == 0, ran.err
@@ -144,6 +145,7 @@ def test_a_corpus_keeps_the_findings(faulty: Path, home: Path) -> None:
     assert added["new"] > 0
 
 
+@pytest.mark.extended
 def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_changed(
     home: Path,
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_change
     assert summarize(home / "without").total_queries["survey"] == 0
 
 
+@pytest.mark.extended
 def test_more_seeds_do_not_change_those_that_are_there(home: Path) -> None:
     for limit in (3, 6):
         ran = edgeflare(
@@ -176,6 +179,7 @@ def test_more_seeds_do_not_change_those_that_are_there(home: Path) -> None:
     ]
 
 
+@pytest.mark.extended
 def test_devices_that_survey_for_themselves_are_asked_the_same(home: Path) -> None:
     fleet = ("--device", "local", "--device", "local")
     common = ("survey", *DEMO_PAIR, "--limit", 4)
@@ -192,6 +196,7 @@ def test_devices_that_survey_for_themselves_are_asked_the_same(home: Path) -> No
     assert survey.seeds == survey.seeds_in_all == 8
 
 
+@pytest.mark.extended
 def test_a_killed_survey_is_resumed_to_what_it_would_have_been(home: Path) -> None:
     arguments = ("survey", *DEMO_PAIR, "--limit", 40, "--survey-queries", 4)
     assert edgeflare(*arguments, "--out", "whole", home=home).code == 0
@@ -220,6 +225,7 @@ def begun(folder: Path) -> bool:
         return store.survey_counts().seeds > 2
 
 
+@pytest.mark.extended
 def test_a_query_limit_counts_the_survey_and_a_larger_one_goes_on(home: Path) -> None:
     common = ("survey", *DEMO_PAIR, "--limit", 10, "--concurrency", 1)
     ran = edgeflare(*common, "--total-queries", 20, "--out", "limited", home=home)
@@ -241,6 +247,7 @@ def test_an_unknown_family_is_refused_before_anything_is_made(home: Path) -> Non
     assert not (home / "unknown").exists()
 
 
+@pytest.mark.extended
 def test_a_control_surveys_the_original_against_itself(home: Path) -> None:
     ran = edgeflare(
         *("survey", *DEMO_PAIR, *NO_PURSUIT, "--limit", 6, "--control", "--out", "controlled"),

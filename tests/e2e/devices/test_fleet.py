@@ -27,6 +27,7 @@ def config(out: Path, **more: object) -> CampaignConfig:
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": 12},
         "search": {"strategy": "dflare", "max_queries": 300, "timeout_s": 0},
+        "survey": {"enabled": False},
         "out": out,
         **more,
     }
@@ -102,6 +103,7 @@ def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
     assert {one.decision.value for one in replays} <= {"agree", "deviation", "tie"}
 
 
+@pytest.mark.extended
 def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path, alone: Found) -> None:
     folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 200}, concurrency=1))
     part = found_in(folder)

@@ -12,7 +12,7 @@ from ssh_servers import SshServer
 
 __all__ = ["adb_server"]
 
-SEARCH = ("--limit", 5, "--strategy", "dflare")
+SEARCH = ("--limit", 5, "--strategy", "dflare", "--no-survey")
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return run(tmp_path_factory.mktemp("local"), "local", "local")
 
 
+@pytest.mark.extended
 def test_a_phone_is_trusted_and_finds_what_this_machine_finds(
     home: Path, local: Found, asyncssh_server: SshServer, adb_server: FakeAdbServer
 ) -> None:

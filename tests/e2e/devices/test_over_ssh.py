@@ -34,6 +34,7 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
     ran = edgeflare(
         "run",
         *DEMO_PAIR,
+        "--no-survey",
         "--limit",
         SEEDS,
         "--device",
@@ -51,6 +52,7 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
     return found
 
 
+@pytest.mark.extended
 def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     home: Path, openssh_server: SshServer
 ) -> None:

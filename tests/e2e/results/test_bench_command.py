@@ -203,6 +203,7 @@ name = "dflare"
     assert "cell 1 of 2" not in again.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_bench_goes_on_as_if_nothing_had_been(home: Path, ran: Ran) -> None:
     folder = home / "torn"
     process = subprocess.Popen(

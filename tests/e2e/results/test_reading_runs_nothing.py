@@ -82,6 +82,7 @@ def test_no_program_no_model_and_no_connection(strangers: Path) -> None:
     assert not (strangers / "ran").exists()
 
 
+@pytest.mark.extended
 def test_the_watch_sees_a_command_that_loads_models(strangers: Path) -> None:
     done = run(strangers, "replay campaign --out again")
     assert done.returncode != 0

@@ -30,6 +30,7 @@ def config(out: Path, search: dict[str, Any] | None = None, **more: Any) -> Camp
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": SEEDS},
         "search": {"strategy": "boundary", "max_queries": 30, "timeout_s": 0, **(search or {})},
+        "survey": {"enabled": False},
         "out": out,
         **more,
     }

@@ -32,6 +32,7 @@ def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -
         0,
         "--out",
         "campaign",
+        "--no-survey",
     )
     return edgeflare("run", *pair, *limits, *flags, home=home)
 

@@ -14,6 +14,7 @@ FLOOR = 0.2
 PAIR = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"),
     *("--seeds", DEMO / "seeds.npz", "--limit", 4, "--timeout", 0, "--strategy", "dflare"),
+    "--no-survey",
 )
 
 

@@ -127,6 +127,7 @@ def test_a_wrong_setting_is_the_sentence_of_the_command_line(digits, settings, w
         edgeflare.search(ORIGINAL, DEPLOYED, digits["images"], **settings)
 
 
+@pytest.mark.extended
 def test_a_type_checker_sees_the_exact_types(tmp_path: Path) -> None:
     file = tmp_path / "typed.py"
     asked = ("trigger.sample", "trigger.margin", "result.folder", "edgeflare.load_config")

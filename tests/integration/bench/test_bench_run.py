@@ -289,7 +289,13 @@ def test_an_unknown_device_is_reported_before_anything_is_made(suite: str, tmp_p
     assert not (tmp_path / "bench").exists()
 
 
-@pytest.mark.parametrize("stopped_at", [Stage, Step], ids=["between cells", "within a cell"])
+@pytest.mark.parametrize(
+    "stopped_at",
+    [
+        pytest.param(Stage, id="between cells", marks=pytest.mark.slow),
+        pytest.param(Step, id="within a cell"),
+    ],
+)
 def test_a_model_that_changed_meanwhile_is_refused(
     suite: str, tmp_path: Path, stopped_at: type
 ) -> None:

@@ -55,6 +55,7 @@ def test_health_follows_the_work(device: Device, onnx_model: Path, pair_input: I
     assert (after.waiting, after.clock_jump_s) == (0, 0.0)
 
 
+@pytest.mark.extended
 def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
     device: Device, onnx_model: Path, pair_input: InputSpec
 ) -> None:

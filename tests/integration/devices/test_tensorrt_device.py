@@ -78,7 +78,7 @@ def answer(session: DeviceSession) -> np.ndarray:
     return np.asarray(session.submit([SAMPLE]).result().outputs[0])
 
 
-@pytest.mark.parametrize("version", ["8.4.1", "10.3.0"])
+@pytest.mark.parametrize("version", [pytest.param("8.4.1", marks=pytest.mark.extended), "10.3.0"])
 def test_an_onnx_model_is_built_once_and_stays_the_same_device(
     jetson: MakeDevice, model: Path, tmp_path: Path, version: str
 ) -> None:

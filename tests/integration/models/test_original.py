@@ -136,6 +136,7 @@ def test_what_can_not_be_loaded_is_reported_as_before(tmp_path: Path) -> None:
     assert not processes()
 
 
+@pytest.mark.extended
 def test_an_original_that_never_answers_ends_a_campaign_with_one_sentence(tmp_path: Path) -> None:
     endless = endless_onnx(tmp_path / "endless.onnx")
     deployed = dense_onnx(tmp_path / "deployed.onnx", [1, 8, 8, 1])

@@ -14,6 +14,8 @@ from speech_models import SCRIPT, export_whisper
 
 FLOAT, INT8 = "whisper-tiny-en.onnx", "whisper-tiny-en.int8.onnx"
 
+pytestmark = pytest.mark.extended
+
 
 def export(*words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *map(str, words)]

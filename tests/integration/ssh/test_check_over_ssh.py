@@ -72,6 +72,7 @@ def test_python_that_is_not_there(ssh_server: SshServer, tmp_path: Path) -> None
     assert "install Python 3.8" in (lines[-1].fix or "")
 
 
+@pytest.mark.extended
 def test_login_by_password_is_noted(tmp_path: Path) -> None:
     with start_asyncssh(AsyncsshOptions(password="secret")) as server:
         none = tmp_path / "no-key"
@@ -83,6 +84,7 @@ def test_login_by_password_is_noted(tmp_path: Path) -> None:
     assert "ssh-copy-id" in (key.fix or "")
 
 
+@pytest.mark.extended
 @pytest.mark.sshd
 def test_banner_in_bashrc_is_shown_and_survived(tmp_path: Path) -> None:
     if Path(pwd.getpwuid(os.getuid()).pw_shell).name != "bash":

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from campaign_stores import ENDS, compared_campaign, replay_store, replicated_campaign
 
@@ -87,7 +86,7 @@ def test_a_replay_has_a_row_for_each_input_and_device(tmp_path, demo):
     assert (still.original_label, still.deployed_label, still.l2) == (0, 1, 1.5)
     assert (still.original_margin, still.deployed_margin) == pytest.approx((0.7, 0.5))
     failed = replays[replays.state == "failed"].iloc[0]
-    assert pd.isna(failed.original_label)
+    assert failed.isna().original_label
     assert failed.detail == "the agent died"
     assert len(frames.transfers) == 0
 
@@ -117,7 +116,7 @@ def test_a_campaign_that_has_nothing_yet_gives_empty_frames_of_the_same_types(tm
         frames = to_frames(store)
     full = to_frames(demo)
     for name in ("outcomes", "triggers", "seeds", "telemetry", "replays", "transfers"):
-        empty: pd.DataFrame = getattr(frames, name)
+        empty = getattr(frames, name)
         assert len(empty) == 0
         others = getattr(full, name)
         kinds = {column: str(kind) for column, kind in others.dtypes.items()}
@@ -127,7 +126,7 @@ def test_a_campaign_that_has_nothing_yet_gives_empty_frames_of_the_same_types(tm
 def test_what_every_status_leaves_out_is_missing_not_zero(finished):
     outcomes = to_frames(finished).outcomes.set_index("seed_id")
     assert outcomes.first_trigger_queries.isna().sum() == 5
-    assert pd.isna(outcomes.original_label["digits/4.png"])
+    assert outcomes.original_label.isna()["digits/4.png"]
     seeds = to_frames(finished).seeds
     assert (len(seeds), seeds.decision.notna().sum()) == (10, 1)
     assert seeds.original_scores[9] is None

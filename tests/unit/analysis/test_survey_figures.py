@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeflare.analysis import SurveyFigures, survey_figures
+from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
+from edgeflare.campaign import LimitsConfig
 from edgeflare.reports.document import Table, to_markdown
-from edgeflare.reports.survey.document import survey_blocks, survey_chart, survey_key_figures
+from edgeflare.reports.survey.document import (
+    charted_groups,
+    survey_blocks,
+    survey_chart,
+    survey_key_figures,
+)
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import SeedAnswer, SeedInput, Store, SurveyedSeed, SurveyRecord
 from edgeflare.survey import families_for
@@ -37,7 +43,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def record(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
     values: dict[str, Any] = {
         "params": FAMILIES[family].draw(np.random.default_rng(number), IMAGE, severity),
-        "sample": f"{number:064x}",
+        "sample": f"{seed}-{number}",
         "original": SURE,
         "deployed": SURE,
         "decision": Decision.AGREE,
@@ -118,6 +124,19 @@ def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(st
     assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
 
 
+def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> None:
+    white = {"sample": "all white", "total_variation": 1.0}
+    add(store, "s0", [deviation("s0", 0, "gain", 5, **white), record("s0", 1, "noise", 1)])
+    for seed in ("s1", "s2"):
+        add(store, seed, [deviation(seed, 0, "gain", 5, **white)])
+    found = figures(store)
+    assert found.overall is not None
+    assert (found.overall.deviations, found.overall.inputs, found.repeated) == (1, 2, 2)
+    assert found.seeds_unsure == 0
+    assert found.mean_total_variation == pytest.approx((1 + 0.125) / 2)
+    assert len(found.worst) == 2
+
+
 def test_mean_total_variation_is_over_all_answered_inputs(store: Store) -> None:
     add(store, "s0", [record("s0", 0, "gain", 1), deviation("s0", 1, "noise", 1)])
     assert figures(store).mean_total_variation == pytest.approx((0.125 + 0.625) / 2)
@@ -160,13 +179,28 @@ def test_a_survey_in_which_the_original_is_never_sure_says_so(store: Store) -> N
 
 
 def test_the_chart_tells_each_rate_with_its_bounds_in_words(store: Store) -> None:
-    add(store, "s0", [deviation("s0", 0, "gain", 5), record("s0", 1, "noise", 2)])
-    chart = survey_chart(figures(store))
+    records = [deviation("s0", number, "gain", 3 + number % 3) for number in range(15)]
+    noise = [deviation("s0", number, "noise", 2) for number in range(15, 20)]
+    add(store, "s0", [*records, *noise, record("s0", 20, "mix", 2)])
+    found = figures(store)
+    chart = survey_chart(found)
     assert chart is not None
-    assert chart.count('class="bounds"') == 2
-    assert "severity 2: 0 % (0 % to" in chart
+    assert chart.count('class="bounds"') == 4
+    assert "severity 2: 83.3 % (" in chart
     assert "severity 5: 100 %" in chart
-    assert chart.count("line-2") == 1  # the group of the family that deviates
+    assert charted_groups(found) == ["light"]  # the others have too few inputs, or severities
+
+
+def test_where_nothing_deviates_a_terminal_has_a_line_in_place_of_tables(store: Store) -> None:
+    add(store, "s0", [record("s0", 0, "gain", 5), record("s0", 1, "noise", 2)])
+    found = figures(store)
+    blocks = survey_blocks(found, brief=True)
+    assert not [one for one in blocks if isinstance(one, Table)]
+    assert "No confident deviation in 2 families of inputs at 2 severities." in to_markdown(blocks)
+    assert len([one for one in survey_blocks(found) if isinstance(one, Table)]) == 2
+    add(store, "s1", [deviation("s1", 0, "gain", 5)])
+    blocks = survey_blocks(figures(store), brief=True)
+    assert len([one for one in blocks if isinstance(one, Table)]) == 3
 
 
 def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> None:
@@ -180,3 +214,25 @@ def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> 
     ]
     assert found.overall is not None
     assert (found.overall.inputs, found.overall.seeds) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("deviating", "limit", "state"),
+    [(0, 0.03, "kept"), (0, 0.005, "undecided"), (1, 0.01, "undecided"), (9, 0.02, "crossed")],
+)
+def test_a_limit_of_the_rate_is_kept_crossed_or_undecided(
+    tmp_path: Path, deviating: int, limit: float, state: str
+) -> None:
+    with Store.create(tmp_path / "many", {"survey": {"sure": 0.3}}) as store:
+        names = [f"s{number}" for number in range(300)]
+        store.add_seeds(SeedInput(name, IMAGE) for name in names)
+        for place, name in enumerate(names):
+            made = deviation if place < deviating else record
+            add(store, name, [made(name, 0, "gain", 5)])
+        store.set_fact("finished", True)
+        (check,) = check_limits(store, LimitsConfig(max_confident_deviation=limit))
+    assert {"crossed": check.crossed, "undecided": check.undecided} == {
+        "crossed": state == "crossed",
+        "undecided": state == "undecided",
+    }
+    assert ("more inputs narrow the bounds" in check.words) == (state == "undecided")

@@ -131,7 +131,7 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
         (b"#" * (1 << 24) + b"#", "more than 16 MiB"),
         (None, "is a folder|no suite|Is a directory"),
     ],
-    ids=lambda value: str(value)[:30],
+    ids=lambda value: str(value[:30] if value else value),
 )
 @pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
 def test_what_no_setting_can_be_is_reported_of_every_file(

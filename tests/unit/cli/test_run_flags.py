@@ -170,9 +170,33 @@ def test_a_margin_floor_that_is_none_is_refused_once(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("flag", "value", "told"),
-    [("--max-l2", "0", "0 is not above 0"), ("--max-linf", "0", "greater than or equal to 1")],
+    [
+        ("--max-l2", "0", "0 is not above 0"),
+        ("--survey-queries", "0", "0 is not at least 1 and at most 1,000"),
+        ("--max-linf", "0", "0 is not at least 1"),
+    ],
 )
 def test_a_distance_that_nothing_keeps_is_refused(flag: str, value: str, told: str) -> None:
     ran = CliRunner().invoke(app, ["run", flag, value], env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert ran.exit_code == 2
     assert told in ran.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--family", "nois"], "no family 'nois' for images; did you mean 'noise'?"),
+        (["--reference", "INT8"], "--reference: there is no campaign 'INT8'; did you mean int8?"),
+        (["--no-survey", "--family", "gain"], "--family without a survey: leave out --no-survey"),
+        (["--no-survey", "--sure", ".2"], "--sure without a survey: leave out --no-survey"),
+    ],
+)
+def test_a_survey_that_cannot_be_is_refused_before_anything_runs(
+    flags: list[str], words: str, tmp_path: Path
+) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        (tmp_path / name).touch()
+    pair = ["--original", f"{tmp_path}/a.onnx", "--deployed", f"{tmp_path}/b.onnx"]
+    ran = CliRunner().invoke(app, ["run", *pair, "--seeds", str(tmp_path), *flags])
+    assert ran.exit_code == 2
+    assert words in ran.output

@@ -42,6 +42,11 @@ def made(samples: list[np.ndarray], tmp_path_factory: pytest.TempPathFactory) ->
     return make_references(ORIGINAL, calibration_inputs(samples, SPEC), folder)
 
 
+@pytest.fixture
+def two_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgeflare.models.quantized.RECIPES", RECIPES[:2])
+
+
 def test_every_recipe_gives_another_int8_model(made: dict[str, Path]) -> None:
     assert set(made) == {recipe.name for recipe in RECIPES}
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in made.values()}
@@ -60,6 +65,7 @@ def test_they_answer_nearly_as_the_original(
         assert 0 < distance.mean() < 0.05
 
 
+@pytest.mark.usefixtures("two_recipes")
 def test_made_again_they_are_the_same_bytes_and_files(
     made: dict[str, Path], samples: list[np.ndarray], tmp_path: Path
 ) -> None:
@@ -73,6 +79,7 @@ def test_made_again_they_are_the_same_bytes_and_files(
     assert {one: one.stat().st_mtime_ns for one in tmp_path.iterdir()} == before
 
 
+@pytest.mark.usefixtures("two_recipes")
 def test_other_calibration_inputs_give_files_of_other_names(
     samples: list[np.ndarray], made: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -80,6 +87,7 @@ def test_other_calibration_inputs_give_files_of_other_names(
     assert not {one.name for one in others.values()} & {one.name for one in made.values()}
 
 
+@pytest.mark.usefixtures("two_recipes")
 def test_the_original_is_only_read_and_nothing_is_printed(
     samples: list[np.ndarray], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

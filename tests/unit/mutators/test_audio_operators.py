@@ -5,7 +5,6 @@ import subprocess
 import sys
 from typing import Any
 
-import audiomentations
 import numpy as np
 import pytest
 
@@ -198,27 +197,32 @@ def test_a_band_beyond_half_the_sample_rate_is_brought_below_it() -> None:
 @pytest.mark.parametrize(
     ("operator", "params", "transform", "parameters"),
     [
-        (TimeStretch(), {"speed": 0.9}, audiomentations.TimeStretch(), {"rate": 0.9}),
-        (PitchShift(), {"semitones": -1.5}, audiomentations.PitchShift(), {"num_semitones": -1.5}),
-        (TimeShift(), {"share": 0.3}, audiomentations.Shift(), {"shift_amount": 0.3}),
+        (TimeStretch(), {"speed": 0.9}, "TimeStretch", {"rate": 0.9}),
+        (PitchShift(), {"semitones": -1.5}, "PitchShift", {"num_semitones": -1.5}),
+        (TimeShift(), {"share": 0.3}, "Shift", {"shift_amount": 0.3}),
         (
             BandPass(),
             {"wet": 1.0, "center": 900.0, "width": 1.5, "order": 3},
-            audiomentations.BandPassFilter(),
+            "BandPassFilter",
             {"center_freq": 900.0, "bandwidth": 1350.0, "rolloff": 18},
         ),
     ],
     ids=["time-stretch", "pitch-shift", "time-shift", "band-pass"],
 )
 def test_the_bits_are_those_of_the_library_with_its_defaults(
-    operator: Operator, params: Params, transform: Any, parameters: dict[str, Any]
+    operator: Operator, params: Params, transform: str, parameters: dict[str, Any]
 ) -> None:
+    import audiomentations
+
     sample = tone() * np.random.default_rng(0).uniform(0.5, 1, RATE).astype(np.float32)
     ours = operator.apply(sample, params | {"sample_rate": RATE})
-    assert np.array_equal(ours, np.clip(of_library(transform, sample, **parameters), -1, 1))
+    theirs = getattr(audiomentations, transform)()
+    assert np.array_equal(ours, np.clip(of_library(theirs, sample, **parameters), -1, 1))
 
 
 def test_the_default_ranges_are_the_librarys() -> None:
+    import audiomentations
+
     ends = {
         name: (one.ranges[0].low, one.ranges[0].high) for name, one in default_pool("audio").items()
     }

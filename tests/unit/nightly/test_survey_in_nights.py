@@ -2,8 +2,9 @@
 
 from datetime import datetime, timezone
 
-from edgeflare.nightly.comparison import survey_check
-from edgeflare.nightly.night import Check, Night, NightRun, SearchFigures
+from edgeflare.nightly.comparison import changes, survey_check
+from edgeflare.nightly.night import Check, Identity, Night, NightRun, SearchFigures
+from edgeflare.nightly.reports import charts
 
 BEFORE_SURVEYS = SearchFigures.model_validate(
     {"seeds": 20, "seed_deviates": 1, "searched": 19, "found": 19, "total_queries": 60}
@@ -48,6 +49,34 @@ def test_a_night_before_there_was_a_survey_is_read_and_compared_with_nothing() -
     assert survey_check(None, surveyed(30, 0.07, 0.14), "2026-01-01") == []
     old = Check.model_validate({"part": "search", "name": "a", "words": "b", "crossed": False})
     assert not old.undecided
+
+
+def test_rates_of_surveys_with_other_settings_are_not_compared() -> None:
+    settings = {"queries": 3, "sure": 0.3, "families": []}
+    then, now = Identity(survey=settings), Identity(survey={**settings, "sure": 0.5})
+    assert not now.surveyed_like(then)
+    assert now.surveyed_like(Identity())  # a night before settings were kept
+    assert changes(then, now) == ("the survey's sure: was 0.3, is 0.5",)
+    (check,) = survey_check(
+        surveyed(3, 0.002, 0.03), surveyed(30, 0.07, 0.14), "2026-01-01", comparable=False
+    )
+    assert not check.crossed
+    assert check.words.endswith("not comparable: the survey's settings have changed")
+
+
+def test_the_trend_leaves_out_nights_surveyed_with_other_settings() -> None:
+    nights = []
+    for number, sure in enumerate((0.5, 0.3, 0.3), 1):
+        one = night().model_copy(update={"number": number, "stamp": str(number)})
+        update = {
+            "search": surveyed(number, 0.01 * number, 0.02 * number),
+            "identity": Identity(survey={"queries": 3, "sure": sure}),
+        }
+        nights.append(one.model_copy(update={"runs": (one.runs[0].model_copy(update=update),)}))
+    (chart,) = (one for one in charts(nights, "m", "d") if "Confident" in one.title)
+    assert "not comparable, and left out: 1 night with" in chart.title
+    (chart,) = (one for one in charts(nights[1:], "m", "d") if "Confident" in one.title)
+    assert chart.title == "Confident deviations far from the seeds"
 
 
 def test_what_cannot_be_told_has_an_exit_code_of_its_own_and_is_not_red() -> None:

@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 from datetime import datetime, timezone
 
 import numpy as np
-import pandas as pd
 import pytest
 from campaign_stores import compared_campaign, pooled_campaign, replay_store
 
@@ -63,6 +62,8 @@ def test_a_campaign_without_findings_is_still_an_object(tmp_path):
 
 
 def test_pandas_reads_the_lines_back(demo):
+    import pandas as pd
+
     table = pd.read_csv(io.StringIO(report_text(demo, "csv")))
     with Store.open(demo) as store:
         kept = {one.seed_id: one for one in store.outcomes()}

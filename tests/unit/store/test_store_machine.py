@@ -239,7 +239,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 StoreMachine.TestCase.settings = settings(
-    max_examples=12,
+    max_examples=8,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,

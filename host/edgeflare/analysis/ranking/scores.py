@@ -1,5 +1,6 @@
 """A candidate's campaign in numbers, by seed sample."""
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,8 @@ class CandidateCampaign:
     `seeds` are the digests of all seed samples, `done` what is known of those that every replica
     has finished with an answer, `unanswered` how many ended without one; `alike` says that on those
     that are done both models give the same probabilities, or words, and nothing was found. `search`
-    has every setting of the search; `devices` are fingerprints.
+    has every setting of the search; `devices` are fingerprints without the runtime,
+    which is the candidate's own.
     """
 
     id: str
@@ -130,7 +132,10 @@ def read_campaign(store: Store) -> CandidateCampaign:
         original=models["original"],
         deployed=models["deployed"],
         search=search.model_dump(mode="json"),
-        devices=frozenset(device.digest for device in store.devices()),
+        devices=frozenset(
+            json.dumps({**device.fingerprint, "runtime": None}, sort_keys=True)
+            for device in store.devices()
+        ),
         seeds=frozenset(expected),
         all_seeds=bool(store.fact("seeds_complete")),
         done=done,

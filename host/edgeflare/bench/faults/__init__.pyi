@@ -1,38 +1,37 @@
 # The public names; read at run time, too.
+# ruff: noqa: I001 - one import a part
 
-from .catalogue import Draw as Draw
-from .catalogue import draws as draws
-from .catalogue import is_reserved as is_reserved
+from .catalogue import (
+    KINDS as KINDS,
+    Draw as Draw,
+    draws as draws,
+    faulty_model as faulty_model,
+    is_reserved as is_reserved,
+)
 from .evaluation import (
+    Evaluation as Evaluation,
     Response as Response,
-)
-from .evaluation import (
+    SearchResult as SearchResult,
     Surveyed as Surveyed,
-)
-from .evaluation import (
     area_under_curve as area_under_curve,
 )
-from .evaluation import (
-    respond as respond,
+from .graph_edit import Inapplicable as Inapplicable, Parameters as Parameters
+from .healthy import Healthy as Healthy, healthy_models as healthy_models
+from .originals import Original as Original, open_original as open_original
+from .report import (
+    fault_document as fault_document,
+    fault_report as fault_report,
+    write_fault_report as write_fault_report,
 )
-from .evaluation import (
-    survey_inputs as survey_inputs,
+from .suite import (
+    FAULTS_ABOUT as FAULTS_ABOUT,
+    Evaluated as Evaluated,
+    FaultBench as FaultBench,
+    FaultSuite as FaultSuite,
+    fault_suite as fault_suite,
+    is_fault_bench as is_fault_bench,
+    open_fault_bench as open_fault_bench,
+    resume_faults as resume_faults,
+    run_faults as run_faults,
 )
-from .healthy import Healthy as Healthy
-from .healthy import healthy_models as healthy_models
-from .kinds import (
-    KINDS as KINDS,
-)
-from .kinds import (
-    Inapplicable as Inapplicable,
-)
-from .kinds import (
-    Parameters as Parameters,
-)
-from .kinds import (
-    faulty_model as faulty_model,
-)
-from .originals import Original as Original
-from .originals import open_original as open_original
-from .witness import Witness as Witness
-from .witness import find_witness as find_witness
+from .witness import Witness as Witness, find_witness as find_witness

@@ -5,9 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.bench.faults.graph_edit import RECURRENT, GraphEdit
+from edgeflare.bench.faults.graph_edit import (
+    RECURRENT,
+    GraphEdit,
+    Inapplicable,
+    Parameters,
+    chosen,
+    whole,
+)
 from edgeflare.bench.faults.originals import Original, observe
-from edgeflare.bench.faults.parameters import Inapplicable, Parameters, chosen, whole
 
 _NATURAL = 64
 """Number of natural inputs on which ranges of activations are calibrated."""
@@ -39,11 +45,13 @@ def _layer(
 ) -> _Layer:
     names = edit.activations()
     seen = observe(original.model, names, original.inputs[:_NATURAL])
+    recurrent = [one for one in edit.nodes if one.op_type in RECURRENT]
+    states = {name for one in recurrent for name in one.output}
     if spatial:
-        names = [one for one in names if seen[one].ndim == 4 and min(seen[one].shape[2:]) > 1]
+        maps = [one for one in names if one not in states and seen[one].ndim == 4]
+        names = [one for one in maps if min(seen[one].shape[2:]) > 1]
     name = chosen(names, given.layer, "activation of that shape")
-    maker = next(one for one in edit.nodes if name in one.output)
-    axis = 1 if seen[name].ndim in {3, 4} and maker.op_type not in RECURRENT else -1
+    axis = 1 if seen[name].ndim in {3, 4} and name not in states else -1
     values = seen[name]
     return _Layer(name, values.shape, axis, float(values.min()), float(values.max()))
 
@@ -256,26 +264,20 @@ def stale_state(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """A recurrent layer begins from the state that an earlier input left behind."""
     nodes = [one for one in edit.nodes if one.op_type in RECURRENT]
     node = chosen(nodes, given.layer, "recurrent layer")
-    seen = observe(original.model, [node.output[0]], original.inputs[:_NATURAL])[node.output[0]]
-    # Y is [steps, directions, batch, hidden]; parts of 32 inputs are joined along the steps
-    last = seen[-1, :, int(given.channel * seen.shape[2]) : int(given.channel * seen.shape[2]) + 1]
-    state = edit.constant(last * 2 * given.strength)
+    states = node.output[0], *node.output[2:3]  # an LSTM has that of its cell, too, if it is named
+    seen = observe(original.model, states, original.inputs[:32])
     batch = edit.add("Slice", edit.add("Shape", node.input[0]), *(
         edit.constant(one, np.int64) for one in ([1], [2], [0])
     ))  # fmt: skip
-    shape = edit.add(
-        "Concat",
-        edit.constant([last.shape[0]], np.int64),
-        batch,
-        edit.constant([last.shape[2]], np.int64),
-        axis=0,
-    )
-    node.input.extend([""] * (5 - len(node.input)))
-    begin = edit.add("Expand", state, shape)
-    if len(node.input) > 5:
-        node.input[5] = begin
-    else:
-        node.input.append(begin)
+    node.input.extend([""] * (5 + len(states) - len(node.input)))
+    for place, name in enumerate(states, 5):
+        # all states are [steps, directions, batch, hidden], the cell's [directions, batch, hidden]
+        last = seen[name][-1] if place == 5 else seen[name]
+        earlier = int(given.channel * last.shape[1])
+        state = edit.constant(last[:, earlier : earlier + 1] * 2 * given.strength)
+        ends = (edit.constant([one], np.int64) for one in (last.shape[0], last.shape[2]))
+        shape = edit.add("Concat", next(ends), batch, next(ends), axis=0)
+        node.input[place] = edit.add("Expand", state, shape)
 
 
 ACTIVATION_FAULTS: Mapping[str, Callable[[Original, GraphEdit, Parameters], None]] = {

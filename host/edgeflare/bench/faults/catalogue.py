@@ -6,11 +6,18 @@ compared with those of another.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from edgeflare.bench.faults.kinds import KINDS, Parameters
+from edgeflare.bench.faults.activation_faults import ACTIVATION_FAULTS
+from edgeflare.bench.faults.graph_edit import GraphEdit, Parameters
+from edgeflare.bench.faults.input_faults import INPUT_FAULTS
+from edgeflare.bench.faults.originals import Original
+from edgeflare.errors import UsageError
+
+KINDS = {**ACTIVATION_FAULTS, **INPUT_FAULTS}
+"""Kinds by name; each changes a graph in place by its parameters."""
 
 Size: TypeAlias = Literal["large", "medium", "mild"]
 
@@ -23,6 +30,19 @@ STRENGTHS: dict[Size, tuple[float, ...]] = {
     "mild": (0.0625, 0.125, 0.25),
 }
 """Strengths of a size. Of several, the fault has the first at which it has a witness."""
+
+
+def faulty_model(original: Original, kind: str, parameters: Parameters) -> Any:
+    """Return a copy of the original's ONNX model with a fault planted; nothing else differs.
+
+    Raises UsageError for an unknown kind, Inapplicable where the model has nothing that it could
+    befall (no padding, no recurrent layer, no colours).
+    """
+    if kind not in KINDS:
+        raise UsageError(f"there is no kind of fault {kind!r}; there are {', '.join(KINDS)}")
+    edit = GraphEdit(original.model)
+    KINDS[kind](original, edit, parameters)
+    return edit.finish()
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""Changes of an ONNX graph: nodes set behind a tensor, in front of all that uses it."""
+"""Changes of an ONNX graph, and the parameters of the faults that are planted by them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from edgeflare._internal import extras
+
+T = TypeVar("T")
 
 RECURRENT = ("LSTM", "GRU", "RNN")
 _ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", *RECURRENT)
@@ -27,8 +29,14 @@ class GraphEdit:
         return list(self.model.graph.node)
 
     def activations(self) -> list[str]:
-        """Return the names of activations' and recurrent layers' outputs, in the graph's order."""
-        return [one.output[0] for one in self.nodes if one.op_type in _ACTIVATIONS]
+        """Return the names of activations' and recurrent layers' outputs, in the graph's order.
+
+        Of several outputs: the first that is used.
+        """
+        used = {name for one in self.nodes for name in one.input}
+        used.update(one.name for one in self.model.graph.output)
+        layers = [one.output for one in self.nodes if one.op_type in _ACTIVATIONS]
+        return [name for names in layers for name in [one for one in names if one in used][:1]]
 
     def weights(self) -> list[tuple[Any, str]]:
         """Return the layers with weights: the node and the name of its weights, in order."""
@@ -102,3 +110,31 @@ class GraphEdit:
     def _name(self) -> str:
         self._count += 1
         return f"fault__{self._count}"
+
+
+class Inapplicable(Exception):  # noqa: N818 - no error: the suite leaves this fault out
+    """A model has nothing that this kind of fault could befall; says what is missing."""
+
+
+class Parameters(NamedTuple):
+    """`strength` is above 0, up to 1; `layer`, `channel` and `place` lie in 0 to 1.
+
+    The last three choose one of as many layers, channels or places as the model has.
+    """
+
+    strength: float
+    layer: float
+    channel: float
+    place: float
+
+
+def chosen(items: Sequence[T], share: float, what: str) -> T:
+    """Return the item at a share (0 to 1) of a sequence. Raises Inapplicable where it is empty."""
+    if not items:
+        raise Inapplicable(f"the model has no {what}")
+    return items[min(int(share * len(items)), len(items) - 1)]
+
+
+def whole(share: float, size: int) -> int:
+    """Return a share of a size, rounded, at least 1."""
+    return max(1, round(share * size))

@@ -2,19 +2,19 @@
 
 import io
 import logging
-import tempfile
+import math
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from edgeflare._internal import extras
+from edgeflare.bench.faults.distillation import distilled
 from edgeflare.bench.faults.graph_edit import GraphEdit
 from edgeflare.bench.faults.originals import Batch, Original
+from edgeflare.models.quantized import Recipe, quantized
 
 SEED = 20_261_124
 """Draws the calibration sets."""
@@ -24,35 +24,56 @@ _SHARES = (0.05, 0.1, 0.15, 0.2)
 
 @dataclass(frozen=True)
 class Healthy:
-    """A compressed model without a fault: its name, kind of compression and ONNX model."""
+    """A compressed model without a fault: its name, kind of compression and ONNX model.
+
+    `base`: the float ONNX model whose int8 models are its references, where that isn't the
+    original.
+    """
 
     name: str
     kind: str
     model: Any
+    base: Any = None
 
 
 def healthy_models(original: Original) -> Iterator[Healthy]:
-    """Yield 20 compressed models of an original, made one by one, always the same.
+    """Yield compressed models of an original, made one by one, always the same: 24, or 27.
 
     Static int8 by ONNX Runtime with weights per channel and per tensor, each calibrated on five
     sets of natural inputs by least and greatest values, per channel on three by percentiles, too;
     dynamic int8 with signed and unsigned weights; 5 to 20 % of each layer's smallest weights pruned
-    (magnitude pruning; Han et al., NeurIPS 2015); weights in half precision.
+    (magnitude pruning; Han et al., NeurIPS 2015), and each of these in int8; weights in half
+    precision. Of an original with one channel, where the extra `torch` is installed: a distilled
+    student, in float and in int8 with weights per channel and per tensor.
     """
     for number in range(_SETS):
         calibration = _calibration(original, number)
         for per_channel in (True, False):
             kind = "per-channel" if per_channel else "per-tensor"
-            model = _static(original.model, calibration, "MinMax", per_channel=per_channel)
+            model = _int8(original.model, calibration, Recipe(kind, per_channel))
             yield Healthy(f"{kind} {number}", kind, model)
         if number < 3:
-            model = _static(original.model, calibration, "Percentile", per_channel=True)
+            recipe = Recipe("percentile", per_channel=True, calibration="percentile")
+            model = _int8(original.model, calibration, recipe)
             yield Healthy(f"percentile {number}", "percentile", model)
-    for weights in ("QInt8", "QUInt8"):
-        yield Healthy(f"dynamic {weights}", "dynamic", _dynamic(original.model, weights))
+    dynamic = Recipe("dynamic", per_channel=False, calibration="dynamic")
+    for unsigned in (False, True):
+        model = _int8(original.model, original.inputs[:0], dynamic, layers=None, unsigned=unsigned)
+        yield Healthy(f"dynamic {'QUInt8' if unsigned else 'QInt8'}", "dynamic", model)
     for share in _SHARES:
-        yield Healthy(f"pruned {share:.0%}", "pruned", pruned(original.model, share))
+        base = pruned(original.model, share)
+        model = _int8(base, _calibration(original, 0), Recipe("pruned", per_channel=True))
+        yield Healthy(f"pruned {share:.0%}", "pruned", base, base)
+        yield Healthy(f"pruned {share:.0%}, int8", "pruned, int8", model, base)
     yield Healthy("half-precision weights", "fp16", half_precision(original.model))
+    size = math.prod(original.inputs.shape[axis] for axis in original.axes)
+    if original.inputs[0].size == size and find_spec("torch"):
+        student = distilled(original)
+        yield Healthy("distilled", "distilled", student, student)
+        for kind in ("per-channel", "per-tensor"):
+            recipe = Recipe(kind, per_channel=kind == "per-channel")
+            model = _int8(student, _calibration(original, 0), recipe)
+            yield Healthy(f"distilled, int8 {kind}", "distilled", model, student)
 
 
 def pruned(model: Any, share: float) -> Any:
@@ -80,55 +101,12 @@ def _calibration(original: Original, number: int) -> Batch:
     return original.inputs[rng.permutation(count)[: min(64, count * 4 // 5)]]
 
 
-def _static(model: Any, calibration: Batch, method: str, *, per_channel: bool) -> Any:
-    library = import_module("onnxruntime.quantization")
-
-    class Reader(library.CalibrationDataReader):  # type: ignore[misc, name-defined]
-        """Gives the calibration set out in batches of one, as ONNX Runtime wants it."""
-
-        def __init__(self, name: str) -> None:
-            self._rest = iter([{name: one[None]} for one in calibration])
-
-        def get_next(self) -> Any:
-            """Return the next inputs, None at the end."""
-            return next(self._rest, None)
-
-    constants = {one.name for one in model.graph.initializer}
-    name = next(one.name for one in model.graph.input if one.name not in constants)
-    return _through_files(
-        model,
-        lambda source, made: library.quantize_static(
-            source,
-            made,
-            Reader(name),
-            quant_format=library.QuantFormat.QDQ,
-            per_channel=per_channel,
-            calibrate_method=getattr(library.CalibrationMethod, method),
-        ),
-    )
-
-
-def _dynamic(model: Any, weights: str) -> Any:
-    library = import_module("onnxruntime.quantization")
-    return _through_files(
-        model,
-        lambda source, made: library.quantize_dynamic(
-            source, made, weight_type=getattr(library.QuantType, weights)
-        ),
-    )
-
-
-def _through_files(model: Any, quantise: Any) -> Any:
-    onnx = extras.onnx()
+def _int8(model: Any, calibration: Batch, recipe: Recipe, **options: Any) -> Any:
     chatty = logging.getLogger()
     level = chatty.level
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder) / "source.onnx", Path(folder) / "made.onnx"
-        onnx.save_model(model, source)
-        chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
-        try:
-            with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
-                quantise(source, made)
-        finally:
-            chatty.setLevel(level)
-        return onnx.load_model(made)
+    chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
+    try:
+        with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
+            return quantized(model, recipe, [one[None] for one in calibration], **options)
+    finally:
+        chatty.setLevel(level)

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.bench.faults.graph_edit import GraphEdit
+from edgeflare.bench.faults.graph_edit import GraphEdit, Inapplicable, Parameters, chosen, whole
 from edgeflare.bench.faults.originals import Original
-from edgeflare.bench.faults.parameters import Inapplicable, Parameters, chosen, whole
 
 
 def _on_pixels(original: Original, edit: GraphEdit, make: Callable[[str], str]) -> None:

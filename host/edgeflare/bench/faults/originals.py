@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,7 +133,7 @@ def _photographs(data: Path) -> Original:
     return Original(
         "photographs",
         _model(data / "models/imagenet/imagenet_efficientnet_lite0_fp32.onnx"),
-        ((images - 127.0) / 128).astype(np.float32),
+        ((_views(images) - 127.0) / 128).astype(np.float32),
         np.full((1, 1, 1, 1), -127 / 128, np.float32),
         np.full((1, 1, 1, 1), 1, np.float32),
         "NCHW",
@@ -139,10 +141,144 @@ def _photographs(data: Path) -> Original:
     )
 
 
+def _views(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return five views of each image [N, channels, height, width], by turns of the images.
+
+    The whole, the whole mirrored, and three quarters of height and width at two corners and in the
+    middle, the last mirrored, enlarged to the whole's size.
+    """
+    size = images.shape[2]
+    side = size * 3 // 4
+    places = np.arange(size) * side // size
+    views = [images, images[..., ::-1]]
+    for down, right in ((0, 0), (size - side, size - side), ((size - side) // 2,) * 2):
+        views.append(images[:, :, places + down][..., places + right])
+    views[-1] = views[-1][..., ::-1]
+    return np.concatenate(views)
+
+
+def _rows(data: Path) -> Original:
+    images = np.load(data / "images/mnist_test_0_499.npz")["images"]
+    with as_file(files("edgeflare") / "assets" / "mnist" / "rows.onnx") as path:
+        model = _model(path)
+    return Original(
+        "rows",
+        model,
+        (images[:, None] / 255).astype(np.float32),
+        np.zeros((1, 1, 1, 1), np.float32),
+        np.ones((1, 1, 1, 1), np.float32),
+        "NCHW",
+    )
+
+
+def _keywords(data: Path) -> Original:
+    features = np.load(data / "audio/speech_commands_mfcc_1000.npz")["mfcc_int8"]
+    scale, zero = _input_quantisation(data / "models/mlperf-tiny/kws_dscnn_int8.tflite")
+    low, high, inputs = (
+        ((np.asarray(one, np.float32) - zero) * scale).astype(np.float32)
+        for one in (-128, 127, features)
+    )
+    return Original(
+        "keywords",
+        keyword_spotter(data / "models/mlperf-tiny/kws_dscnn_float.tflite"),
+        inputs.reshape(-1, 49, 10, 1),
+        low.reshape(1, 1, 1, 1),
+        high.reshape(1, 1, 1, 1),
+        "NHWC",
+    )
+
+
+def _input_quantisation(path: Path) -> tuple[np.float32, int]:
+    (given,) = _interpreter(path).get_input_details()
+    scale, zero = given["quantization"]
+    return np.float32(scale), int(zero)
+
+
+def keyword_spotter(path: Path) -> Any:
+    """Return MLPerf Tiny's keyword spotter, a TFLite file, as an ONNX model of float numbers.
+
+    Input ``features`` float32 [batch, 49, 10, 1], output ``probabilities`` float32 [batch, 12]. The
+    kernels of the file's convolutions are int8; here they are the float numbers that those stand
+    for. TFLite rounds the activations before such kernels, too, so that its answers differ a little.
+    """
+    helper = extras.onnx().helper
+    opened = _interpreter(path)
+    known = {one["index"]: one for one in opened.get_tensor_details()}
+    nodes = [helper.make_node("Transpose", ["features"], ["value0"], perm=[0, 3, 1, 2])]
+    weights: dict[str, npt.NDArray[Any]] = {}
+
+    def array(index: int) -> npt.NDArray[np.float32]:
+        scale = known[index]["quantization"][0] or 1.0
+        stored: npt.NDArray[Any] = opened.get_tensor(index)
+        return (stored * scale).astype(np.float32)
+
+    def add(kind: str, value: str, *given: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(kind, [value, *given], [f"value{len(nodes)}"], **attributes))
+        return str(nodes[-1].output[0])
+
+    value = "value0"
+    layers = [one for one in opened._get_ops_details() if len(one["inputs"]) == 3]
+    for number, layer in enumerate(layers):
+        kernel, bias = (array(int(one)) for one in layer["inputs"][1:])
+        names = (f"kernel{number}", f"bias{number}")
+        if layer["op_name"] == "FULLY_CONNECTED":
+            value = add("Flatten", add("GlobalAveragePool", value))
+            value = add("Gemm", value, *names, transB=1)
+        else:
+            deep = layer["op_name"] == "DEPTHWISE_CONV_2D"
+            kernel = kernel.transpose((3, 0, 1, 2) if deep else (0, 3, 1, 2))
+            stride = 1 if number else 2
+            sizes = (known[int(layer["inputs"][0])]["shape"][1:3], kernel.shape[2:])
+            value = add(
+                *("Conv", value, *names),
+                pads=_same_pads(*sizes, stride),
+                strides=[stride, stride],
+                group=len(bias) if deep else 1,
+            )
+            value = add("Relu", value)
+        weights |= dict(zip(names, (np.ascontiguousarray(kernel), bias), strict=True))
+    nodes.append(helper.make_node("Softmax", [value], ["probabilities"], axis=1))
+    return _written(nodes, weights)
+
+
+def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list[int]:
+    """Return what TFLite's padding "same" adds to height and width: before both, then behind."""
+    pads = [
+        max((-(-int(size) // stride) - 1) * stride + int(side) - int(size), 0)
+        for size, side in zip(sizes, kernel, strict=True)
+    ]
+    return [*(one // 2 for one in pads), *(one - one // 2 for one in pads)]
+
+
+def _written(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
+    onnx = extras.onnx()
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "keywords",
+        [helper.make_tensor_value_info("features", floats, ["batch", 49, 10, 1])],
+        [helper.make_tensor_value_info("probabilities", floats, ["batch", 12])],
+        [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8, producer_name="edgeflare"
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _interpreter(path: Path) -> Any:
+    opened = import_module("ai_edge_litert.interpreter").Interpreter(str(path), num_threads=1)
+    opened.allocate_tensors()
+    return opened
+
+
 ORIGINALS: Mapping[str, Callable[[Path], Original]] = {
     "mnist": _mnist,
     "cifar": _cifar,
     "photographs": _photographs,
+    "keywords": _keywords,
+    "rows": _rows,
 }
 
 

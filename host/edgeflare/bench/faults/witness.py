@@ -1,5 +1,6 @@
 """A fault's witness: a valid input on which the fault changes a sure decision."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,8 @@ def find_witness(
     if found is not None or not gradients:
         return found
     starts = np.concatenate([pair.most_moved(natural), pair.most_moved(far)])
-    return pair.judge(_climb(original, faulty, starts), "gradient")
+    reached = (pair.judge(one, "gradient") for one in _climb(original, faulty, starts))
+    return next(filter(None, reached), None)
 
 
 class _Pair:
@@ -132,19 +134,17 @@ def _patched(original: Original, pixels: npt.NDArray[Any], rng: np.random.Genera
     return np.moveaxis(changed, (1, 2), original.axes)
 
 
-def _climb(original: Original, faulty: Any, starts: Batch) -> Batch:
-    """Return every few steps of gradient ascent on the drift, the original kept sure."""
+def _climb(original: Original, faulty: Any, starts: Batch) -> Iterator[Batch]:
+    """Yield every few steps of gradient ascent on the drift, the original kept sure."""
     torch_sound, torch_faulty = DifferentiableModel(original.model), DifferentiableModel(faulty)
     pixels = original.to_pixels(starts)
-    seen = []
     for step in range(_STEPS):
         inputs = (original.low + pixels * (original.high - original.low)).astype(np.float32)
         gradient = _drift_gradient(original, torch_sound, torch_faulty, inputs)
         gradient = np.nan_to_num(gradient) * (original.high - original.low)
         pixels = np.clip(pixels + (0.06 if step < _STEPS // 2 else 0.02) * np.sign(gradient), 0, 1)
         if step % 4 == 3:
-            seen.append(original.from_pixels(pixels))
-    return np.concatenate(seen)
+            yield original.from_pixels(pixels)
 
 
 def _drift_gradient(

@@ -61,7 +61,9 @@ class LimitsConfig(BaseModel):
     )
     max_confident_deviation: Share | None = Field(
         default=None,
-        description="The largest share of the survey's inputs that deviates: its upper 95 % bound.",
+        description="The largest share of the survey's inputs that deviates: kept where its upper "
+        "95 % bound is not larger, crossed where the share itself is; in between the command ends "
+        "with exit code 4.",
         examples=[0.03],
     )
     verdict: Literal["sound"] | None = Field(

@@ -1,5 +1,6 @@
 """The settings of a campaign's survey: what is asked far from the seeds, before the search."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -10,11 +11,32 @@ from edgeflare.survey.sampling import SurveySettings
 
 _PURSUIT_QUERIES = 120
 INT8 = "int8"
-"""The reference that is made on the host; any other one is a campaign's folder."""
+"""The reference that is made on the host of the original; any other one is a campaign's folder."""
+_INT8_OF = f"{INT8}:"
 
 
 def _reference(value: str) -> str:
-    return value if value == INT8 else str(toml.expand_home(value).absolute())
+    if value == INT8:
+        return value
+    if value.startswith(_INT8_OF):
+        return _INT8_OF + str(toml.expand_home(value.removeprefix(_INT8_OF)).absolute())
+    path = toml.expand_home(value).absolute()
+    if value.lower() == INT8 and not path.exists():
+        raise ValueError(f"there is no campaign {value!r}; did you mean {INT8}?")
+    if path.is_file():
+        raise ValueError(
+            f"{value} is a file; a reference is {INT8}, {_INT8_OF}{value} for int8 models made of "
+            "that float model, or a campaign's folder"
+        )
+    return str(path)
+
+
+def float_model(reference: str, original: Path) -> Path | None:
+    """Return the float model that int8 models are made of for a reference; None for a campaign."""
+    if reference == INT8:
+        return original
+    made = reference.startswith(_INT8_OF)
+    return Path(reference.removeprefix(_INT8_OF)) if made else None
 
 
 class SurveyConfig(BaseModel):
@@ -56,12 +78,13 @@ class SurveyConfig(BaseModel):
 
     references: Annotated[
         tuple[Annotated[str, AfterValidator(_reference)], ...],
-        Flag("--reference", metavar="int8|CAMPAIGN"),
+        Flag("--reference", metavar="int8|int8:FILE|CAMPAIGN"),
     ] = Field(
         default=(),
         description="Healthy deployments to compare with on the survey's inputs, for the verdict: "
-        "int8 (models made on the host from the ONNX original; needs edgeflare[bench]) or the "
-        "folder of another campaign of the same original, seeds and seed; may be repeated.",
+        "int8 (models made on the host from the ONNX original; needs edgeflare[bench]), int8:FILE "
+        "(made from the pruned or distilled float model that was quantised), or the folder of "
+        "another campaign of the same original, seeds and seed; may be repeated.",
         examples=[["int8"]],
     )
 

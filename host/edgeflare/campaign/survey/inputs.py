@@ -107,6 +107,16 @@ class SurveyInputs:
         return {seed.id: seed.sample for seed in self._store.seeds()}
 
 
+def family_names(answer: SurveyRecord) -> list[str]:
+    """Return the families that made an input one after the other, each once."""
+    if answer.family != CHAIN:
+        return [answer.family]
+    try:
+        return list(dict.fromkeys(str(step["family"]) for step in answer.params["steps"]))
+    except PARAMS_ERRORS:  # a damaged row
+        return [CHAIN]
+
+
 def _families(
     store: Store, names: Sequence[str] = (), *, loadable: bool = False
 ) -> Mapping[str, Family]:

@@ -7,15 +7,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import counted
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.settings.survey import INT8
+from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
-from edgeflare.errors import InferenceFailedError, UsageError
+from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
@@ -35,22 +36,29 @@ _OPTIONS = {"graph_optimization": "basic"}
 """Integer kernels of some x86-64 CPUs saturate; so quantised values are computed with as floats."""
 
 
-def check_references(config: CampaignConfig) -> None:
-    """Raise UsageError where a reference can't be used; StoreError where it is no campaign."""
+def check_references(config: CampaignConfig) -> list[str]:
+    """Return notices on references that were asked with other settings, before anything is asked.
+
+    Raises UsageError where a reference can't be used; StoreError where it is no campaign.
+    """
     names = [_name(one) for one in config.survey.references if one != INT8]
     if len({*names}) < len(names):
         raise UsageError(
-            f"two references are folders of one name ({', '.join(names)}), by which reports tell "
-            "them apart; rename or copy one"
+            f"two references have one name ({', '.join(names)}), by which reports tell them apart; "
+            "rename or copy one"
         )
+    notices: list[str] = []
     for reference in config.survey.references:
-        if reference == INT8:
-            check_quantizable(config.original.path)
+        if (model := float_model(reference, config.original.path)) is not None:
+            check_quantizable(model)
+            if not model.is_file():
+                raise UsageError(f"there is no model file {model}")
         else:
-            _check_campaign(Path(reference), config)
+            notices += _check_campaign(Path(reference), config)
+    return notices
 
 
-def _check_campaign(folder: Path, config: CampaignConfig) -> None:
+def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
     with Store.open(folder) as store:
         known = store.models.get("original", {}).get("sha256")
         if known != file_sha256(config.original.path):
@@ -63,69 +71,151 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> None:
                 f"the reference {folder} has no survey; run it with one (edgeflare survey), with "
                 "the same seeds and --seed as this campaign"
             )
+        theirs = SurveyConfig.model_validate(store.campaign.get("survey") or {})
+        seed = store.campaign.get("search", {}).get("seed", 0)
+    ours = config.survey
+    for what, their, our in (
+        ("--seed", seed, config.search.seed),
+        ("--family", theirs.families or "all", ours.families or "all"),
+    ):
+        if their != our:
+            raise UsageError(
+                f"the reference {folder} was surveyed with {what} {_plain(their)}, this campaign "
+                f"has {_plain(our)}, so that their inputs differ; state the same"
+            )
+    return [
+        f"the reference {folder} was surveyed with {what} {their:g}, this campaign with {our:g}: "
+        "only the inputs that both have count"
+        for what, their, our in (
+            ("--sure", theirs.sure, ours.sure),
+            ("--survey-queries", theirs.queries, ours.queries),
+        )
+        if their != our
+    ]
+
+
+def _plain(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 class ReferenceStage(CampaignStage):
     """Asks each reference about the inputs of the survey, on the host."""
 
+    def check(self, original: ModelInterface) -> None:
+        """Check references that haven't answered yet, before a device is asked.
+
+        Raises UsageError where a campaign has other seeds than this one, or a float model another
+        interface than the original; StoreError.
+        """
+        known = self._store.fact(REFERENCES) or {}
+        path = self._config.original.path
+        for reference in self._config.survey.references:
+            model = float_model(reference, path)
+            if model is not None and model != path:
+                self._check_interface(model, original)
+            elif model is None and _name(reference) not in known:
+                self._check_seeds(Path(reference))
+
+    def _check_interface(self, file: Path, original: ModelInterface) -> None:
+        try:
+            self._open(file, original).close()
+        except ModelError as error:
+            raise UsageError(
+                f"int8 models of {file} can't stand beside {self._config.original.path}: {error}; "
+                "both need the same input and output"
+            ) from error
+
+    def _open(self, file: Path, original: ModelInterface) -> OriginalModel:
+        """Return an ONNX model with the original's interface. Raises ModelError."""
+        model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
+        shapes = {one.name: one.shape for one in model.outputs}
+        name = original.output.name if original.output.name in shapes else next(iter(shapes))
+        try:
+            model.configure(original.spec, name)
+        except BaseException:
+            model.close()
+            raise
+        if shapes[name] == original.output.shape:
+            return model
+        model.close()
+        raise ModelError(
+            f"its output has the shape {list(shapes[name])}, the original's "
+            f"{list(original.output.shape)}"
+        )
+
+    def _check_seeds(self, folder: Path) -> None:
+        with Store.open(folder) as store:
+            theirs = {(seed.id, seed.sample) for seed in store.seeds(_replica(store))}
+        own = self._store.seeds(next(iter(self._replicas)))
+        ours = [(seed.id, seed.sample) for seed in own]
+        shared = sum(one in theirs for one in ours)
+        if shared < _LEAST_SHARED * len(ours):
+            raise UsageError(
+                f"the reference {folder} has {shared} of this campaign's {len(ours)} seeds; "
+                "both need the same seeds, under the same names"
+            )
+
     def answer(self, original: ModelInterface, reader: OutputReader) -> None:
         """Store the references' answers that aren't stored yet.
 
         `original` is the original's interface, which int8 references share, `reader` reads their
-        outputs. Raises UsageError where a campaign has other inputs, ModelError where no int8 model
-        can be made, StoreError.
+        outputs. Raises ModelError where no int8 model can be made, StoreError.
         """
         records = _by_key(self._store)
-        known = dict(self._store.fact(REFERENCES) or {})
+        known: dict[str, Any] = dict(self._store.fact(REFERENCES) or {})
         for reference in self._config.survey.references if records else ():
-            if reference != INT8:
-                if _name(reference) in known:
-                    continue
+            model = float_model(reference, self._config.original.path)
+            if model is not None:
+                known |= self._answer_int8(model, original, reader, records, known)
+            elif _name(reference) not in known:
                 known |= self._copy(Path(reference), records)
-            elif self._is_answered(known, records):
-                continue
-            else:
-                known |= self._answer_int8(original, reader, records)
             self._store.set_fact(REFERENCES, known)
-
-    def _is_answered(
-        self,
-        known: Mapping[str, Mapping[str, Any]],
-        records: Mapping[tuple[str, str, int], SurveyRecord],
-    ) -> bool:
-        """Whether the int8 models are made, and have answered on every input."""
-        names = [name for name, about in known.items() if about["kind"] == INT8]
-        return bool(names) and all(
-            records.keys() <= {one.key for one in self._store.reference_answers(name)}
-            for name in names
-        )
 
     def _answer_int8(
         self,
+        model: Path,
         original: ModelInterface,
         reader: OutputReader,
         records: Mapping[tuple[str, str, int], SurveyRecord],
+        known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
-        path = self._config.original.path
-        self._reporter(Stage("references", f"making int8 models of {path.name}"))
+        """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
+        of = "" if model == self._config.original.path else f" of {model.name}"
+        asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
+        if asked and min(asked) == len(records):
+            return {}
+
+        def tell(name: str, problem: str) -> None:
+            self._reporter(Stage("references", f"making int8 models of {model.name}: {name}"))
+            if problem:
+                words = f"no reference {name}{of}: onnxruntime can't make it ({problem})"
+                self._reporter.notice(words)
+
+        self._reporter(Stage("references", f"making int8 models of {model.name}"))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
-        folder = self._store.folder / REFERENCES
+        inputs = calibration_inputs(samples, original.spec)
         with translate_errors(self._store.folder):
-            made = make_references(path, calibration_inputs(samples, original.spec), folder)
+            made = make_references(model, inputs, self._store.folder / REFERENCES, tell)
         total = len(made) * len(records)
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0
         for name, file in made.items():
-            answered = {one.key for one in self._store.reference_answers(name)}
-            missing = [record for key, record in records.items() if key not in answered]
+            stored = {one.key for one in self._store.reference_answers(name + of)}
+            missing = [record for key, record in records.items() if key not in stored]
             done += len(records) - len(missing)
             self._reporter(Step(done))
-            for part in self._answers(file, name, missing, original, reader):
+            for part in self._answers(file, name + of, missing, original, reader):
                 self._store.add_reference_answers([one for one in part if one is not None])
                 done += len(part)
                 self._reporter(Step(done))
         return {
-            name: {"kind": INT8, "path": f"{REFERENCES}/{file.name}", "sha256": file_sha256(file)}
+            name + of: {
+                "kind": INT8,
+                "of": str(model),
+                "path": f"{REFERENCES}/{file.name}",
+                "sha256": file_sha256(file),
+                "inputs": len(records),
+            }
             for name, file in made.items()
         }
 
@@ -141,7 +231,7 @@ class ReferenceStage(CampaignStage):
         if not records:
             return
         inputs = SurveyInputs.begin(self._store, self._config.survey.families)
-        model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
+        model = self._open(file, original)
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:
             try:
@@ -151,7 +241,6 @@ class ReferenceStage(CampaignStage):
             return _answer(name, record, output, self._oracle)
 
         try:
-            model.configure(original.spec, original.output.name)
             model.read_with(reader)
             _ = inputs.partners, inputs.seed(records[0])  # read once, before threads ask for them
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
@@ -169,7 +258,7 @@ class ReferenceStage(CampaignStage):
         shared = 0
         answers: list[ReferenceAnswer] = []
         with Store.open(folder) as store:
-            for other in store.survey(next(iter(store.fact("replicas") or [""]))):
+            for other in store.survey(_replica(store)):
                 own = records.get(other.key)
                 if own is None or own.sample != other.sample or other.deployed is None:
                     continue
@@ -177,12 +266,17 @@ class ReferenceStage(CampaignStage):
                 if own.key not in answered:
                     answers.append(_answer(name, own, other.deployed, self._oracle))
             deployed = store.models.get("deployed", {})
-        if shared < _LEAST_SHARED * len(records):
-            raise UsageError(
+        if shared < len(records):
+            self._reporter.notice(
                 f"the survey of the reference {folder} has {shared} of this campaign's "
-                f"{len(records)} inputs; both need the same original, seeds, --seed and settings "
-                "of the survey"
+                f"{counted(len(records), 'input')}: the verdict rests on the inputs that both have"
             )
+        if shared < _LEAST_SHARED * len(records):
+            self._reporter.notice(
+                f"the reference {folder} is left out, since it lacks more than half of the inputs; "
+                "both campaigns need the same seeds, --seed and settings of the survey"
+            )
+            return {}
         if answers:
             self._store.add_reference_answers(answers)
         if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
@@ -194,8 +288,14 @@ class ReferenceStage(CampaignStage):
         return {name: about}
 
 
+def _replica(store: Store) -> str:
+    """Return the replica of a campaign whose answers stand for it: the first."""
+    replicas: list[str] = store.fact("replicas") or [""]
+    return replicas[0]
+
+
 def _name(folder: str | Path) -> str:
-    """Return the name of a reference that is a campaign."""
+    """Return the name of a reference that is a campaign or made of a file."""
     return Path(folder).resolve().name
 
 

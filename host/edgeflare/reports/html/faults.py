@@ -10,7 +10,7 @@ from edgeflare.errors import StoreError
 from edgeflare.reports.document import Name, to_html
 from edgeflare.reports.media import small_panel
 from edgeflare.reports.survey.document import answers, input_name, margins_words
-from edgeflare.reports.survey.faults import fault_name, fault_title, faults_list
+from edgeflare.reports.survey.faults import fault_title, faults_list
 from edgeflare.store import Store
 
 
@@ -34,13 +34,13 @@ class FaultCard(NamedTuple):
 
 def faults_context(store: Store, faults: FaultFigures | None, name: Name) -> dict[str, Any] | None:
     """Return the values of ``report_faults.html.j2``; None where nothing was found."""
-    if faults is None or not (faults.faults or faults.single):
+    if faults is None or not (faults.faults or faults.unlisted):
         return None
     pictures = _pictures(store, [one for fault in faults.faults for one in fault.worst])
     cards = [
         FaultCard(
             fault_title(fault),
-            fault_name(fault),
+            fault.words,
             [
                 FaultInput(
                     input_name(one),

@@ -30,7 +30,6 @@ class WorstInput(NamedTuple):
     answers: str
     margins: str
     distance: str
-    confident_deviation: bool
     picture: str
 
 
@@ -49,7 +48,8 @@ def survey_context(store: Store, survey: SurveyFigures | None, name: Name) -> di
 
 def _worst(store: Store, survey: SurveyFigures, name: Name) -> list[WorstInput]:
     inputs = SurveyInputs(store)
-    wanted = {(one.replica, one.seed_id, one.number) for one in survey.worst}
+    worst = [one for one in survey.worst if one.confident_deviation]
+    wanted = {(one.replica, one.seed_id, one.number) for one in worst}
     pictures = {}
     for one in store.survey(phase="survey"):
         key = (one.replica, one.seed_id, one.number)
@@ -67,8 +67,7 @@ def _worst(store: Store, survey: SurveyFigures, name: Name) -> list[WorstInput]:
             answers(one, name),
             margins_words(one),
             margin_text(one.distance),
-            one.confident_deviation,
             pictures.get((one.replica, one.seed_id, one.number), ""),
         )
-        for one in survey.worst
+        for one in worst
     ]

@@ -1,11 +1,12 @@
-"""The survey in key figures and tables, for a terminal, Markdown and HTML."""
+"""The survey and the verdict on it, in sentences and tables, for a terminal, Markdown and HTML."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
+from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text, soundness_words
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
@@ -24,15 +25,20 @@ MOST_WORST = 5
 """Number of the worst inputs in a table."""
 MOST_GROUPS = 3
 """Number of groups of families that have a line of their own in the chart."""
+TONES: dict[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
+    "sound": "good",
+    "worse": "bad",
+    "cannot-tell": "warn",
+}
+_FEWEST_CHARTED = 5
+"""Number of inputs below which a group's rate at a severity is not in the chart."""
+_LEAST_POINTS = 3
 _DIGITS = 2
 
 
 def rate_words(rate: Rate) -> str:
-    """Return a rate's bounds in words: ``with 95 % confidence 0.10 % to 2.1 %``."""
-    low, high = _share(rate.low), _share(rate.high)
-    if rate.low <= 0:
-        return f"with 95 % confidence at most {high}"
-    return f"with 95 % confidence {low} to {high}"
+    """Return a rate's bounds in words: ``95 % bounds 0.10 % to 2.1 %``; they are two-sided."""
+    return f"95 % bounds {_bounds(rate)}"
 
 
 def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
@@ -50,16 +56,32 @@ def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
     )
 
 
-def survey_blocks(survey: SurveyFigures | None, name: Name = str) -> list[Block]:
-    """Return heading, figures and tables of a survey; nothing without one."""
+def survey_blocks(
+    survey: SurveyFigures | None, name: Name = str, *, brief: bool = False
+) -> list[Block]:
+    """Return heading, figures and tables of a survey; nothing without one.
+
+    `brief`: no tables where nothing deviates.
+    """
     if survey is None:
         return []
     return [
         Heading("Survey: inputs far from the seeds"),
         Figures(tuple(survey_figures_list(survey))),
-        *survey_tables(survey),
+        *(_agreement(survey) if brief and _agrees(survey) else survey_tables(survey)),
         *worst_table(survey, name),
     ]
+
+
+def _agrees(survey: SurveyFigures) -> bool:
+    return survey.overall is not None and not survey.overall.deviations
+
+
+def _agreement(survey: SurveyFigures) -> list[Block]:
+    """Return in one line that no input deviates."""
+    families = counted(len(survey.by_family), "family", "families")
+    severities = counted(len(survey.by_severity), "severity", "severities")
+    return [Text(f"No confident deviation in {families} of inputs at {severities}.")]
 
 
 def survey_tables(survey: SurveyFigures) -> list[Block]:
@@ -71,7 +93,7 @@ def survey_tables(survey: SurveyFigures) -> list[Block]:
         Column("inputs", 0, lambda one: f"{one.rate.inputs:,}"),
         Column("rate", 0, lambda one: _share(one.rate.rate)),
         Column("95 % bounds", 0, lambda one: _bounds(one.rate)),
-        Column(_distance_name(survey), 1, lambda one: margin_text(one.mean_distance)),
+        Column(_distance_name(survey), 1, lambda one: _distance(one.mean_distance)),
     )
     families = Column("family", 0, lambda one: one.family, text=True)
     severities = Column("severity", 0, lambda one: str(one.severity), text=True)
@@ -146,7 +168,7 @@ def margins_words(one: SurveyedInput) -> str:
 def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
     """Yield what else is known of a survey: distances, counts, and what it cost."""
     if survey.mean_total_variation is not None:
-        yield KeyFigure("mean total variation", margin_text(survey.mean_total_variation))
+        yield KeyFigure("mean total variation", drift_text(survey.mean_total_variation))
     if survey.mean_word_difference is not None:
         yield KeyFigure(
             "mean share of words that differ", percent_text(survey.mean_word_difference)
@@ -155,6 +177,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         ("with NaN or infinity", survey.nonfinite),
         ("deviations that did not repeat", survey.unstable),
         ("inputs that a device can't answer", survey.failed),
+        ("inputs equal to one before, left out", survey.repeated),
         ("seeds without an input that the original is sure of", survey.seeds_unsure),
         ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
     ):
@@ -167,7 +190,8 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
     yield KeyFigure(
         "cost of the survey",
         counted(queries["survey"], "device query", "device queries"),
-        f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}",
+        f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}; "
+        "the pursuit is counted apart",
     )
     yield KeyFigure("asked about", f"inputs at which the original's margin is >= {survey.sure:g}")
 
@@ -192,20 +216,30 @@ def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
 
 
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
-    """Return the groups with the largest rates, and their rates by severity."""
+    """Return the groups with the largest rates, and their rates by severity.
+
+    A rate of a few inputs alone is left out, and a group with fewer than three other ones.
+    """
     groups: dict[str, dict[int, float]] = {}
     counts: dict[str, list[int]] = {}
     for one in survey.by_group:
+        if one.rate.inputs < _FEWEST_CHARTED:
+            continue
         groups.setdefault(one.group, {})[one.severity] = one.rate.rate
         sums = counts.setdefault(one.group, [0, 0])
         sums[0] += one.rate.deviations
         sums[1] += one.rate.inputs
-    ranked = sorted(groups, key=lambda group: (-counts[group][0] / counts[group][1], group))
+    drawn = (group for group, rates in groups.items() if len(rates) >= _LEAST_POINTS)
+    ranked = sorted(drawn, key=lambda group: (-counts[group][0] / counts[group][1], group))
     return [(group, groups[group]) for group in ranked[:MOST_GROUPS]]
 
 
 def _distance_name(survey: SurveyFigures) -> str:
     return "words that differ" if survey.mean_word_difference is not None else "total variation"
+
+
+def _distance(value: float | None) -> str:
+    return NOTHING if value is None else drift_text(value)
 
 
 def _share(rate: float) -> str:
@@ -214,3 +248,21 @@ def _share(rate: float) -> str:
 
 def _bounds(rate: Rate) -> str:
     return NOTHING if not rate.inputs else f"{_share(rate.low)} to {_share(rate.high)}"
+
+
+# The verdict against healthy references
+
+
+def soundness_sentence(found: Soundness) -> str:
+    """Return the verdict in one sentence."""
+    words = soundness_words(found.verdict, len(found.references))
+    return (
+        f"{words[0].upper()}{words[1:]} ({counted(found.inputs, 'input')} far from the seeds, "
+        f"{counted(len(found.references), 'reference')}, {100 * found.confidence:g} % "
+        "confidence)."
+    )
+
+
+def evidence_sentences(found: Soundness) -> tuple[str, ...]:
+    """Return the evidence, a sentence each."""
+    return tuple(f"{words[0].upper()}{words[1:]}." for words in found.evidence)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import islice
 
-from edgeflare._internal.text import NOTHING, counted, percent_text
+from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
 from edgeflare.reports.document import (
     Block,
@@ -25,12 +25,12 @@ def faults_key_figures(faults: FaultFigures | None) -> Iterable[KeyFigure]:
     if faults is None or not faults.faults:
         return
     first = faults.faults[0]
-    yield KeyFigure("faults found", f"{len(faults.faults):,}", fault_name(first), main=True)
+    yield KeyFigure("faults found", f"{len(faults.faults):,}", first.words, main=True)
 
 
 def faults_blocks(faults: FaultFigures | None, name: Name = str) -> list[Block]:
-    """Return the heading, a sentence for each fault and a table; nothing without a fault."""
-    if faults is None or not (faults.faults or faults.single):
+    """Return the heading, a sentence for each fault and a table; nothing without deviations."""
+    if faults is None or not (faults.faults or faults.unlisted):
         return []
     return [Heading("Faults: what deviating inputs have in common"), *faults_list(faults, name)]
 
@@ -41,9 +41,9 @@ def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:
     columns = (
         Column("fault", 0, fault_title, text=True),
         Column("deviating inputs", 0, lambda one: f"{one.inputs:,}"),
-        Column("seeds", 1, lambda one: f"{one.seeds:,}"),
-        Column("precision", 0, lambda one: _share(one.precision)),
-        Column("recall", 0, lambda one: _share(one.recall)),
+        Column("seeds", 0, lambda one: f"{one.seeds:,}"),
+        Column("precision", 0, lambda one: percent_text(one.precision)),
+        Column("recall", 0, lambda one: percent_text(one.recall)),
         Column("original -> deployed", 1, lambda one: _pairs(one, name), text=True),
         Column("made by", 2, _families, text=True),
     )
@@ -58,9 +58,15 @@ def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:
     blocks: list[Block] = []
     if items:
         blocks += [Listing(items), Table(columns, faults.faults)]
-    if faults.single:
-        single = counted(faults.single, "confident deviation")
-        blocks.append(Text(f"Not repeated on inputs made alike: {single}"))
+    if faults.unlisted:
+        verb = "belongs" if faults.unlisted == 1 else "belong"
+        blocks.append(
+            Text(
+                f"{counted(faults.unlisted, 'confident deviation')} of "
+                f"{counted(faults.unlisted_seeds, 'seed')} {verb} to no fault: no condition on "
+                "them was confirmed by fresh inputs (survey and pursuit together)"
+            )
+        )
     return [*blocks, Text(cost, "muted")]
 
 
@@ -69,22 +75,13 @@ def fault_title(one: Fault) -> str:
     return f"fault {one.number} on {one.replica}" if one.replica else f"fault {one.number}"
 
 
-def fault_name(one: Fault) -> str:
-    """Return what a fault's inputs are."""
-    return one.words or "inputs without a common condition"
-
-
 def fault_words(one: Fault) -> str:
-    """Return a fault in a sentence, with what the check of its condition counted."""
-    if one.fresh_inside is None or one.fresh_outside is None:
-        checked = f"{counted(one.inputs, 'input')} deviate; the condition was not checked"
-        if not one.words:
-            checked = f"{counted(one.inputs, 'input')} deviate"
-        return f"{fault_name(one)}: {checked}"
+    """Return a fault in a sentence, with what it rests on and what the check counted."""
     return (
-        f"{fault_name(one)}: {one.fresh_inside_deviating:,} of "
+        f"{one.words}: {one.fresh_inside_deviating:,} of "
         f"{counted(one.fresh_inside, 'fresh input')} deviate there, "
-        f"{one.fresh_outside_deviating:,} of {one.fresh_outside:,} elsewhere"
+        f"{one.fresh_outside_deviating:,} of {one.fresh_outside:,} elsewhere; in all "
+        f"{counted(one.inputs, 'deviating input')} of {counted(one.seeds, 'seed')}"
     )
 
 
@@ -100,7 +97,3 @@ def _pairs(one: Fault, name: Name) -> str:
 def _families(one: Fault) -> str:
     shown = islice((f"{name} ({count:,})" for name, count in one.families.items()), _MOST_NAMES)
     return ", ".join(shown)
-
-
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else percent_text(value)

@@ -34,10 +34,11 @@ _CHANCE = 1.2
 class DriftModel:
     """The drift of log-probabilities by deployment, a linear function of the original's.
 
-    Ridge regression over the answers to the first inputs of the source (`Seed.known`), plus three tenths of
-    the residual at the search's own seed; where there are too few seeds, the drift at its own seed
-    everywhere. Log-probabilities are centred and clipped to +-15, their drift to +-3: a quantised
-    probability of 0 only means that it is small.
+    Ridge regression over the answers to the first inputs of the source (`Seed.known`), plus three
+    tenths of the residual at the search's own seed; where there are too few answers, the drift at
+    the seed everywhere. So it is where scores come in steps and some are exactly 0, as int8
+    outputs: of sure answers they hardly say the drift (docs/research/boundary.md). For the fit,
+    log-probabilities are centred and clipped to +-15, their drift to +-3.
     """
 
     def __init__(self, seed: Seed) -> None:
@@ -45,10 +46,10 @@ class DriftModel:
         self._at_seed: Floats | None = None
         if original is not None and deployed is not None and not seed.labels_only:
             self._log_probs = log_probabilities(class_scores(original))
-            self._at_seed = _drift(
-                self._log_probs[None], log_probabilities(class_scores(deployed))[None]
-            )[0]
+            self._own = log_probabilities(class_scores(deployed)) - self._log_probs
+            self._at_seed = _centred(self._own[None], _MAX_DRIFT)[0]
         self._known = seed.known if self._at_seed is not None else None
+        self._has_steps = self._known is not None and bool((self._known.deployed == 0).any())
         self._fit: Ridge | None = None
 
     def predict(self, log_probs: Floats, label: int, rival: int) -> float | None:
@@ -58,6 +59,9 @@ class DriftModel:
         """
         if self._at_seed is None:
             return None
+        if self._has_steps:
+            own = float(self._own[label] - self._own[rival])
+            return min(max(own, -2 * _MAX_DRIFT), 2 * _MAX_DRIFT)
         drift = self._at_seed
         if self._known is not None and len(self._known.original) > len(log_probs):
             there, here = self._ridge(self._known).predict(np.stack([log_probs, self._log_probs]))
@@ -246,8 +250,12 @@ class TieSearch:
         self._drift_model = drift_model
         self._min_drift = min_drift
 
-    def search(self, bracket: Bracket, crossings: CrossingSchedule) -> Generator[Ask, Answer, bool]:
+    def search(
+        self, bracket: Bracket, crossings: CrossingSchedule, reach: float
+    ) -> Generator[Ask, Answer, bool]:
         """Ask at a tie of a third class with the two of a crossing; whether there was one.
+
+        One that is more than `reach` times as far from the seed as the crossing doesn't count.
 
         The original gives the class for which the device's lowest probability is expected, then the
         one for which it was observed, of several rather one not yet tried. Where the device prefers
@@ -258,6 +266,9 @@ class TieSearch:
             return False
         tie = yield from crossings.find_tie(bracket)
         if tie is None or tie.spread > _MAX_SPREAD or not context.bounds.contain(tie.point.sample):
+            return False
+        distance = context.original.distance
+        if distance(tie.point.sample) > reach * distance(bracket.outside.sample):
             return False
         point, winner, handicapped = tie.point, self._least_expected(tie), None
         tried: set[int] = set()

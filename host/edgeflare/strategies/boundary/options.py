@@ -63,7 +63,7 @@ class BoundaryOptions(BaseModel):
         default=None,
         description="How many classes are brought to a tie for the original where the device is "
         "asked. 3 need fewer device queries and more host queries than 2, a little farther from "
-        "the seed. It is 3 for images below 32 pixels a side, else 2; it is 2 where several candidates "
+        "the seed. It is 3 for images below 64 pixels a side, else 2; it is 2 where several candidates "
         "are sent at once, with natural crossings, with an effort below 64, with a bound on the "
         "distance, or with a margin floor above 0.02.",
     )
@@ -221,7 +221,7 @@ def _nearest(options: BoundaryOptions, side: int) -> tuple[str, int, bool]:
     crossing = "least-l2" if options.crossing == "auto" else options.crossing
     usual = _SMALL_EFFORT if side < _LARGER_SIDE else _LEVELS[-1]
     effort = options.effort or (_SCREENED if crossing in ("mutants", "natural") else usual)
-    three = side < _LARGER_SIDE and effort >= _TIE_EFFORT and crossing != "natural"
+    three = effort >= _TIE_EFFORT and crossing != "natural"
     return crossing, effort, three
 
 

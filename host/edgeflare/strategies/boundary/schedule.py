@@ -18,7 +18,7 @@ _PATIENCE_UNASKED = 8
 """Number of crossings in a row beside which no input had the wanted margin."""
 _RECENT = 3
 _NO_DRIFT = 1e-9
-_HOPELESS = ((10, 0.4), (20, 1.0), (40, 1.2))
+_HOPELESS = ((10, 0.4), (20, 1.2))
 """After so many queries the search ends unless a severity of this many floors was seen.
 
 Measured: docs/research/boundary.md.

@@ -50,6 +50,9 @@ _SPARE_EFFORT = 8
 _LOW_EFFORT = 8
 """Up to this effort the original is asked as little as possible."""
 _MAX_CROSSINGS_WITHOUT_TIE = 4
+_MAX_REACH = 1.5
+"""A tie is asked about first where it is at most this many times as far from the seed as the crossing
+(docs/research/boundary.md)."""
 _MAX_TIE_FLOOR = 0.02
 """The largest margin floor at which three tied classes are close enough to each other."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
@@ -244,21 +247,24 @@ def _search_ties(
 ) -> Generator[Ask, Answer, None]:
     """Ask at ties until one triggers, or too many crossings had none.
 
-    The nearest crossing without a tie is asked about itself once the next has none either.
+    Before the device was asked, ties near the crossing count alone: the crossing itself is asked
+    about otherwise. Later, one without a tie is asked about once the next has none either.
     """
     failures, without = 0, None
     while _goes_on(device, crossings) and failures < _MAX_CROSSINGS_WITHOUT_TIE:
         bracket = yield from crossings.find()
         before = len(device.observations)
-        if bracket is not None and (yield from ties.search(bracket, crossings)):
+        reach = np.inf if before else _MAX_REACH
+        if bracket is not None and (yield from ties.search(bracket, crossings, reach)):
             _rate(crossings, first, device, before)
             without = None
             continue
         failures += bracket is not None
-        if without is None:
-            without = bracket
+        nearest = without or bracket
+        if nearest is None or (before and without is None):
+            without = nearest
             continue
-        yield from _search_at(without, first, crossings, device)
+        yield from _search_at(nearest, first, crossings, device)
         without = None
     if without is not None and device.best is None and device.remaining > 0:
         yield from _search_at(without, first, crossings, device)
@@ -308,7 +314,7 @@ def _hopeless(observations: Sequence[Observation], floor: float) -> str:
     largest = largest_severity(observations) or 0.0
     where = f"at all {len(observations)} inputs asked about beside the original's decision boundary"
     if largest == 0:
-        return f"both models answered alike {where}: they look like the same model"
+        return f"both models answered alike {where}: there they can't be told apart"
     if floor == 0:
         return f"both models answered almost alike {where}: the rest is rounding"
     return (

@@ -283,6 +283,13 @@ class TestWhatIsCompared:
         folders = [candidate(tmp_path / night / "lenet", about(0.5)) for night in ("mon", "tue")]
         assert {one.name for one in rank_campaigns(folders).candidates} == {"1-lenet", "2-lenet"}
 
+    def test_the_candidates_runtimes_are_no_other_devices(self, tmp_path: Path) -> None:
+        folders = [candidate(tmp_path / name, about(0.5)) for name in ("a", "b")]
+        with Store.open(folders[1]) as store:
+            store.add_device({"board": "pi", "runtime": {"name": "tflite"}}, "pi")
+            store.add_device({"board": "pi", "runtime": {"name": "onnx"}}, "pi")
+        assert not [one for one in rank_campaigns(folders).notes if "same devices" in one]
+
     @pytest.mark.parametrize(
         ("more", "note"),
         [

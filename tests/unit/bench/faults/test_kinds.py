@@ -1,13 +1,14 @@
 """Faults are planted in a small convolutional net with random weights."""
 
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from small_originals import small_original
 
 from edgeflare.bench.faults import (
     KINDS,
+    Evaluation,
     Inapplicable,
     Original,
     Parameters,
@@ -17,10 +18,9 @@ from edgeflare.bench.faults import (
     find_witness,
     healthy_models,
     is_reserved,
-    respond,
-    survey_inputs,
 )
-from edgeflare.bench.faults.originals import observe, predict, session
+from edgeflare.bench.faults.evaluation import METHODS
+from edgeflare.bench.faults.originals import predict, session
 from edgeflare.errors import UsageError
 
 FULL = Parameters(1.0, 0.0, 0.4, 0.6)
@@ -28,43 +28,7 @@ FULL = Parameters(1.0, 0.0, 0.4, 0.6)
 
 @pytest.fixture(scope="module")
 def original() -> Original:
-    """Images 8 x 8 of three colours; two convolutions (padded), a dense layer, softmax."""
-    rng = np.random.default_rng(2)
-
-    def weights(name: str, *shape: int) -> Any:
-        scale = 3 / np.sqrt(np.prod(shape[1:]))
-        return numpy_helper.from_array((rng.normal(size=shape) * scale).astype(np.float32), name)
-
-    constants = [
-        *(weights("w1", 6, 3, 3, 3), weights("b1", 6), weights("w2", 8, 6, 3, 3)),
-        *(weights("b2", 8), weights("w3", 8 * 64, 5)),
-    ]
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
-        helper.make_node("Conv", ["t", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c1"], ["r1"]),
-        helper.make_node("Conv", ["r1", "w2", "b2"], ["c2"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c2"], ["r2"]),
-        helper.make_node("Flatten", ["r2"], ["f"]),
-        helper.make_node("MatMul", ["f", "w3"], ["m"]),
-        helper.make_node("Sub", ["m", "mean"], ["l"]),
-        helper.make_node("Softmax", ["l"], ["y"], axis=-1),
-    ]
-    constants.append(numpy_helper.from_array(np.zeros(5, np.float32), "mean"))
-    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 8, 3])
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])
-    model = helper.make_model(
-        helper.make_graph(nodes, "small", [shape], [output], constants),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
-    images = rng.random((40, 8, 8, 3)).astype(np.float32) ** 2
-    mean = observe(model, ["m"], images)["m"].mean(0)
-    model.graph.initializer[-1].CopyFrom(
-        numpy_helper.from_array(mean, "mean")
-    )  # no class always wins
-    small, large = np.zeros((1, 1, 1, 1), np.float32), np.ones((1, 1, 1, 1), np.float32)
-    return Original("small", model, images, small, large, "NHWC")
+    return small_original()
 
 
 @pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
@@ -137,7 +101,7 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
     sound = predict(session(original.model), original.inputs)
     made = list(healthy_models(original))
 
-    assert len({one.name for one in made}) == len(made) == 20
+    assert len({one.name for one in made}) == len(made) == 24
     for one in made:
         moved = np.abs(predict(session(one.model), original.inputs) - sound).sum(1) / 2
         assert moved.mean() < 0.25, one.name
@@ -146,19 +110,34 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
     )
 
 
-def test_a_survey_tells_a_faulty_model_from_the_original(original: Original) -> None:
-    surveyed = survey_inputs(original, seeds=20, queries=3)
-    again = survey_inputs(original, seeds=20, queries=3)
+def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: Path) -> None:
+    evaluation = Evaluation(original, tmp_path, seeds=12)
+    faulty = faulty_model(original, "layer-scale", FULL)
 
-    assert np.array_equal(surveyed.inputs, again.inputs)
-    assert 20 <= len(surveyed.inputs) <= 60
-    sound = respond(original, original.model, surveyed)
-    wrong = respond(original, faulty_model(original, "layer-scale", FULL), surveyed)
-    assert (sound.deviations, sound.first, sound.total_variation) == (0, None, 0)
-    assert wrong.deviations > 0
-    assert wrong.first is not None
-    assert 1 <= wrong.first <= wrong.queries == len(surveyed.inputs)
-    assert wrong.total_variation > 0.01
+    sound = evaluation.respond(original.model, [2, 6])
+    wrong = evaluation.respond(faulty, [2, 6])
+
+    assert [(one.deviations, one.first) for one in sound.values()] == [(0, None)] * 2
+    assert sound[2].queries == 24
+    assert sound[6].verdict != "worse"
+    assert wrong[6].verdict == "worse"
+    assert wrong[2].first is not None
+    assert wrong[2].deviations < wrong[6].deviations
+    assert (wrong[6].excess or 0) > (sound[6].excess or 0)
+    found = evaluation.pursue(faulty)
+    assert found.found
+    assert found.queries <= 36
+    assert not evaluation.pursue(original.model).found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, method: str) -> None:
+    evaluation = Evaluation(original, tmp_path, seeds=2)
+
+    assert evaluation.search(original.model, method) == (False, 12, False)
+    found = evaluation.search(faulty_model(original, "layer-scale", FULL), method)
+    assert found.triggers
+    assert 1 <= found.queries <= 12
 
 
 @pytest.mark.parametrize(

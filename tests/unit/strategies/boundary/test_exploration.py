@@ -45,7 +45,7 @@ LOST = Pair(ORIGINAL, LostFarOff(NEAR, roughness=0.24))
 WELL = Pair(ORIGINAL, NEAR)
 
 
-def runs(pair: Pair, count: int = 30, **options: object) -> list[tuple[Sample, Run]]:
+def runs(pair: Pair, count: int = 16, **options: object) -> list[tuple[Sample, Run]]:
     found = []
     for number, sample in enumerate(smooth_images(count)):
         seed = pair.seed(sample, images(SHAPE, 8, 3))
@@ -94,7 +94,7 @@ def test_where_it_is_not_little_is_spent_on_looking() -> None:
 def test_a_search_that_is_as_severe_as_can_be_ends() -> None:
     spent = [(run.severest, len(run.queries)) for _, run in runs(LOST, device_budget=60)]
     assert all(asked < 60 for severest, asked in spent if severest >= 0.99)
-    assert sum(severest >= 0.99 for severest, _ in spent) >= 5
+    assert sum(severest >= 0.99 for severest, _ in spent) >= 3
 
 
 def test_nothing_far_is_asked_for_a_first_trigger() -> None:
@@ -130,7 +130,7 @@ def test_bounds_hold_far_off_too(bounds: dict[str, float]) -> None:
 
 
 def test_natural_findings_stay_natural() -> None:
-    for seed, run in runs(LOST, 10, crossing="natural", effort=8, device_budget=12):
+    for seed, run in runs(LOST, 4, crossing="natural", effort=8, device_budget=12):
         assert far(seed, run) == 0
         assert run.outcome is not None
         assert run.gave_up or run.outcome.mutations

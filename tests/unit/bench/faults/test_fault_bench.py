@@ -1,0 +1,100 @@
+"""The fault suite's bench, through the command line, on a small net with random weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_originals import small_original
+from typer.testing import CliRunner, Result
+
+from edgeflare.bench.faults import Evaluated, healthy, originals, suite
+from edgeflare.bench.faults.catalogue import draws
+from edgeflare.cli.app import app
+
+KINDS = ("layer-scale", "stale-state", "gamma")
+
+
+@pytest.fixture(autouse=True)
+def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One original, three kinds of faults in two sizes, and the healthy models but for int8."""
+    chosen = [one for one in draws() if one.kind in KINDS and one.size != "mild"]
+    monkeypatch.setattr(suite, "draws", lambda: iter(chosen))
+    monkeypatch.setattr(suite, "ORIGINALS", {"small": None})
+    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: small_original()})
+    monkeypatch.setattr(healthy, "_SETS", 0)
+    monkeypatch.setattr(healthy, "_SHARES", (0.1,))
+
+
+def bench(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / "results.jsonl").read_text().splitlines()
+
+
+@pytest.mark.extended
+def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "faults"
+    narrowed = ("--pair", "small", "--seeds", "12", "--repeats", "1", "--strategy", "dflare")
+
+    ran = bench("run", "faults", "--data", tmp_path, *narrowed, "--out", folder)
+
+    assert ran.exit_code == 0, ran.output
+    assert "layer-scale, large, 0: worse, found after" in ran.output
+    assert "not applicable: the model has no recurrent layer" in ran.output
+    whole = lines(folder)
+    read = [Evaluated.from_json(json.loads(one)) for one in whole]
+    assert [one.to_json() for one in read] == list(map(json.loads, whole))
+    faults = [one for one in read if one.size]
+    assert len(faults) == len(KINDS) * 2
+    assert all(one.without or one.searches.keys() == {"survey", "dflare"} for one in faults)
+    report = json.loads((folder / "report.json").read_text())
+    large = [one for one in report["faults"] if one["size"] == "large"]
+    assert {one["method"] for one in large} == {"survey and pursuit", "survey", "dflare"}
+    assert all(one["found"] <= one["faults"] == 2 for one in large)
+    every, beside = (one for one in report["healthy"] if one["kind"] == "all")
+    assert every["models"] == len(read) - len(faults)
+    assert (beside["references"], beside["models"]) == ("the original", 2)
+    markdown = (folder / "report.md").read_text()
+    assert "| small | large | dflare | 6 |" in markdown
+
+    (folder / "results.jsonl").write_text("\n".join(whole[:-2]) + "\n" + whole[-2][:50])
+    resumed = bench("resume", folder)
+    assert resumed.exit_code == 0, resumed.output
+    assert lines(folder)[: len(whole) - 2] == whole[:-2]
+    assert sorted(lines(folder)[-2:]) == sorted(whole[-2:])
+    shown = bench("show", folder, "--json")
+    assert json.loads(shown.stdout) == report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-queries", "5"], "leave --max-queries out"),
+        (["--device", "board"], "leave --device out"),
+        (["--pair", "other"], "there is no 'other'; choose among small"),
+        (["--repeats", "4"], "draws must be at most 3"),
+        (["--seeds", "9"], "seeds must be at least 10"),
+    ],
+)
+def test_what_the_suite_of_faults_does_not_have_is_refused(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    ran = bench("run", "faults", "--data", tmp_path, "--out", out, *arguments)
+
+    assert ran.exit_code == 2
+    assert message in ran.output
+    assert not out.exists()
+
+
+def test_the_suite_is_listed() -> None:
+    assert "faults" in bench("suites").output
+
+
+def test_another_suite_has_no_reserved_draws(tmp_path: Path) -> None:
+    ran = bench("run", "demo", "--reserved", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert "leave --reserved out" in ran.output
