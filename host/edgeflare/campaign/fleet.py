@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import queries_before
 from edgeflare.devices import (
     Device,
     DeviceMinute,
@@ -318,26 +319,28 @@ class CampaignStage:
         *,
         original: Original | None = None,
         oracle: Oracle | None = None,
-        limits: FleetLimits | None = None,
-        concurrency: int | None = None,
-        spent: Mapping[str, int] | None = None,
+        limited: bool = False,
     ) -> Scheduler[_R]:
-        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
+        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads.
+
+        `limited`: it keeps to the configuration's query limits and concurrency.
+        """
         sessions = [session for session in self._fleet if session.name in feeds]
         for session in sessions:
             session.read_with(as_output if reader is None else reader.read)
         fleet = self._config.fleet
-        patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
+        budgets = (fleet.device_queries, fleet.total_queries) if limited else (None, None)
+        spent = {} if budgets == (None, None) else queries_before(self._store)
         return Scheduler(
             original or self._original,
             sessions,
             [feeds[session.name] for session in sessions],
             oracle or self._oracle,
             workers=os.cpu_count() or 2,
-            concurrency=concurrency,
+            concurrency=self._config.concurrency if limited else None,
             one_trip=self._config.one_trip,
-            limits=limits or patience,
-            asked=spent or {},
+            limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
+            asked=spent,
         )
 
     def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:

@@ -10,7 +10,7 @@ from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
-from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
+from edgeflare.campaign.status import count_outcomes, expected_outcomes
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
@@ -19,7 +19,6 @@ from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import (
     Budget,
     Feed,
-    FleetLimits,
     Job,
     SearchJob,
     SearchJobResult,
@@ -71,14 +70,7 @@ class SearchStage(CampaignStage):
         scheduler = self._scheduler(
             self._by_device(feeds),
             reader,
-            limits=FleetLimits(
-                config.fleet.device_queries,
-                config.fleet.total_queries,
-                config.fleet.handover_s,
-                config.fleet.patience_s,
-            ),
-            concurrency=config.concurrency,
-            spent=self._queries_before(),
+            limited=True,
         )
         tally = _Tally(self._store)
 
@@ -164,13 +156,6 @@ class SearchStage(CampaignStage):
             key = (found.seed_id, found.replica, name)
             if found.status in TRIGGERS and found.replica != own and key not in done:
                 yield found
-
-    def _queries_before(self) -> dict[str, int]:
-        """Return the number of each device's queries so far, where that is limited."""
-        fleet = self._config.fleet
-        if fleet.device_queries is None and fleet.total_queries is None:
-            return {}
-        return queries_before(self._store)
 
     def _jobs(
         self,

@@ -11,7 +11,6 @@ import numpy as np
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
 from edgeflare.devices import DeviceState
@@ -19,7 +18,7 @@ from edgeflare.errors import DeviceAwayError, StoreError
 from edgeflare.metrics import numbers, top_label
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.oracles import margin
-from edgeflare.scheduler import Feed, FleetLimits, SurveyJob, SurveyResult, chain_seed
+from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.survey import SurveyKey
@@ -99,16 +98,10 @@ class PursuitStage(CampaignStage):
             self._store.add_survey(records, [cost])
             pursuit.add(records)
 
-        fleet = self._config.fleet
-        limited = fleet.device_queries is not None or fleet.total_queries is not None
         scheduler = self._scheduler(
             self._by_device(feeds),
             reader,
-            limits=FleetLimits(
-                fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
-            ),
-            concurrency=self._config.concurrency,
-            spent=queries_before(self._store) if limited else None,
+            limited=True,
         )
 
         def show() -> None:

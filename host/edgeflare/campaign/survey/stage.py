@@ -6,7 +6,6 @@ import numpy as np
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
@@ -15,7 +14,6 @@ from edgeflare.models import OutputReader
 from edgeflare.oracles import margins
 from edgeflare.scheduler import (
     Feed,
-    FleetLimits,
     SurveyAnswer,
     SurveyJob,
     SurveyResult,
@@ -59,18 +57,12 @@ class SurveyStage(CampaignStage):
             self._store.add_survey(records, [cost])
             done += 1
 
-        fleet = self._config.fleet
-        limited = fleet.device_queries is not None or fleet.total_queries is not None
         scheduler = self._scheduler(
             self._by_device(
                 {replica: Feed(self._jobs(seeds, inputs)) for replica, seeds in pending.items()}
             ),
             reader,
-            limits=FleetLimits(
-                fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
-            ),
-            concurrency=self._config.concurrency,
-            spent=queries_before(self._store) if limited else None,
+            limited=True,
         )
         try:
             scheduler.run(add, lambda: self._reporter(Step(done)))
