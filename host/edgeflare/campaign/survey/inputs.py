@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Literal
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
-from edgeflare_mutators import Kind
 
 _FAMILIES = "survey families"
 """The fact that has the names of the families that a survey began with."""
@@ -124,7 +124,7 @@ def _families(
     rate = store.sample_rate
     first = None if rate is not None else next(iter(store.seed_samples()), None)
     channels = None if first is None else first.shape[-1]
-    kind: Kind = "image" if rate is None else "audio"
+    kind: Literal["image", "audio"] = "image" if rate is None else "audio"
     if not loadable:
         return families_for(kind, names, channels=channels, rate=rate)
     try:
