@@ -12,7 +12,7 @@ CHAIN = "chain"
 """Name of the family of inputs that several families made, one after the other."""
 
 
-class Made(NamedTuple):
+class Derivation(NamedTuple):
     """How an input was made: the place of its seed among the seeds, family, severity and params.
 
     Of the family "chain", `params` are {"steps": [{"family", "severity", "params"}, ...]}.
@@ -61,13 +61,13 @@ class Inputs(NamedTuple):
     families: Mapping[str, Family]
     partners: Sequence[Sample]
 
-    def sample(self, made: Made) -> Sample:
+    def sample(self, made: Derivation) -> Sample:
         """Make an input again."""
         steps = {"steps": steps_of(made)}
         return Chain(self.families).apply(self.seeds[made.seed], steps, self.partners)
 
 
-def steps_of(made: Made) -> list[dict[str, Any]]:
+def steps_of(made: Derivation) -> list[dict[str, Any]]:
     """Return the families that made an input, in order, each with its severity and params."""
     if made.family == CHAIN:
         return list(made.params["steps"])
@@ -86,10 +86,10 @@ _LONGEST = 3
 def propose(
     rng: np.random.Generator,
     inputs: Inputs,
-    bases: Sequence[Made],
+    bases: Sequence[Derivation],
     count: int,
     kinds: Sequence[Kind] = KINDS,
-) -> list[tuple[Made, bool]]:
+) -> list[tuple[Derivation, bool]]:
     """Return `count` inputs of these kinds in turn, and of each whether it is close to a base.
 
     Bases that come first are taken more often. Without a base all are drawn anew.
@@ -101,8 +101,8 @@ def propose(
 
 
 def _proposed(
-    rng: np.random.Generator, inputs: Inputs, bases: Sequence[Made], kind: Kind
-) -> tuple[Made, bool]:
+    rng: np.random.Generator, inputs: Inputs, bases: Sequence[Derivation], kind: Kind
+) -> tuple[Derivation, bool]:
     seed = int(rng.integers(len(inputs.seeds)))
     if kind == "drawn":
         return _drawn(rng, inputs, seed, _any_family(rng, inputs)), False
@@ -119,10 +119,10 @@ def _proposed(
     return chain(at, [*steps[-(_LONGEST - 1) :], *steps_of(added)]), True
 
 
-def chain(seed: int, steps: Sequence[dict[str, Any]]) -> Made:
+def chain(seed: int, steps: Sequence[dict[str, Any]]) -> Derivation:
     """Return an input that these steps make of a seed; its severity is the largest of theirs."""
     severity = max(step["severity"] for step in steps)
-    return Made(seed, CHAIN, severity, {"steps": [dict(step) for step in steps]})
+    return Derivation(seed, CHAIN, severity, {"steps": [dict(step) for step in steps]})
 
 
 def _any_family(rng: np.random.Generator, inputs: Inputs) -> str:
@@ -132,6 +132,8 @@ def _any_family(rng: np.random.Generator, inputs: Inputs) -> str:
 
 def _drawn(
     rng: np.random.Generator, inputs: Inputs, seed: int, name: str, most: int = SEVERITIES[-1]
-) -> Made:
+) -> Derivation:
     severity = 1 + int(rng.integers(most))
-    return Made(seed, name, severity, inputs.families[name].draw(rng, inputs.seeds[seed], severity))
+    return Derivation(
+        seed, name, severity, inputs.families[name].draw(rng, inputs.seeds[seed], severity)
+    )

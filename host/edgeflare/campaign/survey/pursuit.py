@@ -24,11 +24,11 @@ from edgeflare.store.samples import LazySamples
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
-from edgeflare.survey.proposals import Inputs, Made
+from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
-    Pursued,
     PursuitOptions,
+    PursuitResult,
     Reply,
     Request,
     Round,
@@ -273,11 +273,11 @@ class _Pursuit:
         ]
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
-        made = Made(self._places[one.seed_id], one.family, one.severity, one.params)
+        made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)
         features = self._features.of(self._made.sample(one), top_label(one.original))
         return Answered(made, features, *_reply(one))
 
-    def _fault(self, one: Pursued) -> dict[str, Any]:
+    def _fault(self, one: PursuitResult) -> dict[str, Any]:
         """Return what is stored of a pursued condition; see `analysis.faults`."""
         thresholds = one.condition.thresholds if one.condition else ()
         features = self._features.features
