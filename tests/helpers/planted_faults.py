@@ -12,11 +12,11 @@ from onnx import helper, numpy_helper
 
 import edgeflare
 from edgeflare.survey.features import FeatureSet
-from edgeflare.survey.proposals import Inputs, Made, propose
+from edgeflare.survey.proposals import Derivation, Inputs, propose
 from edgeflare.survey.pursuit import (
     Answered,
-    Pursued,
     PursuitOptions,
+    PursuitResult,
     Reply,
     Round,
     Screen,
@@ -89,7 +89,7 @@ class PlantedFault:
     def survey(self, rng: np.random.Generator, count: int) -> list[Answered]:
         """Return answers on inputs of any family on which the original is sure."""
         made = [one for one, _ in propose(rng, self.inputs, [], 3 * count)]
-        sure: list[tuple[Made, Sample, int | None]] = []
+        sure: list[tuple[Derivation, Sample, int | None]] = []
         for at in range(0, len(made), 32):
             some = made[at : at + 32]
             samples = [self.inputs.sample(one) for one in some]
@@ -109,7 +109,7 @@ class PlantedFault:
 
     def pursue(
         self, surveyed: Sequence[Answered], rng: np.random.Generator, queries: int
-    ) -> tuple[Pursued, ...]:
+    ) -> tuple[PursuitResult, ...]:
         """Run a pursuit to its end; return what it found."""
         pursuit = pursue(surveyed, self.inputs, self.features, PursuitOptions(queries, SURE), rng)
         reply: Any = None
@@ -117,7 +117,7 @@ class PlantedFault:
             try:
                 request = next(pursuit) if reply is None else pursuit.send(reply)
             except StopIteration as stop:
-                found: tuple[Pursued, ...] = stop.value
+                found: tuple[PursuitResult, ...] = stop.value
                 return found
             if isinstance(request, Screen):
                 reply = self.screened(request.samples)
@@ -125,7 +125,7 @@ class PlantedFault:
                 self.rounds.append(request)
                 reply = self.replies(request.samples)
 
-    def accuracy(self, pursued: Pursued, rng: np.random.Generator) -> tuple[float, float]:
+    def accuracy(self, pursued: PursuitResult, rng: np.random.Generator) -> tuple[float, float]:
         """Return precision and recall of a condition on 400 inputs that no pursuit saw."""
         fresh = self.survey(rng, 400)
         assert pursued.condition is not None

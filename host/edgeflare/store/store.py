@@ -164,7 +164,7 @@ class Store(StoredFolder):
             self._samples.remove_torn()
 
     def discard(self) -> None:
-        """Close and remove a campaign `create` made, and the folder if it made it and it is empty."""
+        """Close and remove a campaign `create` made; its own folder, too, if that is empty."""
         self.close()
         with translate_errors(self.folder):
             shutil.rmtree(self._samples.folder)
@@ -432,14 +432,9 @@ class Store(StoredFolder):
         """What each finished part of the survey cost, in the order they were added."""
         return survey.runs(self._database)
 
-    def surveyed_seed_ids(
-        self,
-        replica: str = "",
-        phase: str = "survey",
-        round: int = 0,  # noqa: A002
-    ) -> set[str]:
-        """The ids of the seeds whose part of the survey is finished."""
-        return survey.finished_ids(self._database, replica, phase, round)
+    def surveyed_seed_ids(self, replica: str = "") -> set[str]:
+        """The ids of the seeds whose survey is finished, without what pursuits asked."""
+        return survey.finished_ids(self._database, replica)
 
     def survey_counts(self, phase: str | None = None) -> SurveyCounts:
         """The sums over all surveyed seeds, of one phase or of all."""

@@ -172,10 +172,10 @@ def read(database: Database, replica: str | None, phase: str | None) -> Iterator
         yield from found
 
 
-def finished_ids(database: Database, replica: str, phase: str, round_: int) -> set[str]:
-    """Return the ids of the seeds whose part of the survey is finished."""
+def finished_ids(database: Database, replica: str) -> set[str]:
+    """Return the ids of the seeds whose survey is finished."""
     query = select(tables.seeds.c.id).join(_RUNS)
-    where = (_RUNS.c.replica == replica, _RUNS.c.phase == phase, _RUNS.c.round == round_)
+    where = (_RUNS.c.replica == replica, _RUNS.c.phase == "survey")
     with database.reading() as connection:
         return set(connection.execute(query.where(*where)).scalars())
 

@@ -195,7 +195,7 @@ class Noise(AudioFamily):
     group: Group = "noise"
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
-        """Return the noise's `level`, relative to the recording's root mean square, and its seed."""
+        """Return the noise's `level`, relative to the root mean square, and its seed."""
         return {
             "level": within(rng, severity, 1.0),
             "seed": int(SEED.draw(rng)),
@@ -345,7 +345,7 @@ class Silence(AudioFamily):
     group: Group = "time"
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
-        """Return the part's `share` of the length, and its `place`: 0 at the start, 1 at the end."""
+        """Return the part's `share` of the length, and its `place`, 0 (start) to 1 (end)."""
         return {"share": within(rng, severity, 0.5), "place": rng.random()}
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:

@@ -221,7 +221,7 @@ def _edges(values: Any) -> float:
 
 
 def _detail(values: Any) -> float:
-    """Return the share of the variance that is within 2 x 2 blocks, in percent; 0 of a flat image."""
+    """Return the share of the variance that is within 2 x 2 blocks, in percent; 0 if flat."""
     even = values[: values.shape[0] // 2 * 2, : values.shape[1] // 2 * 2]
     total = _squares(even) if even.size else 0
     if not total:

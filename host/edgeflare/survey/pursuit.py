@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
-from edgeflare.survey.proposals import KINDS, Inputs, Kind, Made, propose
+from edgeflare.survey.proposals import KINDS, Derivation, Inputs, Kind, propose
 from edgeflare.types import Output, Sample
 
 _POOL = 96
@@ -75,7 +75,7 @@ class Round(NamedTuple):
     """Device queries that don't depend on each other; the reply is a `Reply` to each, in order."""
 
     phase: Literal["pursuit", "check"]
-    inputs: Sequence[Made]
+    inputs: Sequence[Derivation]
     samples: Sequence[Sample]
     originals: Sequence[Output | None]
 
@@ -95,7 +95,7 @@ class Reply(NamedTuple):
 class Answered(NamedTuple):
     """One input with its answers; `features` float64 [features]."""
 
-    made: Made
+    derivation: Derivation
     features: Features
     deviates: bool
     severity: float
@@ -107,7 +107,7 @@ Replies: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Pursued:
+class PursuitResult:
     """Deviations that were pursued, and the condition that explains them.
 
     `condition` None: none does; `repeats` says whether inputs made like them deviated, too.
@@ -132,7 +132,7 @@ class PursuitOptions:
     sure: float = 0.3
 
 
-Pursuit: TypeAlias = Generator[Request, Replies, tuple[Pursued, ...]]
+Pursuit: TypeAlias = Generator[Request, Replies, tuple[PursuitResult, ...]]
 
 
 def pursue(
@@ -148,25 +148,25 @@ def pursue(
     region shows that random inputs don't reach. Without a deviation by then, or a drift that is
     unlike the others, the pursuit ends.
     """
-    hunt = _Hunt(list(surveyed), inputs, features, options, rng)
-    yield from hunt.explore()
-    found: list[Pursued] = []
-    while (hunt.unexplained(found) or hunt.drifting(found)) and hunt.left >= _BATCH:
-        one = yield from hunt.follow(found)
+    state = _PursuitState(list(surveyed), inputs, features, options, rng)
+    yield from state.explore()
+    found: list[PursuitResult] = []
+    while (state.unexplained(found) or state.drifting(found)) and state.left >= _BATCH:
+        one = yield from state.find_condition(found)
         found.append(one)
         if one.condition is None:
             break
-    return tuple(hunt.counted(one, found[:place]) for place, one in enumerate(found))
+    return tuple(state.counted(one, found[:place]) for place, one in enumerate(found))
 
 
 class _Candidate(NamedTuple):
-    made: Made
+    derivation: Derivation
     features: Features
     original: Output | None
     close: bool
 
 
-class _Hunt:
+class _PursuitState:
     """State of a pursuit."""
 
     def __init__(
@@ -196,11 +196,11 @@ class _Hunt:
         yield from self._ask("pursuit", [drawn[place] for place in places])
         self._pool = [one for place, one in enumerate(drawn) if place not in set(places)]
 
-    def unexplained(self, found: Sequence[Pursued]) -> list[Answered]:
+    def unexplained(self, found: Sequence[PursuitResult]) -> list[Answered]:
         """Return the deviations outside all conditions found so far."""
         return [one for one in self._outside(found) if one.deviates]
 
-    def drifting(self, found: Sequence[Pursued]) -> list[Answered]:
+    def drifting(self, found: Sequence[PursuitResult]) -> list[Answered]:
         """Return the inputs whose drift is unlike the others', where nothing was found yet.
 
         That is a drift of .3 or more, and above the median by 20 times the median absolute
@@ -213,7 +213,7 @@ class _Hunt:
         usual = middle + _UNLIKE * np.median(np.abs(drifts - middle))
         return [one for one in self._answered if one.drift >= max(_DRIFT, float(usual))]
 
-    def counted(self, one: Pursued, found: Sequence[Pursued]) -> Pursued:
+    def counted(self, one: PursuitResult, found: Sequence[PursuitResult]) -> PursuitResult:
         """Return what was pursued with its members and counts, beside those found before."""
         places = [
             place
@@ -234,10 +234,12 @@ class _Hunt:
         ]
         return replace(one, members=tuple(members), seen=accuracy(one.condition, values, deviates))
 
-    def follow(self, found: Sequence[Pursued]) -> Generator[Request, Replies, Pursued]:
+    def find_condition(
+        self, found: Sequence[PursuitResult]
+    ) -> Generator[Request, Replies, PursuitResult]:
         """Pursue the deviations that are not explained; return their condition."""
         self._pool = [one for one in self._pool if not _explained(one.features, found)]
-        result = Pursued(None)
+        result = PursuitResult(None)
         if not (yield from self._repeats(found)):
             return result
         while True:
@@ -249,14 +251,14 @@ class _Hunt:
             if not checked.inside + checked.outside:  # no fresh input was usable
                 return result
             if checked.p <= _CHANCE:
-                result = Pursued(condition, checked, repeats=True)
+                result = PursuitResult(condition, checked, repeats=True)
             elif result.condition is None:
-                result = Pursued(None, checked, repeats=True)
+                result = PursuitResult(None, checked, repeats=True)
             holds = (checked.precision or 0) >= _HOLDS and (checked.recall or 0) >= _HOLDS
             if holds or self.left < _BATCH + _LEAST_CHECK:
                 return result
 
-    def _rounds(self, found: Sequence[Pursued]) -> Generator[Request, Replies, bool]:
+    def _rounds(self, found: Sequence[PursuitResult]) -> Generator[Request, Replies, bool]:
         """Ask until the conditions agree; return whether there is something to describe."""
         hits: list[int] = []
         while self.left >= _BATCH + min(_CHECK, self._options.queries // 3):
@@ -271,7 +273,7 @@ class _Hunt:
                 return False
         return True
 
-    def _repeats(self, found: Sequence[Pursued]) -> Generator[Request, Replies, bool]:
+    def _repeats(self, found: Sequence[PursuitResult]) -> Generator[Request, Replies, bool]:
         """Ask about inputs made like the most severe deviations; return whether they deviate.
 
         Where there are many deviations, as many inputs again get a chance to.
@@ -289,35 +291,37 @@ class _Hunt:
                 return True
         return False
 
-    def _outside(self, found: Sequence[Pursued]) -> list[Answered]:
+    def _outside(self, found: Sequence[PursuitResult]) -> list[Answered]:
         return [one for one in self._answered if not _explained(one.features, found)]
 
-    def _best(self, found: Sequence[Pursued]) -> Condition | None:
+    def _best(self, found: Sequence[PursuitResult]) -> Condition | None:
         return describe(*self._known(found))
 
-    def _known(self, found: Sequence[Pursued]) -> tuple[Features, list[bool], tuple[Feature, ...]]:
+    def _known(
+        self, found: Sequence[PursuitResult]
+    ) -> tuple[Features, list[bool], tuple[Feature, ...]]:
         known = self._outside(found)
         values = np.array([one.features for one in known])
         return values, [one.deviates for one in known], self._features.features
 
-    def _committee(self, found: Sequence[Pursued]) -> "_Committee":
+    def _committee(self, found: Sequence[PursuitResult]) -> "_Committee":
         return _Committee(conditions(*self._known(found)))
 
-    def _fill(self, found: Sequence[Pursued]) -> Generator[Request, Replies, None]:
+    def _fill(self, found: Sequence[PursuitResult]) -> Generator[Request, Replies, None]:
         """Draw inputs and keep those on which the original is sure."""
         drawn = yield from self._drawn(found, _POOL)
         self._pool += drawn
 
     def _drawn(
         self,
-        found: Sequence[Pursued],
+        found: Sequence[PursuitResult],
         count: int,
         kinds: Sequence[Kind] = KINDS,
         bases: int = _BASES,
     ) -> Generator[Request, Replies, list[_Candidate]]:
         severe = sorted(self.unexplained(found), key=lambda one: -one.severity)[:bases]
         severe = severe or sorted(self.drifting(found), key=lambda one: -one.drift)[:bases]
-        made = propose(self._rng, self._inputs, [one.made for one in severe], count, kinds)
+        made = propose(self._rng, self._inputs, [one.derivation for one in severe], count, kinds)
         drawn = []
         for at in range(0, len(made), _AT_ONCE):
             some = made[at : at + _AT_ONCE]
@@ -349,7 +353,7 @@ class _Hunt:
         return chosen
 
     def _check(
-        self, condition: Condition, found: Sequence[Pursued]
+        self, condition: Condition, found: Sequence[PursuitResult]
     ) -> Generator[Request, Replies, Accuracy]:
         """Ask about fresh inputs on both sides of a condition, as many on each."""
         count = min(_CHECK, self.left) // 2
@@ -376,18 +380,20 @@ class _Hunt:
         self.left -= len(chosen)
         replies = yield Round(
             phase,
-            [one.made for one in chosen],
-            [self._inputs.sample(one.made) for one in chosen],
+            [one.derivation for one in chosen],
+            [self._inputs.sample(one.derivation) for one in chosen],
             [one.original for one in chosen],
         )
         answered = [
             (one, reply) for one, reply in zip(chosen, replies, strict=True) if reply is not None
         ]
-        self._answered += [Answered(one.made, one.features, *reply) for one, reply in answered]
+        self._answered += [
+            Answered(one.derivation, one.features, *reply) for one, reply in answered
+        ]
         return [reply for _, reply in answered]
 
 
-def _explained(values: Features, found: Sequence[Pursued]) -> bool:
+def _explained(values: Features, found: Sequence[PursuitResult]) -> bool:
     return any(one.condition is not None and bool(one.condition.holds(values)) for one in found)
 
 

@@ -38,7 +38,7 @@ class Surveyed(NamedTuple):
 
 
 SurveyPlan: TypeAlias = Generator[Ask, Answer, Sequence[Surveyed]]
-"""Yields what it wants asked, is sent the answers, returns the inputs that both were asked about."""
+"""Yields queries, is sent the answers, returns the inputs that both models were asked about."""
 
 
 def survey(

@@ -133,7 +133,6 @@ def test_counts_are_sums_over_the_finished_seeds(two_seeds: Store) -> None:
     )
     assert two_seeds.survey_counts().survey == 11
     assert two_seeds.surveyed_seed_ids() == {"a", "b"}
-    assert two_seeds.surveyed_seed_ids(phase="pursuit") == {"a"}
     assert two_seeds.surveyed_seed_ids("pi") == set()
 
 

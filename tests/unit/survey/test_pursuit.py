@@ -8,7 +8,7 @@ from planted_faults import Faulty, PlantedFault, demo_images
 
 from edgeflare.survey.families import families_for
 from edgeflare.survey.features import Features, FeatureSet
-from edgeflare.survey.proposals import Inputs, Made
+from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import Answered, Screened
 from edgeflare.types import Sample
 
@@ -21,7 +21,7 @@ _FEATURES: dict[tuple[bytes, int | None], Features] = {}
 class _MadeOnce(Inputs):
     """The tests begin with the same questions: each input of them is made once."""
 
-    def sample(self, made: Made) -> Sample:
+    def sample(self, made: Derivation) -> Sample:
         if (key := repr(made)) not in _MADE:
             _MADE[key] = super().sample(made)
         return _MADE[key]

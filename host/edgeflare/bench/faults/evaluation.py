@@ -26,7 +26,7 @@ from edgeflare.strategies import build_strategy
 from edgeflare.strategies.boundary import BoundaryOptions, resolve_options
 from edgeflare.survey import PARTNERS, Drawn, families_for
 from edgeflare.survey.features import FeatureSet
-from edgeflare.survey.proposals import Inputs, Made
+from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
     PursuitOptions,
@@ -177,7 +177,7 @@ class Evaluation:
         features = FeatureSet(self.seeds[0].shape, None, surveyed.probabilities.shape[1])
         known = [
             Answered(
-                Made(int(surveyed.seeds[one]), *surveyed.drawn[one]),
+                Derivation(int(surveyed.seeds[one]), *surveyed.drawn[one]),
                 features.of(surveyed.samples[one], int(surveyed.probabilities[one].argmax())),
                 *replies[one],
             )

@@ -17,18 +17,18 @@ from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError, StoreError
 from edgeflare.metrics import numbers, top_label
 from edgeflare.models import OriginalModel, OutputReader
-from edgeflare.oracles import margin
+from edgeflare.oracles import Margins, margin
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
-from edgeflare.survey.proposals import Inputs, Made
+from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
-    Pursued,
     PursuitOptions,
+    PursuitResult,
     Reply,
     Request,
     Round,
@@ -113,7 +113,8 @@ class PursuitStage(CampaignStage):
             show()
         if scheduler.left and any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(
-                f"the pursuit after the survey is not finished: {self._fleet.describe_unavailable()}"
+                "the pursuit after the survey is not finished: "
+                f"{self._fleet.describe_unavailable()}"
             )
         return not scheduler.left
 
@@ -252,8 +253,8 @@ class _Pursuit:
         if known is not None and known.sample != self._store.sample_digest(sample):
             raise StoreError(
                 f"{self._store.folder}: the stored answers of the pursuit are to other inputs than "
-                f"it asks about now (input {key[2]} of seed {key[0]!r}): a family of the survey, or "
-                "edgeflare, changed since; go back to the version that the campaign began with and "
+                f"it asks about now (input {key[2]} of seed {key[0]!r}): a family of the survey or "
+                "edgeflare changed since; go back to the version that the campaign began with and "
                 "resume it, or start a new campaign"
             )
 
@@ -272,11 +273,11 @@ class _Pursuit:
         ]
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
-        made = Made(self._places[one.seed_id], one.family, one.severity, one.params)
+        made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)
         features = self._features.of(self._made.sample(one), top_label(one.original))
         return Answered(made, features, *_reply(one))
 
-    def _fault(self, one: Pursued) -> dict[str, Any]:
+    def _fault(self, one: PursuitResult) -> dict[str, Any]:
         """Return what is stored of a pursued condition; see `analysis.faults`."""
         thresholds = one.condition.thresholds if one.condition else ()
         features = self._features.features
@@ -300,6 +301,5 @@ class _Pursuit:
 
 def _reply(one: SurveyRecord) -> Reply:
     """Return what an answer amounts to; its severity is that of the margins that are known."""
-    known = (one.original_margin, one.deployed_margin)
-    severity = min((value for value in known if value is not None), default=0.0)
+    severity = Margins(one.original_margin, one.deployed_margin).smaller or 0.0
     return Reply(one.confident_deviation, severity, one.total_variation or 0.0)

@@ -1,4 +1,4 @@
-"""Healthy references: models that are asked about a survey's inputs in place of the deployed one."""
+"""Healthy references: models asked about a survey's inputs in place of the deployed one."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -300,7 +300,7 @@ def _name(folder: str | Path) -> str:
 
 
 def _by_key(store: Store) -> dict[tuple[str, str, int], SurveyRecord]:
-    """Return the survey's answers by input, without the pursuit's, whose inputs are each campaign's.
+    """Return the survey's answers by input; not the pursuit's: each campaign asks about its own.
 
     Of several replicas, which share the inputs, those of the last.
     """
