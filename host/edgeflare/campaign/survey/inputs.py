@@ -1,8 +1,7 @@
 """The inputs of a campaign's survey: how they are made, and made again."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, partial
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
@@ -123,13 +122,17 @@ def _families(
     """Return the named families, or all; `loadable`: those of the store that can be loaded."""
     rate = store.sample_rate
     first = None if rate is not None else next(iter(store.seed_samples()), None)
-    channels = None if first is None else first.shape[-1]
-    kind: Literal["image", "audio"] = "image" if rate is None else "audio"
+    find = partial(
+        families_for,
+        "image" if rate is None else "audio",
+        channels=None if first is None else first.shape[-1],
+        rate=rate,
+    )
     if not loadable:
-        return families_for(kind, names, channels=channels, rate=rate)
+        return find(names)
     try:
-        found = families_for(kind, channels=channels, rate=rate)
+        found = find()
     except UsageError:
-        found = families_for(kind, channels=channels, rate=rate, plugins=False)
+        found = find(plugins=False)
     stored = store.fact(_FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}
