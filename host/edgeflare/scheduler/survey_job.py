@@ -14,7 +14,6 @@ from edgeflare.types import Answer, Ask, Decision, Status
 K = TypeVar("K")
 
 _KIND = {Decision.DEVIATION: Status.FOUND, Decision.NONFINITE: Status.NONFINITE}
-_SAMPLES_HELD = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class SurveyResult(Generic[K]):
 class SurveyJob(Generic[K]):
     """One survey in flight; a `Job`. `plan` makes its queries, anew where the job starts again.
 
-    `sample_bytes` are those of one input.
+    `held_bytes` are those of the inputs that it has in memory at a time, at most.
     """
 
     key: K
@@ -57,14 +56,9 @@ class SurveyJob(Generic[K]):
     oracle: Oracle
     confirmations: int
     sample_store: SampleStore
-    sample_bytes: int = 0
+    held_bytes: int = 0
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
-
-    @property
-    def held_bytes(self) -> int:
-        """Estimated memory: 20 samples."""
-        return _SAMPLES_HELD * self.sample_bytes
 
     def run(self) -> JobRun[SurveyResult[K]]:
         """Ask, decide and confirm: yield requests, return the result."""

@@ -126,7 +126,7 @@ class PursuitStage(CampaignStage):
                 self._oracle,
                 self._config.search.confirmations,
                 self._store,
-                sample_bytes=inputs[0].sample.nbytes,
+                held_bytes=sum(one.sample.nbytes for one in inputs),
             )
 
     def _is_surveyed(self, replica: str) -> bool:

@@ -103,7 +103,7 @@ class SurveyStage(CampaignStage):
             self._oracle,
             config.search.confirmations,
             self._store,
-            sample_bytes=sample.nbytes,
+            held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
         )
 
 
