@@ -137,7 +137,10 @@ def _is_confirmed(entry: Mapping[str, Any], members: Sequence[SurveyRecord]) -> 
     """Whether enough fresh inputs within a pursued condition deviate; equal ones count once."""
     fresh = {one.sample: one.seed_id for one in members if one.phase == "check"}
     return (
-        bool(entry["words"]) and len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
+        bool(entry["words"])
+        and entry["checked"] is not None
+        and len(fresh) >= _FEWEST
+        and len({*fresh.values()}) >= _FEWEST_SEEDS
     )
 
 

@@ -6,6 +6,7 @@ model on an input is the total variation distance of its answer from the origina
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from edgeflare._internal import exact
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.database import DATABASE_NAME
@@ -467,11 +468,11 @@ def check_healthy(references: Sequence[str]) -> None:
 
 
 def _unhealthy(store: Store) -> Iterator[str]:
-    """Yield the references that are campaigns, still there as they were, and judged worse."""
+    """Yield the references that are campaigns, still there as they were, and judged worse; a damaged one tells nothing."""
     for name, about in (store.fact(REFERENCES) or {}).items():
         if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
             continue
-        with Store.open(Path(about["path"])) as other:
+        with suppress(StoreError), Store.open(Path(about["path"])) as other:
             if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
                 found = _judged(other)
                 if found is not None and found.verdict == "worse":

@@ -265,10 +265,14 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
 
 
 def _show_faults(bench: "FaultBench", json: bool) -> None:
+    from edgeflare import StoreError
     from edgeflare.bench import fault_document, fault_report, write_fault_report
     from edgeflare.cli.display.tables import print_result
 
-    path = write_fault_report(bench)
+    try:
+        where = f"; the report is {write_fault_report(bench)}"
+    except StoreError as error:
+        where = f"; the report's files are as they were: {error}"
     print_result(json, lambda: fault_report(bench), lambda: fault_document(bench))
     if not json:
-        echo_err(f"\nEverything is in {bench.folder}; the report is {path}")
+        echo_err(f"\nEverything is in {bench.folder}{where}")

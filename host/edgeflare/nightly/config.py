@@ -37,7 +37,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.campaign.survey.references import check_references
-from edgeflare.errors import UsageError
+from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.models import AbsolutePath
 from edgeflare.seeds import load_label_mapping
 
@@ -233,7 +233,7 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
         for check in checks:
             try:
                 check(campaign)
-            except UsageError as error:
+            except EdgeFlareError as error:
                 yield str(error)
             except OSError as error:  # a folder on the way to it that may not be entered
                 yield f"{error.filename} can't be read: {error.strerror}"

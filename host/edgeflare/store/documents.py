@@ -105,12 +105,19 @@ class _Threshold(TypedDict):
     at: float
 
 
+class _Accuracy(TypedDict):
+    inside: int
+    inside_deviating: int
+    outside: int
+    outside_deviating: int
+
+
 class _Fault(TypedDict):
     words: str
     thresholds: list[_Threshold]
     repeats: bool
-    checked: dict[str, int] | None
-    seen: dict[str, int] | None
+    checked: _Accuracy | None
+    seen: _Accuracy | None
     inputs: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]]
 
 
@@ -144,6 +151,7 @@ _FACTS: dict[str, Any] = {
         str, dict[str, Annotated[list[list[float]], Field(min_length=2, max_length=2)]]
     ],
     "partners": list[_Partner],
+    "reference models": dict[str, str],
     "references": dict[str, _Reference],
     "replay": _Replay,
     "replicas": list[str],

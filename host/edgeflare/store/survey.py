@@ -23,7 +23,7 @@ SurveyKey: TypeAlias = tuple[str, str, int]
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
 
-_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 _RUNS = tables.surveyed_seeds
 _SURVEY = tables.survey_answers
 _REFERENCES = tables.reference_answers

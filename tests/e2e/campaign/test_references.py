@@ -1,5 +1,6 @@
 """A campaign held against healthy references, with real models: verdict, exit codes, reports."""
 
+import shutil
 import sqlite3
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -58,6 +59,12 @@ def sound(home: Path) -> Ran:
 def worse(home: Path, sound: Ran) -> Ran:
     flags = ("--deployed", "dead.onnx", "--reference", "sound", "--out", "worse", "--json")
     return edgeflare("run", "limits.toml", *flags, home=home)
+
+
+def interrupt(database: sqlite3.Connection) -> None:
+    """Let a finished campaign be one that was interrupted while references answered."""
+    database.execute("update facts set value = 'false' where name = 'finished'")
+    database.execute("delete from facts where name = 'references'")
 
 
 def dead_channel(path: Path) -> None:
@@ -130,7 +137,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
         count = "select count(*) from reference_answers"
         (before,) = database.execute(count).fetchone()
         database.execute("delete from reference_answers where reference = 'int8-per-tensor-a'")
-        database.execute("update facts set value = 'false' where name = 'finished'")
+        interrupt(database)
     database.close()
     assert edgeflare("resume", "sound", home=home).code == 0
     with sqlite3.connect(home / "sound" / "campaign.sqlite") as database:
@@ -258,13 +265,20 @@ def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home:
         *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),
         *("--seeds", DEMO / "seeds.npz", *ONLY_SURVEY, "--json"),
     )
-    pruned = f"int8:{MNIST / 'lenet5_pruned.onnx'}"
+    shutil.copy(MNIST / "lenet5_pruned.onnx", home / "pruned.onnx")
     verdicts = []
-    for name, reference in (("from-int8", "int8"), ("from-pruned", pruned)):
+    for name, reference in (("from-int8", "int8"), ("from-pruned", "int8:pruned.onnx")):
         ran = edgeflare("run", *flags, "--reference", reference, "--out", name, home=home)
         assert ran.code == 0, ran.err
         verdicts.append(ran.json["soundness"])
     assert [one["verdict"] for one in verdicts] == ["worse", "sound"]
-    assert "int8-per-tensor-a of lenet5_pruned.onnx" in verdicts[1]["references"]
+    assert "int8-per-tensor-a of pruned.onnx" in verdicts[1]["references"]
+    with sqlite3.connect(home / "from-pruned" / "campaign.sqlite") as database:
+        interrupt(database)
+    database.close()
+    shutil.copy(MNIST / "lenet5.onnx", home / "pruned.onnx")
     resumed = edgeflare("resume", "from-pruned", home=home)
-    assert "making int8" not in resumed.err
+    assert resumed.code == 2
+    assert "pruned.onnx has changed since int8 models of it were asked" in resumed.err
+    shutil.copy(MNIST / "lenet5_pruned.onnx", home / "pruned.onnx")
+    assert edgeflare("resume", "from-pruned", home=home).code == 0

@@ -94,3 +94,5 @@ def test_searches_and_surveys_have_the_bits_of_this_machine(
     printed = done.stdout.decode()
     assert printed.startswith("aarch64"), done.stderr[-2000:]
     assert done.status == 0, printed[-4000:] + done.stderr[-2000:]
+    assert " passed" in printed
+    assert " skipped" not in printed

@@ -1,5 +1,7 @@
 """The float originals that faults are planted into, with their natural inputs."""
 
+import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -268,6 +270,8 @@ def _written(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
 
 
 def _interpreter(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     opened = import_module("ai_edge_litert.interpreter").Interpreter(str(path), num_threads=1)
     opened.allocate_tensors()
     return opened

@@ -26,12 +26,14 @@ from edgeflare.models.quantized import (
 )
 from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord
-from edgeflare.store.database import translate_errors
+from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
+_FLOAT_MODELS = "reference models"
+"""The fact that has the digest of each float model that int8 models were made of, by its path."""
 _OPTIONS = {"graph_optimization": "basic"}
 """Integer kernels of some x86-64 CPUs saturate; so quantised values are computed with as floats."""
 
@@ -71,8 +73,9 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
                 f"the reference {folder} has no survey; run it with one (edgeflare survey), with "
                 "the same seeds and --seed as this campaign"
             )
-        theirs = SurveyConfig.model_validate(store.campaign.get("survey") or {})
-        seed = store.campaign.get("search", {}).get("seed", 0)
+        with decoding(folder, "its settings"):
+            theirs = SurveyConfig.model_validate(store.campaign.get("survey") or {})
+            seed = store.campaign.get("search", {}).get("seed", 0)
     ours = config.survey
     for what, their, our in (
         ("--seed", seed, config.search.seed),
@@ -104,19 +107,29 @@ class ReferenceStage(CampaignStage):
     def check(self, original: ModelInterface) -> None:
         """Check references that haven't answered yet, before a device is asked.
 
-        Raises UsageError where a campaign has other seeds than this one, or a float model another
-        interface than the original; StoreError.
+        Raises UsageError where a campaign has other seeds than this one, or a float model has
+        changed or has another interface than the original; StoreError.
         """
         known = self._store.fact(REFERENCES) or {}
         path = self._config.original.path
+        answered = {*known, *(one.get("of") for one in known.values())}
         for reference in self._config.survey.references:
             model = float_model(reference, path)
-            if model is not None and model != path:
-                self._check_interface(model, original)
-            elif model is None and _name(reference) not in known:
-                self._check_seeds(Path(reference))
+            if model is None:
+                if _name(reference) not in answered:
+                    self._check_seeds(Path(reference))
+            elif model != path and str(model) not in answered:
+                self._check_model(model, original)
 
-    def _check_interface(self, file: Path, original: ModelInterface) -> None:
+    def _check_model(self, file: Path, original: ModelInterface) -> None:
+        if not file.is_file():
+            raise UsageError(f"there is no model file {file}, of which references are made")
+        known = self._store.fact(_FLOAT_MODELS) or {}
+        if known.get(str(file), digest := file_sha256(file)) != digest:
+            raise UsageError(
+                f"{file} has changed since int8 models of it were asked: undo the change, or start "
+                "a new campaign"
+            )
         try:
             self._open(file, original).close()
         except ModelError as error:
@@ -191,6 +204,10 @@ class ReferenceStage(CampaignStage):
                 words = f"no reference {name}{of}: onnxruntime can't make it ({problem})"
                 self._reporter.notice(words)
 
+        if of:
+            self._check_model(model, original)
+            models = self._store.fact(_FLOAT_MODELS) or {}
+            self._store.set_fact(_FLOAT_MODELS, {**models, str(model): file_sha256(model)})
         self._reporter(Stage("references", f"making int8 models of {model.name}"))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
         inputs = calibration_inputs(samples, original.spec)
