@@ -21,7 +21,8 @@ _WORST = 10
 class Rate:
     """How many of some inputs are confident deviations.
 
-    `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and `high` bound the rate with 95 % confidence,
+    `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and
+    `high` bound the rate with 95 % confidence,
     two-sided; that inputs of one seed are alike is taken into account, see
     `edgeflare.statistics.clustered_interval`.
     """
@@ -116,8 +117,8 @@ class SurveyFigures:
     share of words that differ in two transcripts; None where they have none. `nonfinite` counts the
     confident deviations with NaN or infinity, `unstable` the deviations that did not repeat,
     `failed` the inputs on which the deployed model can't answer; the latter two are no confident
-    deviations, and failed ones are not among the inputs. `repeated` counts inputs that are
-    equal to one before, such as an all-white image from another seed; they are left out of all else.
+    deviations, and failed ones are not among the inputs. `repeated` counts inputs that are equal
+    to one before, such as an all-white image from another seed; they are left out of all else.
 
     `seeds` were surveyed, of `seeds_in_all`; from `seeds_unsure` of them no input was made at which
     the original is sure. `queries` counts those of the device by kind, and the inputs given to the

@@ -48,7 +48,8 @@ class Counters:
 
     A query is one input given to both models (or to the device alone). `survey` counts those of a
     survey, far from the seeds. `host_only` counts inputs given to the original alone. `round_trips`
-    counts the search's requests to the device, each of one or more inputs. `device_seconds` is the devices' own part of all time.
+    counts the search's requests to the device, each of one or more inputs. `device_seconds` is the
+    devices' own part of all time.
     """
 
     seed: int = 0

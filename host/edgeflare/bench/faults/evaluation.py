@@ -18,6 +18,7 @@ import numpy.typing as npt
 from edgeflare._internal import extras
 from edgeflare.analysis.soundness import Soundness, SurveyScores, judge
 from edgeflare.bench.faults.originals import Batch, Original, predict, session
+from edgeflare.bench.faults.witness import SURE
 from edgeflare.metrics import is_finite, total_variation
 from edgeflare.models.quantized import CALIBRATED_ON, make_references
 from edgeflare.oracles import LabelOracle, margin, margins
@@ -55,7 +56,6 @@ QUERIES = 6
 SURVEY_QUERIES = 3
 """Those of the survey where a pursuit has the others."""
 FEW_QUERIES = 2
-SURE = 0.3
 METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "boundary": ("boundary", {}),
     "dflare": ("dflare", {}),

@@ -225,7 +225,7 @@ class SearchConfig(Section):
         Flag(
             "--max-l2",
             "For boundary, the largest L2 distance from the seed, of pixels from 0 to 1 or samples "
-            "from -1 to 1; above 0. Short for --option max_l2=F.",
+            "from -1 to 1. Short for --option max_l2=F.",
             metavar="F",
             key="max_l2",
             type=Annotated[float, Field(gt=0)],
@@ -288,7 +288,7 @@ class SearchConfig(Section):
         allow_inf_nan=False,
         description="A deviation counts only where each model's top-1 probability is at least F "
         "above its second (for transcripts: at each word that differs); default 1e-3. An input on "
-        "which the original is below that is not sent to the device. 0 <= F < 1; 0: none.",
+        "which the original is below that is not sent to the device. 0: none.",
     )
     seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
         default=0, description="Fixes all randomness."
@@ -305,7 +305,7 @@ class SearchConfig(Section):
         lt=1,
         allow_inf_nan=False,
         description="For --oracle tolerance, the largest total variation distance of both models' "
-        "scores that is no deviation; 0 < F < 1.",
+        "scores that is no deviation.",
     )
 
     @model_validator(mode="before")

@@ -61,7 +61,7 @@ class SurveyConfig(BaseModel):
         lt=1,
         allow_inf_nan=False,
         description="The survey asks about inputs on which the original's top-1 probability is at "
-        "least F above its second; 0 <= F < 1.",
+        "least F above its second.",
     )
     candidates: int = Field(
         default=28,

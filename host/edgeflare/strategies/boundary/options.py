@@ -27,8 +27,9 @@ class BoundaryOptions(BaseModel):
 
     What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` follows from the kind
     and size of the samples. With `--tune` it is chosen by what a device query costs against a query
-    of the original, measured once, when the campaign is created. For speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and
-    `max_linf` have a meaning; the crossing is natural.
+    of the original, measured once, when the campaign is created. For speech recognisers only
+    `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a meaning;
+    the crossing is natural.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
