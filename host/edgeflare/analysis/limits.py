@@ -387,7 +387,7 @@ def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
     one = survey.overall
     words = (
         f"{one.deviations} of {one.inputs} inputs far from the seeds ({_percent(one.rate, limit)}) "
-        f"deviate, 95 % bounds {_percent(one.low)} to {_percent(one.high, limit)}; at most "
+        f"deviate, 95 % bounds {_percent(one.low, limit)} to {_percent(one.high, limit)}; at most "
         f"{_percent(limit)} are allowed"
     )
     crossed = one.rate > limit

@@ -463,7 +463,7 @@ def check_healthy(references: Sequence[str]) -> None:
         if found is not None and found.verdict == "worse":
             raise UsageError(
                 f"the reference {reference} was itself judged worse than its own references; name "
-                "a healthy deployment, or, where you trust it, run that campaign without references"
+                "a healthy deployment in its place"
             )
 
 

@@ -66,7 +66,7 @@ class FaultSuite(Section):
         known = tuple(ORIGINALS if info.field_name == "originals" else METHODS)
         for name in names:
             if name not in known:
-                raise ValueError(f"there is no {name!r}; choose among {', '.join(known)}")
+                raise ValueError(f"{name!r} is none of {', '.join(known)}")
         return tuple(names) or known
 
     def faults(self) -> Iterator[Draw]:
