@@ -153,7 +153,7 @@ def scattered(*, labels_only: bool) -> Pair:
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_three_classes_need_fewer_queries_than_two(labels_only: bool) -> None:
     pair = scattered(labels_only=labels_only)
-    seeds = agreed(pair, SHAPE, 30, surely=0.3)
+    seeds = agreed(pair, SHAPE, 60, surely=0.3)
     mean = {}
     for classes in (2, 3):
         runs = [
