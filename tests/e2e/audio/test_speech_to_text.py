@@ -30,7 +30,7 @@ def run(tmp_path: Path, shared_data: Path, whisper_models: WhisperModels):  # no
         ran = edgeflare(
             *("run", "--original", whisper_models.original),
             *("--deployed", whisper_models.deployed, "--seeds", tmp_path),
-            *("--out", "campaign", "--json", *more),
+            *("--out", "campaign", "--json", "--no-survey", *more),
             home=tmp_path,
         )
         assert ran.code == 0, ran.err
