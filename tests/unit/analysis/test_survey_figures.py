@@ -124,6 +124,17 @@ def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(st
     assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
 
 
+def test_a_seed_at_which_the_original_fails_is_not_unsure(store: Store) -> None:
+    add(store, "s0", [record("s0", 0, "gain", 1)])
+    add(store, "s1", [])
+    store.add_survey([], [SurveyedSeed("s2", host_only_queries=4, detail="it ran out of memory")])
+    found = figures(store)
+    assert (found.seeds, found.seeds_unsure, found.seeds_failed) == (3, 1, 1)
+    text = to_markdown(survey_blocks(found))
+    assert "seeds without an input that the original is sure of | 1" in text
+    assert "seeds whose inputs the original can't answer | 1" in text
+
+
 def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> None:
     white = {"sample": "all white", "total_variation": 1.0}
     add(store, "s0", [deviation("s0", 0, "gain", 5, **white), record("s0", 1, "noise", 1)])
