@@ -98,7 +98,15 @@ def test_export_writes_every_input_and_pictures_of_the_findings(faulty: Path, ho
 def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     faulty: Path, home: Path
 ) -> None:
-    assert edgeflare("report", faulty, "--out", "page.html", home=home).code == 0
+    survey = summarize(faulty).survey
+    assert survey is not None
+    assert survey.overall is not None
+    found = f", 0 findings, {survey.overall.deviations} confident deviations of the survey"
+    ran = edgeflare("report", faulty, "--out", "page.html", home=home)
+    assert ran.code == 0
+    assert found in ran.sentence
+    ran = edgeflare("report", faulty, "--format", "markdown", "--out", "page.md", home=home)
+    assert ran.sentence.endswith(found)
     page = (home / "page.html").read_text()
     part = page[page.index('id="survey"') : page.index('id="matrix"')]
     assert part.count('class="bounds"') == 5
