@@ -157,6 +157,29 @@ def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Pat
     assert list(asked(folder)) == before
 
 
+def test_a_damaged_answer_that_a_pursuit_goes_on_from_is_refused(
+    faulty: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(whole, faulty, _StopAt(1))
+    steps = "family = 'chain', params = '{\"steps\": 5}'"
+    for number, (change, problem) in enumerate(
+        (
+            ("params = '{}'", "has other parameters here"),
+            (steps, "the family 'chain' has other parameters"),
+            ("family = 'gone'", "there is no family 'gone'"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        shutil.copytree(whole, folder)
+        with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+            connection.execute(f"UPDATE survey_answers SET {change} WHERE confident_deviation")
+            connection.commit()
+        with pytest.raises(StoreError, match=f"can't be made again: .*{problem}"):
+            resume_campaign(folder)
+
+
 def interrupted_with(folder: Path, deployed: Path, plugins: Path) -> None:
     """Interrupt the pursuit of a campaign that began with a user's corruption."""
     install_corruption(plugins, "darken")

@@ -57,6 +57,13 @@ class SurveyInputs:
         """
         if self._store.has_sample(answer.sample):
             return self._store.get_sample(answer.sample)
+        return self.make(answer)
+
+    def make(self, answer: SurveyRecord) -> Sample:
+        """Return the input of an answer, made again of its parameters.
+
+        Raises StoreError where it can't be made again as it was.
+        """
         what = f"the input {answer.number} of the survey from seed {answer.seed_id!r}"
         family = self._family(answer)
         if family is None:
