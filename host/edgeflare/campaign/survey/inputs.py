@@ -137,9 +137,6 @@ def _families(
     )
     if not loadable:
         return find(names)
-    try:
-        found = find()
-    except UsageError:
-        found = find(plugins=False)
+    found = find(skip_broken=True)
     stored = store.fact(_FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}
