@@ -182,7 +182,7 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         ),
         (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
         (("--reference", "other"), "has another original"),
-        (("--reference", "dead.onnx"), "int8:dead.onnx for int8 models made of that float model"),
+        (("--reference", "dead.onnx"), "dead.onnx for int8 models made of that float model"),
         (("--reference", "int8:gone.onnx"), "there is no model file"),
         (("--reference", "int8:small.onnx"), "both need the same input and output"),
     ],
