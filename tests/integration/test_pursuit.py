@@ -199,6 +199,29 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
     assert "## Survey" in report_text(folder, "markdown")
 
 
+def test_a_family_that_is_gone_after_the_survey_stops_no_search(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "searching"
+    install_corruption(tmp_path / "plugins", "darken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path / "plugins")
+        search(
+            *(ORIGINAL, ORIGINAL, {"path": SEEDS, "limit": 3}),
+            folder=folder,
+            strategy="none",
+            survey={"enabled": True, "families": ("darken", "gain")},
+        )
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+        connection.execute("DELETE FROM outcomes WHERE seed = 2")
+        connection.execute("UPDATE facts SET value = 'false' WHERE name = 'finished'")
+        connection.commit()
+    before = list(asked(folder))
+    resume_campaign(folder)
+    assert summarize(folder).unfinished == 0
+    assert list(asked(folder)) == before
+
+
 def test_a_family_installed_meanwhile_changes_nothing(
     pursued: Path, faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

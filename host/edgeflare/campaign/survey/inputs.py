@@ -9,7 +9,7 @@ from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
-_FAMILIES = "survey families"
+FAMILIES = "survey families"
 """The fact that has the names of the families that a survey began with."""
 
 
@@ -30,9 +30,9 @@ class SurveyInputs:
         Those are stored: the named ones, or all for the campaign's kind of input. Raises UsageError
         for an unknown name, and where one that it began with can't be loaded any more.
         """
-        stored = store.fact(_FAMILIES)
+        stored = store.fact(FAMILIES)
         if stored is None:
-            store.set_fact(_FAMILIES, list(_families(store, names)))
+            store.set_fact(FAMILIES, list(_families(store, names)))
         else:
             try:
                 _families(store, stored)
@@ -138,5 +138,5 @@ def _families(
     if not loadable:
         return find(names)
     found = find(skip_broken=True)
-    stored = store.fact(_FAMILIES)
+    stored = store.fact(FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}
