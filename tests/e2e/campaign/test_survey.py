@@ -1,7 +1,9 @@
 """A campaign's survey: what it finds far from the seeds, that nothing changes it, and what keeps it."""
 
 import json
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -245,6 +247,30 @@ def test_a_query_limit_counts_the_survey_and_a_larger_one_goes_on(home: Path) ->
     whole = edgeflare(*common, "--out", "unlimited", home=home)
     assert whole.code == 0
     assert surveyed(home / "limited") == surveyed(home / "unlimited")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "survey_answers SET severity = 9",
+        "outcomes SET status = 'lost'",
+        "facts SET value = '[]' WHERE name = 'faults'",
+    ],
+)
+def test_a_damaged_campaign_is_not_called_finished(
+    faulty: Path, tmp_path: Path, home: Path, change: str
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(faulty, folder)
+    assert "nothing is left to do" in edgeflare("resume", folder, home=home).err
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        database.execute("INSERT OR IGNORE INTO facts (name, value) VALUES ('faults', '{}')")
+        database.execute(f"UPDATE {change}")
+    database.close()
+    ran = edgeflare("resume", folder, home=home)
+    assert ran.code == 2
+    assert str(folder) in ran.sentence
+    assert "nothing is left to do" not in ran.err
 
 
 def test_an_unknown_family_is_refused_before_anything_is_made(home: Path) -> None:
