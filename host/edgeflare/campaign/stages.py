@@ -161,8 +161,10 @@ class Campaign:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
-        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
-            seeds.answer_partners(read)
+        scored = not (original.transcribes or deployed.labels_only)
+        if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
+            SearchStage(self._config, *shared).report_remaining()
+            return
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter

@@ -236,17 +236,23 @@ def begun(folder: Path) -> bool:
 
 
 @pytest.mark.extended
-def test_a_query_limit_counts_the_survey_and_a_larger_one_goes_on(home: Path) -> None:
-    common = ("survey", *DEMO_PAIR, "--limit", 10, "--concurrency", 1)
-    ran = edgeflare(*common, "--total-queries", 20, "--out", "limited", home=home)
+def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(
+    faulty: Path, home: Path
+) -> None:
+    pair = ("--original", ORIGINAL, "--deployed", faulty.with_suffix(".onnx"), *SEEDS)
+    common = ("survey", *pair, "--family", "dim", "--family", "gain")
+    ran = edgeflare(*common, "--total-queries", 35, "--out", "limited", home=home)
     assert ran.code == 0, ran.err
     assert "the query limit is reached" in ran.err
-    first = summarize(home / "limited")
-    assert 0 < first.total_queries["survey"] < 30
-    assert edgeflare("resume", "limited", "--total-queries", 1000, home=home).code == 0
+    for limit in (35, 80, 120, 1000):
+        assert edgeflare("resume", "limited", "--total-queries", limit, home=home).code == 0
+        counted = summarize(home / "limited").total_queries
+        assert sum(counted.values()) - counted["host_only"] <= limit
+        assert counted["survey"] > 0
     whole = edgeflare(*common, "--out", "unlimited", home=home)
     assert whole.code == 0
     assert surveyed(home / "limited") == surveyed(home / "unlimited")
+    assert summarize(home / "limited").unfinished == 0
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ class PursuitStage(CampaignStage):
                 self._oracle,
                 self._config.search.confirmations,
                 self._store,
+                len(inputs),
                 held_bytes=sum(one.sample.nbytes for one in inputs),
             )
 

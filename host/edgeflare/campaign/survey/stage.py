@@ -103,6 +103,7 @@ class SurveyStage(CampaignStage):
             self._oracle,
             config.search.confirmations,
             self._store,
+            config.survey.queries,
             held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
         )
 
