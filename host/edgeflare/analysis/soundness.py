@@ -21,9 +21,9 @@ from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
-from edgeflare.store import Store, SurveyRecord
+from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.survey import REFERENCES
+from edgeflare.store.survey import REFERENCES, SurveyKey
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
@@ -479,30 +479,51 @@ def _unhealthy(store: Store) -> Iterator[str]:
                     yield name
 
 
+class _Answer(NamedTuple):
+    """How far a model's answer is from the original's, and whether the two decide differently."""
+
+    total_variation: float | None
+    deviates: bool
+
+
+class _Input(NamedTuple):
+    """An input of the survey, and the deployed model's answer."""
+
+    key: SurveyKey
+    family: str
+    severity: int
+    answer: _Answer
+
+
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
-    names = tuple(store.fact(REFERENCES) or ())
-    if not names:
+    """Judge a campaign; all that is in memory of an answer are its distance and decision."""
+    references = {
+        name: {
+            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
+            for one in store.reference_answers(name)
+        }
+        for name in store.fact(REFERENCES) or ()
+    }
+    if not references:
         return None
-    answers = {name: {one.key: one for one in store.reference_answers(name)} for name in names}
-    shared = set.intersection(*(set(known) for known in answers.values()))
+    shared = set.intersection(*map(set, references.values()))
     found = []
     for replica in replica_names(store):
-        distinct: dict[str, SurveyRecord] = {}
+        distinct: dict[str, _Input] = {}
         for one in store.survey(replica, "survey"):
             if one.deployed is not None and one.key in shared:
-                distinct.setdefault(one.sample, one)
-        asked = list(distinct.values())
-        own = _scores(
-            asked,
-            [one.total_variation for one in asked],
-            [one.confident_deviation for one in asked],
+                answer = _Answer(one.total_variation, one.confident_deviation)
+                about = _Input(one.key, one.family, one.severity, answer)
+                distinct.setdefault(one.sample, about)
+        inputs = list(distinct.values())
+        judged = judge(
+            _scores(inputs, [one.answer for one in inputs]),
+            {
+                name: _scores(inputs, [answers[one.key] for one in inputs])
+                for name, answers in references.items()
+            },
+            confidence=confidence,
         )
-        references = {}
-        for name, known in answers.items():
-            theirs = [known[one.key] for one in asked]
-            deviates = [one.decision in _DEVIATIONS for one in theirs]
-            references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        judged = judge(own, references, confidence=confidence)
         if replica:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
             judged = replace(judged, evidence=words)
@@ -514,13 +535,11 @@ _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 _WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
 
 
-def _scores(
-    asked: Sequence[SurveyRecord], distances: Sequence[float | None], deviates: Sequence[bool]
-) -> SurveyScores:
+def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScores:
     return SurveyScores(
-        [one.seed_id for one in asked],
-        [one.family for one in asked],
-        [one.severity for one in asked],
-        np.array([math.nan if one is None else one for one in distances], np.float64),
-        np.array(deviates, np.bool_),
+        [one.key[0] for one in inputs],
+        [one.family for one in inputs],
+        [one.severity for one in inputs],
+        np.array([one.total_variation for one in answers], np.float64),
+        np.array([one.deviates for one in answers], np.bool_),
     )
