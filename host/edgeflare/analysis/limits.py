@@ -15,7 +15,7 @@ import numpy as np
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
-from edgeflare.analysis.soundness import Soundness, campaign_soundness, soundness_words
+from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
@@ -411,7 +411,7 @@ def _verdict(context: LimitContext) -> LimitVerdict:
             return LimitVerdict(None, False, "no reference has answered")
         words = "can't be told: no reference has answered"
         return LimitVerdict(None, False, words, undecided=True)
-    words = f"{soundness_words(found.verdict, len(found.references))}; {'; '.join(found.evidence)}"
+    words = "; ".join((found.words, *found.evidence))
     return LimitVerdict(
         None, found.verdict == "worse", words, undecided=found.verdict == "cannot-tell"
     )

@@ -29,20 +29,21 @@ from edgeflare.types import Decision
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
 
-def soundness_words(verdict: SoundnessVerdict, references: int) -> str:
-    """Return a verdict against so many references in words."""
-    words = SOUNDNESS_WORDS[verdict]
-    if references > 1:
-        return words
-    one = words.replace("every healthy reference", "its healthy reference")
-    return one.replace("healthy references", "its healthy reference")
-
-
-SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
-    "sound": "the deployed model is sound: no worse than healthy references",
-    "worse": "the deployed model is worse than every healthy reference",
-    "cannot-tell": "it can't be told whether the deployed model is worse than healthy references",
+_WORDS: Mapping[SoundnessVerdict, tuple[str, str]] = {
+    "sound": (
+        "the deployed model is sound: no worse than its healthy reference",
+        "the deployed model is sound: no worse than healthy references",
+    ),
+    "worse": (
+        "the deployed model is worse than its healthy reference",
+        "the deployed model is worse than every healthy reference",
+    ),
+    "cannot-tell": (
+        "it can't be told whether the deployed model is worse than its healthy reference",
+        "it can't be told whether the deployed model is worse than healthy references",
+    ),
 }
+"""Each verdict in words, against one reference and against several."""
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
@@ -97,7 +98,8 @@ class Soundness:
     `reference_unexplained` is the largest such count of a reference against the others;
     `unexplained_high` is the upper bound of the rate. `parts` names the families and severities in
     which the model is worse. `more_inputs`: about how many inputs more might tell; None where that
-    is no question, or nobody can say.
+    is no question, or nobody can say. `devices`: of so many devices that surveyed for themselves,
+    each judged alone at `confidence`, this is the one with the worst verdict.
     """
 
     verdict: SoundnessVerdict
@@ -119,6 +121,13 @@ class Soundness:
     unexplained_high: float | None = None
     parts: tuple[str, ...] = ()
     more_inputs: int | None = None
+    devices: int = 1
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, without the evidence."""
+        one, several = _WORDS[self.verdict]
+        return several if len(self.references) > 1 else one
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -435,8 +444,10 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
     A reference that was itself judged worse than its own references is no healthy one: beside it
-    nothing is called sound. Where several devices surveyed for themselves it is the worst one's.
-    Inputs are left out on which a model could not answer; equal ones count once. Raises StoreError.
+    nothing is called sound. Where several devices surveyed for themselves, each is judged at this
+    confidence, and the worst verdict is returned: N healthy devices are called worse up to N times
+    as often as one. Inputs are left out on which a model could not answer; equal ones count once.
+    Raises StoreError.
     """
     found = _judged(store, confidence)
     unhealthy = [] if found is None else [*_unhealthy(store)]
@@ -528,7 +539,8 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
             judged = replace(judged, evidence=words)
         found.append(judged)
-    return max(found, key=lambda one: _WORSE.index(one.verdict))
+    worst = max(found, key=lambda one: _WORSE.index(one.verdict))
+    return replace(worst, devices=len(found))
 
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
