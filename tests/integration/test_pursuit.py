@@ -199,7 +199,7 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
     folder = campaign(tmp_path / "sound", ORIGINAL)
     found = figures(folder)
     assert found.faults == ()
-    assert found.single == 0
+    assert found.unlisted == 0
     assert found.queries["pursuit"] <= 16
 
 
