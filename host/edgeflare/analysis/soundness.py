@@ -479,7 +479,10 @@ def check_healthy(references: Sequence[str]) -> None:
 
 
 def _unhealthy(store: Store) -> Iterator[str]:
-    """Yield the references that are campaigns, still there as they were, and judged worse; a damaged one tells nothing."""
+    """Yield the references that are campaigns and were judged worse.
+
+    A folder that is gone, damaged, or of another deployed model by now is passed over.
+    """
     for name, about in (store.fact(REFERENCES) or {}).items():
         if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
             continue

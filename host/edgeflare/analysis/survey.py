@@ -22,9 +22,8 @@ class Rate:
     """How many of some inputs are confident deviations.
 
     `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and
-    `high` bound the rate with 95 % confidence,
-    two-sided; that inputs of one seed are alike is taken into account, see
-    `edgeflare.statistics.clustered_interval`.
+    `high` bound the rate with 95 % confidence, two-sided; that inputs of one seed are alike is
+    taken into account, see `edgeflare.statistics.clustered_interval`.
     """
 
     deviations: int

@@ -218,7 +218,7 @@ def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
     """Return the groups with the largest rates, and their rates by severity.
 
-    A rate of a few inputs alone is left out, and a group with fewer than three other ones.
+    A rate over fewer than five inputs is left out, and so is a group with fewer than three rates.
     """
     groups: dict[str, dict[int, float]] = {}
     counts: dict[str, list[int]] = {}
