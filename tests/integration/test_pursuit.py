@@ -201,8 +201,9 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
     assert "## Survey" in report_text(folder, "markdown")
 
 
+@pytest.mark.parametrize("pursuit", [None, 0])
 def test_a_family_that_is_gone_after_the_survey_stops_no_search(
-    tmp_path: Path,
+    tmp_path: Path, pursuit: int | None
 ) -> None:
     folder = tmp_path / "searching"
     install_corruption(tmp_path / "plugins", "darken")
@@ -212,7 +213,7 @@ def test_a_family_that_is_gone_after_the_survey_stops_no_search(
             *(ORIGINAL, ORIGINAL, {"path": SEEDS, "limit": 3}),
             folder=folder,
             strategy="none",
-            survey={"enabled": True, "families": ("darken", "gain")},
+            survey={"enabled": True, "families": ("darken", "gain"), "pursuit": pursuit},
         )
     with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
         connection.execute("DELETE FROM outcomes WHERE seed = 2")

@@ -423,7 +423,7 @@ class FleetConfig(Section):
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
         default=None,
         ge=1,
-        description="Give a device N inputs at most; what it stops begins again on resume.",
+        description="Give a device N inputs at most; a search that this stops begins again later.",
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(
