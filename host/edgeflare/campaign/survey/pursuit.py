@@ -275,7 +275,7 @@ class _Pursuit:
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)
         features = self._features.of(self._made.sample(one), top_label(one.original))
-        return Answered(made, features, *_reply(one))
+        return Answered(made, features, *_reply(one), one.original)
 
     def _fault(self, one: PursuitResult) -> dict[str, Any]:
         """Return what is stored of a pursued condition; see `analysis.faults`."""
