@@ -442,7 +442,14 @@ class _PursuitState:
             (one, reply) for one, reply in zip(chosen, replies, strict=True) if reply is not None
         ]
         self._answered += [
-            Answered(one.derivation, one.features, *reply, original=one.original)
+            Answered(
+                one.derivation,
+                one.features,
+                reply.deviates,
+                reply.severity,
+                reply.drift,
+                one.original,
+            )
             for one, reply in answered
         ]
         return [reply for _, reply in answered]

@@ -246,6 +246,8 @@ class _Pursuit:
             key = (seed_id, request.phase, number)
             self._check_stored(key, sample)
             self._keys.append(key)
+        if any(key in self._known for key in self._keys):
+            self._screened = 0  # counted when the first of these answers was stored
 
     def _check_stored(self, key: SurveyKey, sample: Sample) -> None:
         """Raise StoreError where an answer is stored to another input than this."""
