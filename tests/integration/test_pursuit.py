@@ -140,7 +140,7 @@ def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_p
     resume_campaign(folder)
     assert list(asked(folder)) == list(asked(pursued))
     assert figures(folder).faults == figures(pursued).faults
-    assert figures(folder).queries["pursuit"] == figures(pursued).queries["pursuit"]
+    assert figures(folder).queries == figures(pursued).queries
 
 
 def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ model on an input is the total variation distance of its answer from the origina
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
@@ -136,13 +136,20 @@ class Soundness:
 
 
 def judge(
-    deployed: SurveyScores, references: Mapping[str, SurveyScores], *, confidence: float = 0.95
+    deployed: SurveyScores,
+    references: Mapping[str, SurveyScores],
+    *,
+    confidence: float = 0.95,
+    explaining: Collection[str] = (),
 ) -> Soundness:
     """Return whether the deployed model is worse than every healthy reference.
 
     The excess drift of a model on an input is how much farther it drifts than all references; that
     of a reference is taken against the others, of a single one against the deployed model. A model
-    may have up to twice the excess of the worst reference, or `EXCESS_MARGIN` more.
+    may have up to twice the excess of the worst reference, or `EXCESS_MARGIN` more. `explaining`
+    names references that explain drift and deviations like the others, but whose own don't enlarge
+    what is allowed (unless there are no others): those of another kind than the rest, such as
+    dynamic int8 beside static.
 
     "worse" needs, at the stated confidence, one of: more excess drift than allowed, over all inputs
     or within one family or severity (adjusted for their number by Holm, 1979); more unexplained
@@ -158,7 +165,7 @@ def judge(
         raise ValueError("a verdict needs a healthy reference at least")
     if any(list(one.seed_ids) != list(deployed.seed_ids) for one in references.values()):
         raise ValueError("the references were asked about other inputs than the deployed model")
-    return _Judgement(deployed, references, confidence).result()
+    return _Judgement(deployed, references, confidence, explaining).result()
 
 
 class _Excess(NamedTuple):
@@ -188,10 +195,16 @@ class _Judgement:
     """One judgement. Row 0 of the arrays is the deployed model, the others are the references."""
 
     def __init__(
-        self, deployed: SurveyScores, references: Mapping[str, SurveyScores], confidence: float
+        self,
+        deployed: SurveyScores,
+        references: Mapping[str, SurveyScores],
+        confidence: float,
+        explaining: Collection[str],
     ) -> None:
         models = [deployed, *references.values()]
         self._names = tuple(references)
+        self._rows = [row for row, name in enumerate(references, 1) if name not in explaining]
+        self._rows = self._rows or [*range(1, len(models))]
         self._about = deployed
         self._confidence = confidence
         self._drifts = np.array([one.total_variation for one in models], np.float64)
@@ -300,9 +313,9 @@ class _Judgement:
 
     def _excess_of(self, whole: _Drifts, resampled: _Drifts) -> _Excess:
         """Return the figures of one group, from the excesses of the models, and as resampled."""
-        above = resampled[:, 0] - _allowed(resampled[:, 1:].max(axis=1))
+        above = resampled[:, 0] - _allowed(resampled[:, self._rows].max(axis=1))
         outside = (1 - self._confidence, self._confidence)
-        reference = float(whole[1:].max())
+        reference = float(whole[self._rows].max())
         low, high = np.quantile(resampled[:, 0], outside)
         least, most = np.quantile(above, outside)
         return _Excess(
@@ -317,7 +330,9 @@ class _Judgement:
 
     def _count_unexplained(self) -> _Unexplained:
         """Count unexplained deviations; each reference as if it were like the worst of them."""
-        seeds, *others = (int(np.unique(self._seed[row]).size) for row in self._unexplained)
+        seeds, *others = (
+            int(np.unique(self._seed[row]).size) for row in self._unexplained[[0, *self._rows]]
+        )
         known, reference = len(others), max(others)
         share = _FACTOR / (_FACTOR + known)
         count = int(self._unexplained[0].sum())
@@ -370,8 +385,10 @@ class _Judgement:
 
     def _excess_words(self, excess: _Excess) -> str:
         count = len(self._names)
+        static = len(self._rows)
+        kind = "healthy" if static == count else "static"
         worst = (
-            "the healthy reference" if count == 1 else f"the worst of {count} healthy references"
+            f"the {kind} reference" if static == 1 else f"the worst of {static} {kind} references"
         )
         return (
             f"excess drift {drift_text(excess.deployed)} on "
@@ -511,12 +528,14 @@ class _Input(NamedTuple):
 
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     """Judge a campaign; all that is in memory of an answer are its distance and decision."""
+    facts = store.fact(REFERENCES) or {}
+    explaining = {name for name, about in facts.items() if about.get("dynamic")}
     references = {
         name: {
             one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
             for one in store.reference_answers(name)
         }
-        for name in store.fact(REFERENCES) or ()
+        for name in facts
     }
     if not references:
         return None
@@ -537,6 +556,7 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
                 for name, answers in references.items()
             },
             confidence=confidence,
+            explaining=explaining,
         )
         if replica:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)

@@ -82,10 +82,10 @@ def test_a_healthy_deployment_is_sound(sound: Ran, home: Path) -> None:
     assert sound.code == 0, sound.err
     found = sound.json["soundness"]
     assert found["verdict"] == "sound"
-    assert len(found["references"]) == 6
+    assert len(found["references"]) == 8
     assert found["inputs"] > 250
     assert found["unexplained"] == 0
-    assert sorted(one.suffix for one in (home / "sound" / "references").iterdir()) == [".onnx"] * 6
+    assert sorted(one.suffix for one in (home / "sound" / "references").iterdir()) == [".onnx"] * 8
     report = edgeflare("report", "sound", "--format", "markdown", home=home).out
     first = report.splitlines()[2]
     assert first.startswith("**Passed. The deployed model is sound")

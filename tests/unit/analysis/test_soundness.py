@@ -172,6 +172,22 @@ def test_without_probabilities_the_deviations_alone_decide() -> None:
     assert judge(faulty, references).verdict == "worse"
 
 
+def test_a_reference_of_another_kind_explains_without_enlarging_what_is_allowed() -> None:
+    survey = Survey(12, drift=0.01)
+    drift = survey.model().total_variation
+    far = np.where(survey.draws < 0.3, drift + 0.15, drift)
+    references = {**survey.references(), "dynamic": survey.scores(far)}
+    like_it, other = survey.scores(far * 0.99), survey.scores(drift + 0.08)
+    assert judge(like_it, survey.references()).verdict == "worse"
+    assert judge(like_it, references, explaining={"dynamic"}).verdict == "sound"
+    assert judge(other, references).verdict != "worse"
+    found = judge(other, references, explaining={"dynamic"})
+    assert found.verdict == "worse"
+    assert "the worst of 6 static references" in found.evidence[0]
+    only = {"dynamic": references["dynamic"]}
+    assert judge(like_it, only, explaining={"dynamic"}).verdict == "sound"
+
+
 def test_the_same_scores_give_the_same_judgement() -> None:
     first, second = (
         judge(survey.model(), survey.references()) for survey in (Survey(10), Survey(10))

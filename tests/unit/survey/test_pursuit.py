@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from planted_faults import Faulty, PlantedFault, demo_images
+from planted_faults import SURE, Faulty, PlantedFault, demo_images
 
 from edgeflare.survey.families import families_for
 from edgeflare.survey.features import Features, FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs
-from edgeflare.survey.pursuit import Answered, Screened
+from edgeflare.survey.pursuit import Answered, Reply, Screened
 from edgeflare.types import Sample
 
 QUERIES = 100
@@ -41,6 +41,10 @@ def planted(faulty: Faulty) -> PlantedFault:
     return world
 
 
+def _extended(value: object) -> object:
+    return pytest.param(value, marks=pytest.mark.extended)
+
+
 REGIONS: dict[str, Faulty] = {
     "brightest pixel below": lambda sample, _: sample.max() < 100,
     "the top left corner": lambda sample, _: sample[:3, :3].min() >= 250,
@@ -49,7 +53,15 @@ REGIONS: dict[str, Faulty] = {
 }
 
 
-@pytest.mark.parametrize("words", REGIONS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "brightest pixel below",
+        "the original's answer is 3",
+        _extended("the top left corner"),
+        _extended("the right column"),
+    ],
+)
 def test_a_region_is_found_and_described(words: str) -> None:
     world, rng = planted(REGIONS[words]), np.random.default_rng(1)
     found = world.pursue(world.survey(rng, 100), rng, QUERIES)
@@ -105,6 +117,42 @@ def test_a_drift_unlike_the_others_is_followed() -> None:
     assert sum(sample.max() < 200 for sample in close.samples) >= len(close.samples) // 2
 
 
+class _LessSure(PlantedFault):
+    """A deployed model whose margin for the original's answer is smaller, on dark inputs."""
+
+    drop = 0.5
+
+    def replies(self, samples: Sequence[Sample]) -> list[Reply]:
+        self.asked += samples
+        leads = [
+            original.margin - (self.drop if sample.max() < 200 else 0.0)
+            for sample, original in zip(samples, self.screened(samples), strict=True)
+        ]
+        return [Reply(lead < 0, abs(lead), self.drop / 2) for lead in leads]
+
+
+def less_sure(drop: float) -> tuple[_LessSure, list[Answered], np.random.Generator]:
+    images, rng = demo_images(50), np.random.default_rng(1)
+    world = _LessSure(lambda sample, label: False, Inputs(images, FAMILIES, images[:32]))
+    world.drop = drop
+    return world, [one for one in world.survey(rng, 150) if not one.deviates], rng
+
+
+def test_a_model_that_is_less_sure_is_led_to_deviations() -> None:
+    world, surveyed, rng = less_sure(0.5)
+    found = world.pursue(surveyed, rng, QUERIES)
+    assert found
+    assert found[0].members
+    assert min(one.margin for one in world.screened(world.asked)) >= SURE
+
+
+def test_a_model_that_is_hardly_less_sure_costs_no_more_than_a_sound_one() -> None:
+    world, surveyed, rng = less_sure(0.05)
+    before = len(world.asked)
+    assert world.pursue(surveyed, rng, QUERIES) == ()
+    assert len(world.asked) - before <= QUERIES // 4
+
+
 class _AlwaysSure(PlantedFault):
     """An original that answers class 0 of every clip, and is sure of it."""
 
@@ -139,26 +187,33 @@ def test_the_budget_holds_and_the_original_is_sure() -> None:
     assert min(one.margin for one in world.screened(asked)) >= 0.3
 
 
-def test_the_same_answers_lead_to_the_same_questions() -> None:
-    runs = []
-    for _ in range(2):
-        world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
-        surveyed: list[Answered] = world.survey(rng, 60)
-        world.pursue(surveyed, rng, 60)
-        runs.append([one for part in world.rounds for one in part.inputs])
+def _after_dark() -> PlantedFault:
+    """A pursuit of a fault of dark images, at its end."""
+    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
+    world.pursue(world.survey(rng, 60), rng, 60)
+    return world
+
+
+@pytest.fixture(scope="module")
+def pursued() -> PlantedFault:
+    return _after_dark()
+
+
+def test_the_same_answers_lead_to_the_same_questions(pursued: PlantedFault) -> None:
+    runs = [
+        [one for part in world.rounds for one in part.inputs] for world in (pursued, _after_dark())
+    ]
     assert runs[0] == runs[1]
 
 
-def test_what_is_recorded_makes_the_inputs_again() -> None:
-    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
-    world.pursue(world.survey(rng, 60), rng, 60)
-    assert any(one.family == "chain" for part in world.rounds for one in part.inputs)
-    for part in world.rounds:
+def test_what_is_recorded_makes_the_inputs_again(pursued: PlantedFault) -> None:
+    assert any(one.family == "chain" for part in pursued.rounds for one in part.inputs)
+    for part in pursued.rounds:
         for made, sample in zip(part.inputs, part.samples, strict=True):
-            np.testing.assert_array_equal(Inputs(*world.inputs).sample(made), sample)
+            np.testing.assert_array_equal(Inputs(*pursued.inputs).sample(made), sample)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 3, 5, 8])
+@pytest.mark.parametrize("rounds", [_extended(0), 1, _extended(3), _extended(5), 8])
 def test_it_ends_where_the_original_is_unsure_of_all_further_inputs(
     rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,7 +85,7 @@ class SurveyConfig(BaseModel):
         ge=0,
         description="Device queries, in all, for going after the deviations that the survey saw "
         "(confirmations come on top); 0: none. By default 2 for each seed, 120 at most; where "
-        "nothing deviates 16 at most are asked.",
+        "nothing deviates and margins hardly fall 16 at most are asked.",
         examples=[100],
     )
 

@@ -20,6 +20,7 @@ from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
+    DYNAMIC,
     calibration_inputs,
     check_quantizable,
     make_references,
@@ -242,6 +243,7 @@ class ReferenceStage(CampaignStage):
                 "path": f"{REFERENCES}/{file.name}",
                 "sha256": file_sha256(file),
                 "inputs": len(records),
+                "dynamic": name in DYNAMIC,
             }
             for name, file in made.items()
         }
