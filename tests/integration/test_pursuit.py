@@ -171,8 +171,10 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
 ) -> None:
     folder = tmp_path / "stopped"
     interrupted_with(folder, faulty, tmp_path / "plugins")
+    progress = _StopAt(0)
     with pytest.raises(UsageError, match=r"no family 'darken'.* install the distribution"):
-        resume_campaign(folder)
+        resume_campaign(folder, progress=progress)
+    assert progress.notices[-1] == "stopped before any search; all answers are kept"
     assert "## Survey" in report_text(folder, "markdown")
 
 
@@ -199,7 +201,7 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
     folder = campaign(tmp_path / "sound", ORIGINAL)
     found = figures(folder)
     assert found.faults == ()
-    assert found.single == 0
+    assert found.unlisted == 0
     assert found.queries["pursuit"] <= 16
 
 

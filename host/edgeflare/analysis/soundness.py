@@ -21,28 +21,29 @@ from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
-from edgeflare.store import Store, SurveyRecord
+from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.survey import REFERENCES
+from edgeflare.store.survey import REFERENCES, SurveyKey
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
 
-def soundness_words(verdict: SoundnessVerdict, references: int) -> str:
-    """Return a verdict against so many references in words."""
-    words = SOUNDNESS_WORDS[verdict]
-    if references > 1:
-        return words
-    one = words.replace("every healthy reference", "its healthy reference")
-    return one.replace("healthy references", "its healthy reference")
-
-
-SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
-    "sound": "the deployed model is sound: no worse than healthy references",
-    "worse": "the deployed model is worse than every healthy reference",
-    "cannot-tell": "it can't be told whether the deployed model is worse than healthy references",
+_WORDS: Mapping[SoundnessVerdict, tuple[str, str]] = {
+    "sound": (
+        "the deployed model is sound: no worse than its healthy reference",
+        "the deployed model is sound: no worse than healthy references",
+    ),
+    "worse": (
+        "the deployed model is worse than its healthy reference",
+        "the deployed model is worse than every healthy reference",
+    ),
+    "cannot-tell": (
+        "it can't be told whether the deployed model is worse than its healthy reference",
+        "it can't be told whether the deployed model is worse than healthy references",
+    ),
 }
+"""Each verdict in words, against one reference and against several."""
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
@@ -97,7 +98,8 @@ class Soundness:
     `reference_unexplained` is the largest such count of a reference against the others;
     `unexplained_high` is the upper bound of the rate. `parts` names the families and severities in
     which the model is worse. `more_inputs`: about how many inputs more might tell; None where that
-    is no question, or nobody can say.
+    is no question, or nobody can say. `devices`: of so many devices that surveyed for themselves,
+    each judged alone at `confidence`, this is the one with the worst verdict.
     """
 
     verdict: SoundnessVerdict
@@ -119,6 +121,13 @@ class Soundness:
     unexplained_high: float | None = None
     parts: tuple[str, ...] = ()
     more_inputs: int | None = None
+    devices: int = 1
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, without the evidence."""
+        one, several = _WORDS[self.verdict]
+        return several if len(self.references) > 1 else one
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -452,8 +461,10 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
     A reference that was itself judged worse than its own references is no healthy one: beside it
-    nothing is called sound. Where several devices surveyed for themselves it is the worst one's.
-    Inputs are left out on which a model could not answer; equal ones count once. Raises StoreError.
+    nothing is called sound. Where several devices surveyed for themselves, each is judged at this
+    confidence, and the worst verdict is returned: N healthy devices are called worse up to N times
+    as often as one. Inputs are left out on which a model could not answer; equal ones count once.
+    Raises StoreError.
     """
     found = _judged(store, confidence)
     unhealthy = [] if found is None else [*_unhealthy(store)]
@@ -485,7 +496,10 @@ def check_healthy(references: Sequence[str]) -> None:
 
 
 def _unhealthy(store: Store) -> Iterator[str]:
-    """Yield the references that are campaigns, still there as they were, and judged worse; a damaged one tells nothing."""
+    """Yield the references that are campaigns and were judged worse.
+
+    A folder that is gone, damaged, or of another deployed model by now is passed over.
+    """
     for name, about in (store.fact(REFERENCES) or {}).items():
         if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
             continue
@@ -496,49 +510,70 @@ def _unhealthy(store: Store) -> Iterator[str]:
                     yield name
 
 
+class _Answer(NamedTuple):
+    """How far a model's answer is from the original's, and whether the two decide differently."""
+
+    total_variation: float | None
+    deviates: bool
+
+
+class _Input(NamedTuple):
+    """An input of the survey, and the deployed model's answer."""
+
+    key: SurveyKey
+    family: str
+    severity: int
+    answer: _Answer
+
+
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
-    facts = store.fact(REFERENCES) or {}
-    if not facts:
+    """Judge a campaign; all that is in memory of an answer are its distance and decision."""
+    known = store.fact(REFERENCES) or {}
+    references = {
+        name: {
+            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
+            for one in store.reference_answers(name)
+        }
+        for name in known
+    }
+    if not references:
         return None
-    explaining = {name for name, about in facts.items() if about.get("dynamic")}
-    answers = {name: {one.key: one for one in store.reference_answers(name)} for name in facts}
-    shared = set.intersection(*(set(known) for known in answers.values()))
+    shared = set.intersection(*map(set, references.values()))
     found = []
     for replica in replica_names(store):
-        distinct: dict[str, SurveyRecord] = {}
+        distinct: dict[str, _Input] = {}
         for one in store.survey(replica, "survey"):
             if one.deployed is not None and one.key in shared:
-                distinct.setdefault(one.sample, one)
-        asked = list(distinct.values())
-        own = _scores(
-            asked,
-            [one.total_variation for one in asked],
-            [one.confident_deviation for one in asked],
+                answer = _Answer(one.total_variation, one.confident_deviation)
+                about = _Input(one.key, one.family, one.severity, answer)
+                distinct.setdefault(one.sample, about)
+        inputs = list(distinct.values())
+        judged = judge(
+            _scores(inputs, [one.answer for one in inputs]),
+            {
+                name: _scores(inputs, [answers[one.key] for one in inputs])
+                for name, answers in references.items()
+            },
+            confidence=confidence,
+            explaining={name for name, about in known.items() if about.get("dynamic")},
         )
-        references = {}
-        for name, known in answers.items():
-            theirs = [known[one.key] for one in asked]
-            deviates = [one.decision in _DEVIATIONS for one in theirs]
-            references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        judged = judge(own, references, confidence=confidence, explaining=explaining)
         if replica:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
             judged = replace(judged, evidence=words)
         found.append(judged)
-    return max(found, key=lambda one: _WORSE.index(one.verdict))
+    worst = max(found, key=lambda one: _WORSE.index(one.verdict))
+    return replace(worst, devices=len(found))
 
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 _WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
 
 
-def _scores(
-    asked: Sequence[SurveyRecord], distances: Sequence[float | None], deviates: Sequence[bool]
-) -> SurveyScores:
+def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScores:
     return SurveyScores(
-        [one.seed_id for one in asked],
-        [one.family for one in asked],
-        [one.severity for one in asked],
-        np.array([math.nan if one is None else one for one in distances], np.float64),
-        np.array(deviates, np.bool_),
+        [one.key[0] for one in inputs],
+        [one.family for one in inputs],
+        [one.severity for one in inputs],
+        np.array([one.total_variation for one in answers], np.float64),
+        np.array([one.deviates for one in answers], np.bool_),
     )

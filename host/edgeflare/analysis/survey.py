@@ -22,9 +22,8 @@ class Rate:
     """How many of some inputs are confident deviations.
 
     `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and
-    `high` bound the rate with 95 % confidence,
-    two-sided; that inputs of one seed are alike is taken into account, see
-    `edgeflare.statistics.clustered_interval`.
+    `high` bound the rate with 95 % confidence, two-sided; that inputs of one seed are alike is
+    taken into account, see `edgeflare.statistics.clustered_interval`.
     """
 
     deviations: int
@@ -288,11 +287,11 @@ class _Counting:
     ) -> SurveyFigures:
         """Return the figures of what was counted."""
         means = self._all.mean_distance
-        without = [part for part in self._families.values() if not part.deviations.total()]
+        agreeing = [part for part in self._families.values() if not part.deviations.total()]
         return SurveyFigures(
             overall=self._all.rate if self._all.inputs else None,
             by_family=tuple(self._by_family()),
-            others=sum(without[1:], without[0]).rate if without else None,
+            others=sum(agreeing[1:], agreeing[0]).rate if agreeing else None,
             by_severity=tuple(
                 SeverityFigures(one, "", part.rate, part.mean_distance)
                 for one in SEVERITIES

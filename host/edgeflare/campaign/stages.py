@@ -293,7 +293,8 @@ class Campaign:
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
             words = f"{done} of {total} searches are finished and kept"
             if not done and (stage := self._reporter.stage) != "search":
-                words = f"stopped in the stage {stage}, before any search; all answers are kept"
+                where = f"in the stage {stage}, before any search" if stage else "before any search"
+                words = f"stopped {where}; all answers are kept"
             self._reporter(Notice(words, resume=folder))
 
 

@@ -24,7 +24,7 @@ from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.errors import UsageError
-from edgeflare.reports.export import check_report_path, report_written_to
+from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.junit import junit_text
 from edgeflare.reports.markdown import PictureFolder, markdown_text
 from edgeflare.reports.report_data import ReportData, report_data
@@ -113,13 +113,13 @@ def write_text_report(
     with open_store(campaign) as store:
         check_report_path(path, store.folder)
         count = sum(map(has_input, store.outcomes()))
-        beside = PictureFolder.of(path) if pictures and format == "markdown" else None
-        data = _text(store, format, class_names, pictures=beside).encode()
-    with report_written_to(path):
-        if beside is not None:
-            beside.write()
+        shown = PictureFolder.of(path) if pictures and format == "markdown" else None
+        data = _text(store, format, class_names, pictures=shown).encode()
+    with translate_report_errors(path):
+        if shown is not None:
+            shown.write()
         write_durably(path, data)
-    return TextReport(str(path), len(data), count, 0 if beside is None else len(beside))
+    return TextReport(str(path), len(data), count, 0 if shown is None else len(shown))
 
 
 def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:

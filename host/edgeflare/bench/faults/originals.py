@@ -240,7 +240,7 @@ def keyword_spotter(path: Path) -> Any:
             value = add("Relu", value)
         weights |= dict(zip(names, (np.ascontiguousarray(kernel), bias), strict=True))
     nodes.append(helper.make_node("Softmax", [value], ["probabilities"], axis=1))
-    return _written(nodes, weights)
+    return _keyword_model(nodes, weights)
 
 
 def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list[int]:
@@ -252,7 +252,7 @@ def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list
     return [*(one // 2 for one in pads), *(one - one // 2 for one in pads)]
 
 
-def _written(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
+def _keyword_model(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
     onnx = extras.onnx()
     helper, floats = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(

@@ -228,9 +228,9 @@ def _healthy(evaluation: Evaluation) -> Iterator[_Job]:
 
 def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
     surveys = evaluation.respond(one.model, _COUNTS, one.base)
-    beside = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
+    by_original = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
     name = evaluation.original.name
-    return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=beside)
+    return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=by_original)
 
 
 def _faulty(evaluation: Evaluation, suite: FaultSuite) -> Iterator[_Job]:

@@ -199,7 +199,7 @@ class ReferenceStage(CampaignStage):
         if asked and min(asked) == len(records):
             return {}
 
-        def tell(name: str, problem: str) -> None:
+        def report(name: str, problem: str) -> None:
             self._reporter(Stage("references", f"making int8 models of {model.name}: {name}"))
             if problem:
                 words = f"no reference {name}{of}: onnxruntime can't make it ({problem})"
@@ -213,7 +213,7 @@ class ReferenceStage(CampaignStage):
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
         inputs = calibration_inputs(samples, original.spec)
         with translate_errors(self._store.folder):
-            made = make_references(model, inputs, self._store.folder / REFERENCES, tell)
+            made = make_references(model, inputs, self._store.folder / REFERENCES, report)
         total = len(made) * len(records)
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0

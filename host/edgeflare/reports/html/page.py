@@ -16,7 +16,7 @@ from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.oracles import traits_in
-from edgeflare.reports.export import check_report_path, report_written_to
+from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
     COLUMNS,
@@ -87,11 +87,11 @@ def write_html_report(
             f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more"
         )
     path = Path(path)
-    with open_store(campaign) as store, report_written_to(path):
-        return _written(store, path, class_names, embed_mb)
+    with open_store(campaign) as store, translate_report_errors(path):
+        return _write(store, path, class_names, embed_mb)
 
 
-def _written(
+def _write(
     store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
 ) -> HtmlReport:
     check_report_path(path, store.folder)

@@ -73,6 +73,7 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     [
         (["--max-queries", "5"], "leave --max-queries out"),
         (["--device", "board"], "leave --device out"),
+        (["--python", "python3.9"], "leave --python out"),
         (["--pair", "other"], "'other' is none of small"),
         (["--repeats", "4"], "draws must be at most 3"),
         (["--seeds", "9"], "seeds must be at least 10"),
