@@ -67,11 +67,10 @@ class PlantedFault:
         """Return the original's margins and classes."""
         scores = self.scores(samples)
         ordered = np.sort(scores, axis=1)
+        margins = ordered[:, -1] - ordered[:, -2]
         return [
-            Screened(float(margin), int(label))
-            for margin, label in zip(
-                ordered[:, -1] - ordered[:, -2], scores.argmax(axis=1), strict=True
-            )
+            Screened(float(margin), int(one.argmax()), one)
+            for margin, one in zip(margins, scores, strict=True)
         ]
 
     def replies(self, samples: Sequence[Sample]) -> list[Reply]:
@@ -89,12 +88,12 @@ class PlantedFault:
     def survey(self, rng: np.random.Generator, count: int) -> list[Answered]:
         """Return answers on inputs of any family on which the original is sure."""
         made = [one for one, _ in propose(rng, self.inputs, [], 3 * count)]
-        sure: list[tuple[Derivation, Sample, int | None]] = []
+        sure: list[tuple[Derivation, Sample, Screened]] = []
         for at in range(0, len(made), 32):
             some = made[at : at + 32]
             samples = [self.inputs.sample(one) for one in some]
             sure += [
-                (one, sample, original.label)
+                (one, sample, original)
                 for one, sample, original in zip(some, samples, self.screened(samples), strict=True)
                 if original.margin >= SURE
             ]
@@ -103,8 +102,10 @@ class PlantedFault:
         sure = sure[:count]
         replies = self.replies([sample for _, sample, _ in sure])
         return [
-            Answered(one, self.features.of(sample, label), *reply)
-            for (one, sample, label), reply in zip(sure, replies, strict=True)
+            Answered(
+                one, self.features.of(sample, original.label), *reply, original=original.output
+            )
+            for (one, sample, original), reply in zip(sure, replies, strict=True)
         ]
 
     def pursue(

@@ -62,6 +62,11 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def capitalized(words: str) -> str:
+    """Return words with a capital letter first, all others as they are."""
+    return words[:1].upper() + words[1:]
+
+
 def first_of(texts: Sequence[str], most: int = 5) -> str:
     """Return the first texts, with semicolons between them, and the number of the others."""
     more = len(texts) - most

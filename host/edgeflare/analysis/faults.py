@@ -79,13 +79,11 @@ class FaultFigures:
 
     `faults`: the first is the one that was pursued first; each has different fresh inputs of
     several seeds that deviate. `unlisted`: different confident deviations, of the survey and the
-    pursuit, that belong to none of them, from so many `unlisted_seeds`. `single`: those that no
-    condition explains and that did not repeat on inputs made like them. `queries`: the device
+    pursuit, that belong to none of them, from so many `unlisted_seeds`. `queries`: the device
     queries of pursuit and checks, their confirmations, and the inputs given to the original alone.
     """
 
     faults: tuple[Fault, ...]
-    single: int
     queries: dict[str, int]
     unlisted: int = 0
     unlisted_seeds: int = 0
@@ -102,7 +100,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
         return None
     inputs = SurveyInputs(store)
     faults: list[Fault] = []
-    single, unlisted, unlisted_seeds = 0, 0, set[str]()
+    unlisted, unlisted_seeds = 0, set[str]()
     for replica, found in sorted(stored.items()):
         records = {one.key: one for one in store.survey(replica) if one.confident_deviation}
         rest = {one.sample: one.seed_id for one in records.values()}
@@ -114,8 +112,6 @@ def fault_figures(store: Store) -> FaultFigures | None:
                 faults.append(_fault(entry, number, replica, members, inputs))
                 for one in members:
                     rest.pop(one.sample, None)
-            elif not entry["repeats"]:
-                single += len(members)
         unlisted += len(rest)
         unlisted_seeds |= {*rest.values()}
     counts = [store.survey_counts(phase) for phase in ("pursuit", "check")]
@@ -125,7 +121,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
         "confirmation": sum(one.confirmation for one in counts),
         "host_only": sum(one.host_only for one in counts),
     }
-    return FaultFigures(tuple(faults), single, queries, unlisted, len(unlisted_seeds))
+    return FaultFigures(tuple(faults), queries, unlisted, len(unlisted_seeds))
 
 
 def _key(stored: Sequence[Any]) -> SurveyKey:

@@ -15,7 +15,7 @@ import numpy as np
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
-from edgeflare.analysis.soundness import Soundness, campaign_soundness, soundness_words
+from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
@@ -64,14 +64,7 @@ def check_limits(
     campaign's folder can't be used, UsageError where the baseline of given limits can't.
     """
     with open_store(campaign) as store:
-        with decoding(store.folder, "the setting limits"):
-            own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
-        limits = own if limits is None else limits
-        wanted = limits.model_dump(exclude_defaults=True, exclude={"baseline"})
-        if not wanted:
-            return ()
-        context = LimitContext(store, limits, own=limits == own)
-        return tuple(_check(context, name, limit) for name, limit in wanted.items())
+        return LimitContext(store, limits).checks()
 
 
 def _check(context: "LimitContext", name: str, limit: float | bool | str) -> LimitCheck:
@@ -249,18 +242,33 @@ def _percent(rate: float, other: float | None = None) -> str:
 
 
 class LimitContext:
-    """What the checks of one campaign need. `own`: the limits are the campaign's own."""
+    """What the checks of one campaign need; each is read from the store when it is first asked for.
 
-    def __init__(self, store: Store, limits: LimitsConfig, *, own: bool) -> None:
+    `limits` are the campaign's own by default; `own` says whether they are. Raises StoreError.
+    """
+
+    def __init__(self, store: Store, limits: LimitsConfig | None = None) -> None:
+        with decoding(store.folder, "the setting limits"):
+            own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
         self.store = store
-        self.limits = limits
-        self.own = own
+        self.limits = own if limits is None else limits
+        self.own = self.limits == own
         self.is_replay = store.fact(REPLAY) is not None
         self.finished = bool(store.fact("finished"))
         self.each_device = store.fact("replicas") not in (None, [""])
-        self.counts = LimitCounts(limits)
-        for outcome in () if self.is_replay else store.outcomes():
-            self.counts.add(outcome)
+
+    def checks(self) -> tuple[LimitCheck, ...]:
+        """Return a check for each limit that is set; see `check_limits`."""
+        wanted = self.limits.model_dump(exclude_defaults=True, exclude={"baseline"})
+        return tuple(_check(self, name, limit) for name, limit in wanted.items())
+
+    @cached_property
+    def counts(self) -> LimitCounts:
+        """The counts of the outcomes; none of a replay."""
+        counts = LimitCounts(self.limits)
+        for outcome in () if self.is_replay else self.store.outcomes():
+            counts.add(outcome)
+        return counts
 
     @cached_property
     def survey(self) -> SurveyFigures | None:
@@ -403,7 +411,7 @@ def _verdict(context: LimitContext) -> LimitVerdict:
             return LimitVerdict(None, False, "no reference has answered")
         words = "can't be told: no reference has answered"
         return LimitVerdict(None, False, words, undecided=True)
-    words = f"{soundness_words(found.verdict, len(found.references))}; {'; '.join(found.evidence)}"
+    words = "; ".join((found.words, *found.evidence))
     return LimitVerdict(
         None, found.verdict == "worse", words, undecided=found.verdict == "cannot-tell"
     )

@@ -5,7 +5,7 @@ model on an input is the total variation distance of its answer from the origina
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
@@ -21,28 +21,29 @@ from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
-from edgeflare.store import Store, SurveyRecord
+from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.survey import REFERENCES
+from edgeflare.store.survey import REFERENCES, SurveyKey
 from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
 
-def soundness_words(verdict: SoundnessVerdict, references: int) -> str:
-    """Return a verdict against so many references in words."""
-    words = SOUNDNESS_WORDS[verdict]
-    if references > 1:
-        return words
-    one = words.replace("every healthy reference", "its healthy reference")
-    return one.replace("healthy references", "its healthy reference")
-
-
-SOUNDNESS_WORDS: Mapping[SoundnessVerdict, str] = {
-    "sound": "the deployed model is sound: no worse than healthy references",
-    "worse": "the deployed model is worse than every healthy reference",
-    "cannot-tell": "it can't be told whether the deployed model is worse than healthy references",
+_WORDS: Mapping[SoundnessVerdict, tuple[str, str]] = {
+    "sound": (
+        "the deployed model is sound: no worse than its healthy reference",
+        "the deployed model is sound: no worse than healthy references",
+    ),
+    "worse": (
+        "the deployed model is worse than its healthy reference",
+        "the deployed model is worse than every healthy reference",
+    ),
+    "cannot-tell": (
+        "it can't be told whether the deployed model is worse than its healthy reference",
+        "it can't be told whether the deployed model is worse than healthy references",
+    ),
 }
+"""Each verdict in words, against one reference and against several."""
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
@@ -97,7 +98,8 @@ class Soundness:
     `reference_unexplained` is the largest such count of a reference against the others;
     `unexplained_high` is the upper bound of the rate. `parts` names the families and severities in
     which the model is worse. `more_inputs`: about how many inputs more might tell; None where that
-    is no question, or nobody can say.
+    is no question, or nobody can say. `devices`: of so many devices that surveyed for themselves,
+    each judged alone at `confidence`, this is the one with the worst verdict.
     """
 
     verdict: SoundnessVerdict
@@ -119,6 +121,13 @@ class Soundness:
     unexplained_high: float | None = None
     parts: tuple[str, ...] = ()
     more_inputs: int | None = None
+    devices: int = 1
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, without the evidence."""
+        one, several = _WORDS[self.verdict]
+        return several if len(self.references) > 1 else one
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -127,13 +136,20 @@ class Soundness:
 
 
 def judge(
-    deployed: SurveyScores, references: Mapping[str, SurveyScores], *, confidence: float = 0.95
+    deployed: SurveyScores,
+    references: Mapping[str, SurveyScores],
+    *,
+    confidence: float = 0.95,
+    explaining: Collection[str] = (),
 ) -> Soundness:
     """Return whether the deployed model is worse than every healthy reference.
 
     The excess drift of a model on an input is how much farther it drifts than all references; that
     of a reference is taken against the others, of a single one against the deployed model. A model
-    may have up to twice the excess of the worst reference, or `EXCESS_MARGIN` more.
+    may have up to twice the excess of the worst reference, or `EXCESS_MARGIN` more. `explaining`
+    names references that explain drift and deviations like the others, but whose own don't enlarge
+    what is allowed (unless there are no others): those of another kind than the rest, such as
+    dynamic int8 beside static.
 
     "worse" needs, at the stated confidence, one of: more excess drift than allowed, over all inputs
     or within one family or severity (adjusted for their number by Holm, 1979); more unexplained
@@ -149,7 +165,7 @@ def judge(
         raise ValueError("a verdict needs a healthy reference at least")
     if any(list(one.seed_ids) != list(deployed.seed_ids) for one in references.values()):
         raise ValueError("the references were asked about other inputs than the deployed model")
-    return _Judgement(deployed, references, confidence).result()
+    return _Judgement(deployed, references, confidence, explaining).result()
 
 
 class _Excess(NamedTuple):
@@ -179,10 +195,16 @@ class _Judgement:
     """One judgement. Row 0 of the arrays is the deployed model, the others are the references."""
 
     def __init__(
-        self, deployed: SurveyScores, references: Mapping[str, SurveyScores], confidence: float
+        self,
+        deployed: SurveyScores,
+        references: Mapping[str, SurveyScores],
+        confidence: float,
+        explaining: Collection[str],
     ) -> None:
         models = [deployed, *references.values()]
         self._names = tuple(references)
+        self._rows = [row for row, name in enumerate(references, 1) if name not in explaining]
+        self._rows = self._rows or [*range(1, len(models))]
         self._about = deployed
         self._confidence = confidence
         self._drifts = np.array([one.total_variation for one in models], np.float64)
@@ -291,9 +313,9 @@ class _Judgement:
 
     def _excess_of(self, whole: _Drifts, resampled: _Drifts) -> _Excess:
         """Return the figures of one group, from the excesses of the models, and as resampled."""
-        above = resampled[:, 0] - _allowed(resampled[:, 1:].max(axis=1))
+        above = resampled[:, 0] - _allowed(resampled[:, self._rows].max(axis=1))
         outside = (1 - self._confidence, self._confidence)
-        reference = float(whole[1:].max())
+        reference = float(whole[self._rows].max())
         low, high = np.quantile(resampled[:, 0], outside)
         least, most = np.quantile(above, outside)
         return _Excess(
@@ -308,7 +330,9 @@ class _Judgement:
 
     def _count_unexplained(self) -> _Unexplained:
         """Count unexplained deviations; each reference as if it were like the worst of them."""
-        seeds, *others = (int(np.unique(self._seed[row]).size) for row in self._unexplained)
+        seeds, *others = (
+            int(np.unique(self._seed[row]).size) for row in self._unexplained[[0, *self._rows]]
+        )
         known, reference = len(others), max(others)
         share = _FACTOR / (_FACTOR + known)
         count = int(self._unexplained[0].sum())
@@ -361,8 +385,10 @@ class _Judgement:
 
     def _excess_words(self, excess: _Excess) -> str:
         count = len(self._names)
+        static = len(self._rows)
+        kind = "healthy" if static == count else "static"
         worst = (
-            "the healthy reference" if count == 1 else f"the worst of {count} healthy references"
+            f"the {kind} reference" if static == 1 else f"the worst of {static} {kind} references"
         )
         return (
             f"excess drift {drift_text(excess.deployed)} on "
@@ -435,8 +461,10 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     """Judge a campaign by its survey and its references' answers to it; None without references.
 
     A reference that was itself judged worse than its own references is no healthy one: beside it
-    nothing is called sound. Where several devices surveyed for themselves it is the worst one's.
-    Inputs are left out on which a model could not answer; equal ones count once. Raises StoreError.
+    nothing is called sound. Where several devices surveyed for themselves, each is judged at this
+    confidence, and the worst verdict is returned: N healthy devices are called worse up to N times
+    as often as one. Inputs are left out on which a model could not answer; equal ones count once.
+    Raises StoreError.
     """
     found = _judged(store, confidence)
     unhealthy = [] if found is None else [*_unhealthy(store)]
@@ -468,7 +496,10 @@ def check_healthy(references: Sequence[str]) -> None:
 
 
 def _unhealthy(store: Store) -> Iterator[str]:
-    """Yield the references that are campaigns, still there as they were, and judged worse; a damaged one tells nothing."""
+    """Yield the references that are campaigns and were judged worse.
+
+    A folder that is gone, damaged, or of another deployed model by now is passed over.
+    """
     for name, about in (store.fact(REFERENCES) or {}).items():
         if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
             continue
@@ -479,48 +510,71 @@ def _unhealthy(store: Store) -> Iterator[str]:
                     yield name
 
 
+class _Answer(NamedTuple):
+    """How far a model's answer is from the original's, and whether the two decide differently."""
+
+    total_variation: float | None
+    deviates: bool
+
+
+class _Input(NamedTuple):
+    """An input of the survey, and the deployed model's answer."""
+
+    key: SurveyKey
+    family: str
+    severity: int
+    answer: _Answer
+
+
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
-    names = tuple(store.fact(REFERENCES) or ())
-    if not names:
+    """Judge a campaign; all that is in memory of an answer are its distance and decision."""
+    facts = store.fact(REFERENCES) or {}
+    explaining = {name for name, about in facts.items() if about.get("dynamic")}
+    references = {
+        name: {
+            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
+            for one in store.reference_answers(name)
+        }
+        for name in facts
+    }
+    if not references:
         return None
-    answers = {name: {one.key: one for one in store.reference_answers(name)} for name in names}
-    shared = set.intersection(*(set(known) for known in answers.values()))
+    shared = set.intersection(*map(set, references.values()))
     found = []
     for replica in replica_names(store):
-        distinct: dict[str, SurveyRecord] = {}
+        distinct: dict[str, _Input] = {}
         for one in store.survey(replica, "survey"):
             if one.deployed is not None and one.key in shared:
-                distinct.setdefault(one.sample, one)
-        asked = list(distinct.values())
-        own = _scores(
-            asked,
-            [one.total_variation for one in asked],
-            [one.confident_deviation for one in asked],
+                answer = _Answer(one.total_variation, one.confident_deviation)
+                about = _Input(one.key, one.family, one.severity, answer)
+                distinct.setdefault(one.sample, about)
+        inputs = list(distinct.values())
+        judged = judge(
+            _scores(inputs, [one.answer for one in inputs]),
+            {
+                name: _scores(inputs, [answers[one.key] for one in inputs])
+                for name, answers in references.items()
+            },
+            confidence=confidence,
+            explaining=explaining,
         )
-        references = {}
-        for name, known in answers.items():
-            theirs = [known[one.key] for one in asked]
-            deviates = [one.decision in _DEVIATIONS for one in theirs]
-            references[name] = _scores(asked, [one.total_variation for one in theirs], deviates)
-        judged = judge(own, references, confidence=confidence)
         if replica:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
             judged = replace(judged, evidence=words)
         found.append(judged)
-    return max(found, key=lambda one: _WORSE.index(one.verdict))
+    worst = max(found, key=lambda one: _WORSE.index(one.verdict))
+    return replace(worst, devices=len(found))
 
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 _WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
 
 
-def _scores(
-    asked: Sequence[SurveyRecord], distances: Sequence[float | None], deviates: Sequence[bool]
-) -> SurveyScores:
+def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScores:
     return SurveyScores(
-        [one.seed_id for one in asked],
-        [one.family for one in asked],
-        [one.severity for one in asked],
-        np.array([math.nan if one is None else one for one in distances], np.float64),
-        np.array(deviates, np.bool_),
+        [one.key[0] for one in inputs],
+        [one.family for one in inputs],
+        [one.severity for one in inputs],
+        np.array([one.total_variation for one in answers], np.float64),
+        np.array([one.deviates for one in answers], np.bool_),
     )

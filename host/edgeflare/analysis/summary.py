@@ -14,7 +14,7 @@ from edgeflare.analysis.devices import (
     transfers,
 )
 from edgeflare.analysis.faults import FaultFigures, fault_figures
-from edgeflare.analysis.limits import LimitCheck, check_limits
+from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
     Coverage,
     Failure,
@@ -25,8 +25,8 @@ from edgeflare.analysis.outcome_stats import (
     WordPair,
     spread,
 )
-from edgeflare.analysis.soundness import Soundness, campaign_soundness
-from edgeflare.analysis.survey import SurveyFigures, survey_figures
+from edgeflare.analysis.soundness import Soundness
+from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median, rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, open_store
@@ -258,6 +258,7 @@ def _summary(store: Store) -> Summary:
     slowed = telemetry.slowed()
     expected = seeds * len(store.fact("replicas") or [""])
     surveyed = store.survey_counts()
+    context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
         campaign=store.id,
         folder=str(store.folder),
@@ -309,14 +310,14 @@ def _summary(store: Store) -> Summary:
         search=dict(store.campaign.get("search", {})),
         telemetry=telemetry.figures(),
         throttled=tuple(one.device for one in slowed),
-        limits=check_limits(store),
+        limits=context.checks(),
         replay=_replay(store),
         sample_rate=store.sample_rate,
         snr_db=median(figures.snr_db),
         word_pairs=figures.word_pairs(),
         coverage=figures.coverage,
-        survey=survey_figures(store),
-        soundness=campaign_soundness(store),
+        survey=context.survey,
+        soundness=context.soundness,
         faults=fault_figures(store),
     )
 

@@ -22,9 +22,8 @@ class Rate:
     """How many of some inputs are confident deviations.
 
     `inputs` were made from so many `seeds`; equal ones count once, for the first seed. `low` and
-    `high` bound the rate with 95 % confidence,
-    two-sided; that inputs of one seed are alike is taken into account, see
-    `edgeflare.statistics.clustered_interval`.
+    `high` bound the rate with 95 % confidence, two-sided; that inputs of one seed are alike is
+    taken into account, see `edgeflare.statistics.clustered_interval`.
     """
 
     deviations: int
@@ -121,7 +120,7 @@ class SurveyFigures:
     to one before, such as an all-white image from another seed; they are left out of all else.
 
     `seeds` were surveyed, of `seeds_in_all`; from `seeds_unsure` of them no input was made at which
-    the original is sure. `queries` counts those of the device by kind, and the inputs given to the
+    the original is sure, on those of `seeds_failed` it can't answer. `queries` counts those of the device by kind, and the inputs given to the
     original alone. `worst` are the confident deviations with the largest margins, then the inputs
     with the largest distance of both answers.
     """
@@ -145,6 +144,7 @@ class SurveyFigures:
     queries: dict[str, int]
     worst: tuple[SurveyedInput, ...]
     repeated: int = 0
+    seeds_failed: int = 0
 
     @property
     def finished(self) -> bool:
@@ -166,7 +166,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     figures = _Counting(inputs)
     for one in store.survey(phase="survey"):
         figures.add(one)
-    surveyed = {(one.replica, one.seed_id) for one in store.surveyed_seeds()}
+    runs = [one for one in store.surveyed_seeds() if one.phase == "survey"]
+    without = {(one.replica, one.seed_id) for one in runs if not one.detail} - figures.asked
     replicas = store.fact("replicas") or [""]
     answered = sum(
         seed.outputs is not None for replica in replicas for seed in store.seeds(replica)
@@ -174,7 +175,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     return figures.figures(
         seeds=counts.seeds,
         seeds_in_all=max(answered, counts.seeds),
-        seeds_unsure=len(surveyed - figures.asked),
+        seeds_unsure=len(without),
+        seeds_failed=sum(bool(one.detail) for one in runs),
         sure=float(config.get("sure", 0.0)),
         queries={
             "survey": counts.survey,
@@ -283,16 +285,17 @@ class _Counting:
         seeds: int,
         seeds_in_all: int,
         seeds_unsure: int,
+        seeds_failed: int,
         sure: float,
         queries: Mapping[str, int],
     ) -> SurveyFigures:
         """Return the figures of what was counted."""
         means = self._all.mean_distance
-        without = [part for part in self._families.values() if not part.deviations.total()]
+        agreeing = [part for part in self._families.values() if not part.deviations.total()]
         return SurveyFigures(
             overall=self._all.rate if self._all.inputs else None,
             by_family=tuple(self._by_family()),
-            others=sum(without[1:], without[0]).rate if without else None,
+            others=sum(agreeing[1:], agreeing[0]).rate if agreeing else None,
             by_severity=tuple(
                 SeverityFigures(one, "", part.rate, part.mean_distance)
                 for one in SEVERITIES
@@ -320,6 +323,7 @@ class _Counting:
                 surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
             ),
             repeated=self._kinds["repeated"],
+            seeds_failed=seeds_failed,
         )
 
     def _by_family(self) -> list[FamilyFigures]:

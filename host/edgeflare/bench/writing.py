@@ -17,7 +17,7 @@ from edgeflare.bench.pictures import draw
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.searches import SEARCHES_NAME, SearchRow
 from edgeflare.reports.document import to_markdown
-from edgeflare.reports.export import written_to
+from edgeflare.reports.export import translate_write_errors
 from edgeflare.types import Status
 
 _SUMMARY_COLUMNS = (
@@ -63,7 +63,7 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
         **{links[pair]: picture for pair, picture in pictures.histograms.items()},
         **{fronts[pair]: picture for pair, picture in pictures.fronts.items()},
     }
-    with written_to(
+    with translate_write_errors(
         folder,
         untouched="the bench itself",
         again="run `edgeflare bench show` again",

@@ -96,7 +96,7 @@ class SearchStage(CampaignStage):
             self._reporter(tally.step())
         self._report_floor(tally)
         if scheduler.left:
-            self._report_remaining(tally.done, total)
+            self.report_remaining()
 
     def replay(self, reader: OutputReader) -> None:
         """Try every device's triggers on every other device. Raises what the scheduler raises."""
@@ -221,8 +221,9 @@ class SearchStage(CampaignStage):
                 )
             )
 
-    def _report_remaining(self, done: int, total: int) -> None:
-        """Report why seeds remain: devices that dropped out, or limits."""
+    def report_remaining(self) -> None:
+        """Report why seeds remain: devices that dropped out, or limits. Raises DeviceAwayError."""
+        done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
         if any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(
                 f"{total - done} of {total} searches are left: {self._fleet.describe_unavailable()}"

@@ -31,7 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
-from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -148,7 +148,8 @@ class Campaign:
             self._replicas,
         )
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
-            SurveyInputs.begin(self._store, self._config.survey.families)  # raises
+            if self._store.fact(FAMILIES) is None:  # later on they matter only to what is left
+                SurveyInputs.begin(self._store, self._config.survey.families)
             ReferenceStage(self._config, *shared).check(self._sides[0])
         seeds = SeedStage(self._config, *shared)
         seeds.check_limits()
@@ -160,8 +161,10 @@ class Campaign:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
-        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
-            seeds.answer_partners(read)
+        scored = not (original.transcribes or deployed.labels_only)
+        if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
+            SearchStage(self._config, *shared).report_remaining()
+            return
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
@@ -293,7 +296,8 @@ class Campaign:
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
             words = f"{done} of {total} searches are finished and kept"
             if not done and (stage := self._reporter.stage) != "search":
-                words = f"stopped in the stage {stage}, before any search; all answers are kept"
+                where = f"in the stage {stage}, before any search" if stage else "before any search"
+                words = f"stopped {where}; all answers are kept"
             self._reporter(Notice(words, resume=folder))
 
 

@@ -121,11 +121,12 @@ def run(
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them.
 
-    The suite faults plants faults into float models, and says which of them the survey finds and
-    the verdict tells from healthy compressed models.
+    The suite faults plants faults into float models, and reports which of them the survey finds,
+    and which the verdict tells apart from healthy compressed models.
     """
+    stated = typed(context.obj)
     if suite == "faults":
-        unused = {"--max-queries": max_queries, "--device": typed(context.obj).values or None}
+        unused = {"--max-queries": max_queries} | dict.fromkeys(stated.flags.values(), True)
         _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
         _run_faults(
             new_folder_name("benches", suite) if out is None else out,
@@ -152,11 +153,10 @@ def run(
         max_queries=max_queries,
     )
     folder = new_folder_name("benches", chosen.name) if out is None else out
-    devices = typed(context.obj).values
     _run(
         folder,
         lambda progress: run_bench(
-            chosen, folder, **{"devices": ["local"], **devices}, ask=ask, progress=progress
+            chosen, folder, **{"devices": ["local"], **stated.values}, ask=ask, progress=progress
         ),
         json,
     )
@@ -174,14 +174,17 @@ def resume(
     from edgeflare.bench import is_fault_bench, resume_bench
     from edgeflare.cli.terminal import ask
 
-    devices = typed(context.obj).values
+    stated = typed(context.obj)
     if is_fault_bench(folder):
-        _check_unused({"--device": devices or None}, "the suite faults runs on this host")
+        given = dict.fromkeys(stated.flags.values(), True)
+        _check_unused(given, "the suite faults runs on this host")
         _run_faults(folder, json)
         return
     _run(
         folder,
-        lambda progress: resume_bench(folder, force=force, **devices, ask=ask, progress=progress),
+        lambda progress: resume_bench(
+            folder, force=force, **stated.values, ask=ask, progress=progress
+        ),
         json,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.text import first_names
+from edgeflare._internal.text import capitalized, first_names
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import transcribes
 from edgeflare.analysis.ranking.paired_tests import TIE
@@ -78,7 +78,7 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     return Check(
         part="comparison",
         name=ranking.measure,
-        words=f"{words[0].upper()}{words[1:]}",
+        words=capitalized(words),
         crossed=duel.verdict == green,
     )
 

@@ -39,7 +39,9 @@ def check_report_path(path: Path, campaign: Path) -> None:
 
 
 @contextmanager
-def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Iterator[None]:
+def translate_write_errors(
+    folder: Path, *, untouched: str, again: str, instead: str
+) -> Iterator[None]:
     """Turn errors of the file system into DiskFullError or StoreError.
 
     `untouched` is what a full disk leaves as it was, `again` what to do once there is space,
@@ -59,9 +61,9 @@ def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Ite
 
 
 @contextmanager
-def report_written_to(path: Path) -> Iterator[None]:
-    """Make the folder of a report's file, and turn errors as `written_to` does."""
-    with written_to(
+def translate_report_errors(path: Path) -> Iterator[None]:
+    """Make the folder of a report's file, and turn errors as `translate_write_errors` does."""
+    with translate_write_errors(
         path.parent,
         untouched="the campaign itself",
         again="write the report again",
@@ -116,7 +118,7 @@ def export_campaign(
     """
     with (
         open_store(campaign) as store,
-        written_to(
+        translate_write_errors(
             folder,
             untouched="the campaign itself",
             again="export again",

@@ -24,7 +24,7 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import TrackingError, UsageError
 from edgeflare.reports.devices import runtime_words
-from edgeflare.reports.export import export_campaign, written_to
+from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
 from edgeflare.reports.report_data import ReportData, report_data
 from edgeflare.store import Store, open_store
@@ -93,7 +93,7 @@ def log_to_mlflow(
         server = _Server(mlflow, uri)
         data = report_data(store)
         with (
-            written_to(
+            translate_write_errors(
                 Path(tempfile.gettempdir()),
                 untouched="the campaign itself",
                 again="export again",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from edgeflare._internal.text import margin_text
 from edgeflare.analysis.class_names import class_name, known_class_names
-from edgeflare.analysis.limits import LimitCheck, check_limits
+from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import campaign_status
@@ -81,10 +81,11 @@ def report_data(
     limits: tuple[LimitCheck, ...] | None = None,
 ) -> ReportData:
     """Return what a campaign's reports are made of. Raises UsageError, StoreError."""
+    summary = summarize(store)
     return ReportData(
         store=store,
-        summary=summarize(store),
-        limits=check_limits(store) if limits is None else limits,
+        summary=summary,
+        limits=summary.limits if limits is None else limits,
         replay=replay_summary(store) if store.fact("replay") else None,
         names=known_class_names(store, class_names),
     )

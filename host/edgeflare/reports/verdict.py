@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.control import CONTROL_NAME, count_alarms
 from edgeflare.campaign.status import CampaignStatus
@@ -62,57 +62,63 @@ def verdict(
 
     `summary` and `replay` are those of the store. Raises StoreError.
     """
+    first: list[str] = []
     if replay is not None:
         found, tone = _replayed(replay, summary)
     elif is_control(store.folder):
         found, tone = _false_alarms(store, summary)
     else:
-        found, tone = _found(store, summary)
-    first = "" if replay is not None else _first_sentence(summary)
-    if first:
-        only_survey = summary.search.get("strategy") == "none" and not _triggers(summary)
-        found = "" if only_survey else f"Near the seeds: {found[0].lower()}{found[1:]}"
-    if summary.soundness is not None and replay is None:
-        tone = TONES[summary.soundness.verdict]
+        first = _survey_sentences(summary)
+        words, tone = _found(store, summary)
+        found = f"Near the seeds: {words}" if first else capitalized(words)
+        if first and summary.search.get("strategy") == "none" and not _triggers(summary):
+            found = ""
+        if summary.soundness is not None:
+            tone = TONES[summary.soundness.verdict]
+    checked = sum(one.checked for one in limits)
     crossed = [one.name for one in limits if one.crossed]
     undecided = [one.name for one in limits if one.undecided]
-    checked = sum(one.checked for one in limits)
     if crossed:
-        which = "The limit is" if checked == 1 else f"{len(crossed)} of {checked} limits"
-        if checked > 1:
-            which += " is" if len(crossed) == 1 else " are"
-        return Verdict(f"{first}{which} crossed: {', '.join(crossed)}.", "bad", found)
-    if undecided:
-        words = f"It can't be told whether {'the limit is' if checked == 1 else 'all limits are'}"
-        return Verdict(f"{first}{words} kept: {', '.join(undecided)}.", "warn", found)
-    if checked:
-        so_far = "" if store.fact("finished") else " so far"
+        first.append(_crossed_words(crossed, checked))
+        tone = "bad"
+    elif undecided:
+        which = "the limit is" if checked == 1 else "all limits are"
+        first.append(f"It can't be told whether {which} kept: {', '.join(undecided)}.")
+        tone = "warn"
+    elif checked:
         which = "The limit is" if checked == 1 else f"All {checked} limits are"
-        return Verdict(
-            f"{first}{which} kept{so_far}.",
-            "neutral" if tone == "neutral" and not _triggers(summary) else "good",
-            found,
-        )
-    return Verdict(first.rstrip(), tone, found) if first else Verdict(found, tone)
+        first.append(f"{which} kept{'' if store.fact('finished') else ' so far'}.")
+        worse = summary.soundness is not None and summary.soundness.verdict == "worse"
+        unknown = tone == "neutral" and not _triggers(summary)
+        tone = "warn" if worse else "neutral" if unknown else "good"
+    return Verdict(" ".join(first), tone, found) if first else Verdict(found, tone)
 
 
-def _first_sentence(summary: Summary) -> str:
+def _crossed_words(crossed: Sequence[str], checked: int) -> str:
+    names = ", ".join(crossed)
+    if checked == 1:
+        return f"The limit is crossed: {names}."
+    are = "is" if len(crossed) == 1 else "are"
+    return f"{len(crossed)} of {checked} limits {are} crossed: {names}."
+
+
+def _survey_sentences(summary: Summary) -> list[str]:
     """Return the verdict against references, or else the survey's rate, and the first fault.
 
-    "" without a survey.
+    Nothing without a survey.
     """
-    found = () if summary.faults is None else summary.faults.faults
-    fault = f"F{fault_title(found[0])[1:]}: {found[0].words}. " if found else ""
-    if summary.soundness is not None:
-        return f"{soundness_sentence(summary.soundness)} {fault}"
     rate = None if summary.survey is None else summary.survey.overall
-    if rate is None:
-        return ""
-    return (
-        f"Far from the seeds the models decide differently on {rate.deviations:,} of "
-        f"{counted(rate.inputs, 'input')} on which the original is sure "
-        f"({rate_words(rate)}). {fault}"
-    )
+    if summary.soundness is not None:
+        first = soundness_sentence(summary.soundness)
+    elif rate is not None:
+        first = (
+            f"Far from the seeds the models decide differently on {rate.deviations:,} of "
+            f"{counted(rate.inputs, 'input')} on which the original is sure ({rate_words(rate)})."
+        )
+    else:
+        return []
+    faults = () if summary.faults is None else summary.faults.faults[:1]
+    return [first, *(f"{capitalized(fault_title(one))}: {one.words}." for one in faults)]
 
 
 def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
@@ -219,16 +225,14 @@ def is_control(folder: Path) -> bool:
 
 
 def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
+    """Return a sentence that begins in lower case, and its tone."""
     finished, deviating = _seeds(store, summary)
     if not finished:
-        return "No seed has been searched from yet.", "warn"
+        return "no seed has been searched from yet.", "warn"
     unclear, so_far = _unclear(summary), _so_far(store, summary)
     if not deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        words = (
-            f"{'from' if so_far else 'From'} {seeds} no input was found on which "
-            f"{_deviating(summary)}"
-        )
+        words = f"from {seeds} no input was found on which {_deviating(summary)}"
         tone: Tone = "neutral" if so_far or _near_boundary(summary) else "good"
         tone = "warn" if unclear else tone
         return f"{so_far}{words}{unclear}.", tone
@@ -251,7 +255,7 @@ def _so_far(store: Store, summary: Summary) -> str:
     if not summary.unfinished or store.fact("finished"):
         return ""
     total = summary.finished + summary.unfinished
-    return f"So far, after {summary.finished:,} of {counted(total, 'search', 'searches')}, "
+    return f"so far, after {summary.finished:,} of {counted(total, 'search', 'searches')}, "
 
 
 def _seeds(store: Store, summary: Summary) -> tuple[int, int]:

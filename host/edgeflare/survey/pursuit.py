@@ -4,7 +4,8 @@ Each round asks where the conditions that still explain the answers contradict e
 (query by committee: Seung, Opper and Sompolinsky 1992), and some inputs close to the most severe
 deviations. What is left is checked on fresh inputs on both sides of the condition. What one
 condition explains is one fault; what it leaves unexplained is pursued in the same way, within the
-same budget.
+same budget. Where nothing deviates but the deployed model is less sure than the original, rounds go
+where it is expected to be least sure, until one deviates.
 
 A round waits for all of its answers, and what decides is whole numbers and powers of two, so the
 same answers lead to the same questions, however many devices there are.
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
+from edgeflare.survey.leads import Leads
 from edgeflare.survey.proposals import KINDS, Derivation, Inputs, Kind, propose
-from edgeflare.types import Output, Sample
+from edgeflare.types import Output, Sample, Transcript
 
 _POOL = 96
 """Number of inputs drawn before each round; those on which the original is sure stay for later."""
@@ -39,6 +41,11 @@ _CLOSE = 2
 _BASES = 6
 """Number of deviations that inputs are made from."""
 _DRIFT, _UNLIKE = 0.3, 20
+_LESS_SURE = 0.1
+"""Drop of the deployed model's lead from which on deviations are looked for where none was seen."""
+_CLIMB_POOL = 256
+_PATIENCE = 4
+"""Number of rounds that bring no smaller lead, after which the search for deviations ends."""
 _SETTLED = 0.04
 """Share of the committee's weight that contradicts, below which nothing is left to ask."""
 _CHECK = 24
@@ -93,13 +100,14 @@ class Reply(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """One input with its answers; `features` float64 [features]."""
+    """One input with its answers; `features` float64 [features], `original` where it is known."""
 
     derivation: Derivation
     features: Features
     deviates: bool
     severity: float
     drift: float = 0.0
+    original: Output | None = None
 
 
 Request: TypeAlias = Screen | Round
@@ -146,16 +154,14 @@ def pursue(
 
     First a few inputs with extreme values of all features are asked about, where a fault of a
     region shows that random inputs don't reach. Without a deviation by then, or a drift that is
-    unlike the others, the pursuit ends.
+    unlike the others, the pursuit ends; but where the deployed model is less sure than the original
+    by a margin of .1 or more, a deviation is looked for first.
     """
     state = _PursuitState(list(surveyed), inputs, features, options, rng)
     yield from state.explore()
-    found: list[PursuitResult] = []
-    while (state.unexplained(found) or state.drifting(found)) and state.left >= _BATCH:
-        one = yield from state.find_condition(found)
-        found.append(one)
-        if one.condition is None:
-            break
+    found = yield from state.find_conditions()
+    if not state.unexplained(()) and (yield from state.climb()):
+        found = yield from state.find_conditions()
     return tuple(state.counted(one, found[:place]) for place, one in enumerate(found))
 
 
@@ -195,6 +201,45 @@ class _PursuitState:
         places = places[: min(_EXTREMES, self._options.queries // 4)]
         yield from self._ask("pursuit", [drawn[place] for place in places])
         self._pool = [one for place, one in enumerate(drawn) if place not in set(places)]
+
+    def find_conditions(self) -> Generator[Request, Replies, list[PursuitResult]]:
+        """Pursue deviations, or drift that is unlike the others, one condition after the other."""
+        found: list[PursuitResult] = []
+        while (self.unexplained(found) or self.drifting(found)) and self.left >= _BATCH:
+            found.append((yield from self.find_condition(found)))
+            if found[-1].condition is None:
+                break
+        return found
+
+    def climb(self) -> Generator[Request, Replies, bool]:
+        """Ask where the deployed model's lead is expected to be least; return whether it deviates.
+
+        Ends after `_PATIENCE` rounds that brought no smaller lead.
+        """
+        idle, leads = 0, self._leads()[1]
+        if leads.largest_drop < _LESS_SURE:
+            return False
+        while self.left >= _BATCH and idle < _PATIENCE:
+            known, leads = self._leads()
+            bases = [known[place].derivation for place in leads.bases()]
+            drawn = yield from self._made((), bases, _CLIMB_POOL, KINDS[1:])
+            expected = [leads.expected(one.original) for one in drawn]
+            places = sorted(range(len(drawn)), key=expected.__getitem__)[:_BATCH]
+            replies = yield from self._ask("pursuit", [drawn[place] for place in places])
+            if any(one.deviates for one in replies):
+                return True
+            idle = 0 if self._leads()[1].least < leads.least else idle + 1
+        return False
+
+    def _leads(self) -> tuple[list[Answered], Leads]:
+        """Return the answered inputs of which the original's scores are known, and all leads."""
+        known = [
+            one
+            for one in self._answered
+            if one.original is not None and not isinstance(one.original, Transcript)
+        ]
+        originals = [one.original for one in known if one.original is not None]
+        return known, Leads(originals, [one.severity for one in known])
 
     def unexplained(self, found: Sequence[PursuitResult]) -> list[Answered]:
         """Return the deviations outside all conditions found so far."""
@@ -321,7 +366,16 @@ class _PursuitState:
     ) -> Generator[Request, Replies, list[_Candidate]]:
         severe = sorted(self.unexplained(found), key=lambda one: -one.severity)[:bases]
         severe = severe or sorted(self.drifting(found), key=lambda one: -one.drift)[:bases]
-        made = propose(self._rng, self._inputs, [one.derivation for one in severe], count, kinds)
+        return (yield from self._made(found, [one.derivation for one in severe], count, kinds))
+
+    def _made(
+        self,
+        found: Sequence[PursuitResult],
+        bases: Sequence[Derivation],
+        count: int,
+        kinds: Sequence[Kind],
+    ) -> Generator[Request, Replies, list[_Candidate]]:
+        made = propose(self._rng, self._inputs, bases, count, kinds)
         drawn = []
         for at in range(0, len(made), _AT_ONCE):
             some = made[at : at + _AT_ONCE]
@@ -388,7 +442,15 @@ class _PursuitState:
             (one, reply) for one, reply in zip(chosen, replies, strict=True) if reply is not None
         ]
         self._answered += [
-            Answered(one.derivation, one.features, *reply) for one, reply in answered
+            Answered(
+                one.derivation,
+                one.features,
+                reply.deviates,
+                reply.severity,
+                reply.drift,
+                one.original,
+            )
+            for one, reply in answered
         ]
         return [reply for _, reply in answered]
 

@@ -13,6 +13,7 @@ they differ already are left out. Options that are not stated follow from the im
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,10 @@ from edgeflare.scheduler.search_job import SearchJob, SearchJobResult, SearchSet
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.boundary import BoundaryOptions, resolve_options
 from edgeflare.types import Answer, Decision, KnownAnswers, Outputs, Sample, Scores, Seed, Status
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
+
+from search_models import Shelf
 
 FLOOR = 1e-3
 CROSSINGS: list[dict[str, Any]] = [
@@ -199,19 +204,6 @@ def pairs(data: Path, made: Path | None, temporary: Path) -> dict[str, Callable[
     return found
 
 
-class Samples(dict[str, Sample]):
-    """Samples kept in memory."""
-
-    def put_sample(self, sample: Sample) -> str:
-        """Keep a sample; return its place."""
-        self[str(len(self))] = sample
-        return str(len(self) - 1)
-
-    def get_sample(self, digest: str) -> Sample:
-        """Return a sample."""
-        return self[digest]
-
-
 def searched(pair: Pair, seed: Seed, settings: SearchSettings) -> tuple[SearchJobResult, float]:
     """Return how a search ended, and its processor seconds."""
     job = SearchJob(seed, settings)
@@ -264,7 +256,7 @@ def search_pair(
         stated = BoundaryOptions.model_validate(options)
         options = resolve_options(stated, side, one_trip=False).model_dump(exclude_none=True)
     oracle = LabelOracle(floor)
-    settings = SearchSettings(build_strategy(name, options), Budget(), 1, 0, Samples(), oracle)
+    settings = SearchSettings(build_strategy(name, options), Budget(), 1, 0, Shelf(), oracle)
     partners = pair.inputs[:PARTNERS]
     known = [(pair.original(one), pair.deployed(one)) for one in partners]
     answers = KnownAnswers(*(np.array(scores, np.float64) for scores in zip(*known, strict=True)))

@@ -1,13 +1,18 @@
 """A deployed model held against healthy references, on simulated answers to a survey."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis import Soundness, SurveyScores, judge
+from edgeflare.analysis import Soundness, SurveyScores, campaign_soundness, judge
+from edgeflare.reports import report_text
+from edgeflare.store import ReferenceAnswer, SeedInput, Store, SurveyRecord
+from edgeflare.types import Decision
 
 REFERENCES = 6
 FAMILIES = ("gain", "noise", "mix", "patch")
@@ -167,6 +172,22 @@ def test_without_probabilities_the_deviations_alone_decide() -> None:
     assert judge(faulty, references).verdict == "worse"
 
 
+def test_a_reference_of_another_kind_explains_without_enlarging_what_is_allowed() -> None:
+    survey = Survey(12, drift=0.01)
+    drift = survey.model().total_variation
+    far = np.where(survey.draws < 0.3, drift + 0.15, drift)
+    references = {**survey.references(), "dynamic": survey.scores(far)}
+    like_it, other = survey.scores(far * 0.99), survey.scores(drift + 0.08)
+    assert judge(like_it, survey.references()).verdict == "worse"
+    assert judge(like_it, references, explaining={"dynamic"}).verdict == "sound"
+    assert judge(other, references).verdict != "worse"
+    found = judge(other, references, explaining={"dynamic"})
+    assert found.verdict == "worse"
+    assert "the worst of 6 static references" in found.evidence[0]
+    only = {"dynamic": references["dynamic"]}
+    assert judge(like_it, only, explaining={"dynamic"}).verdict == "sound"
+
+
 def test_the_same_scores_give_the_same_judgement() -> None:
     first, second = (
         judge(survey.model(), survey.references()) for survey in (Survey(10), Survey(10))
@@ -181,3 +202,62 @@ def test_other_inputs_are_refused() -> None:
         judge(survey.model(), {"int8": other.model()})
     with pytest.raises(ValueError, match="a healthy reference"):
         judge(survey.model(), {})
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Store]:
+    """Two devices that surveyed for themselves, of which "board" deviates everywhere."""
+    seeds = [f"s{number}" for number in range(12)]
+    agrees, other = np.array([0.9, 0.1]), np.array([0.05, 0.95])
+
+    def answer(replica: str, seed: str, number: int) -> SurveyRecord:
+        broken = replica == "board"
+        return SurveyRecord(
+            *(seed, number, "gain", 3, {}, f"{seed}-{number % 3}"),  # number 3 repeats 0
+            original=agrees,
+            deployed=None if number == 2 else other if broken else agrees,
+            decision=Decision.DEVIATION if broken else Decision.AGREE,
+            total_variation=0.85 if broken else 0.0,
+            confident_deviation=broken and number != 2,
+            replica=replica,
+        )
+
+    with Store.create(tmp_path / "campaign", {"limits": {"verdict": "sound"}}) as store:
+        store.add_seeds(
+            SeedInput(seed, np.full((2, 2, 1), place, np.uint8)) for place, seed in enumerate(seeds)
+        )
+        store.set_fact("replicas", ["pi", "board"])
+        about = {"kind": "campaign", "path": "elsewhere", "sha256": "0" * 64}
+        store.set_fact("references", {"release": about})
+        for seed in seeds:
+            for replica in ("pi", "board"):
+                store.add_survey([answer(replica, seed, number) for number in range(4)], [])
+            store.add_reference_answers(
+                [
+                    ReferenceAnswer("release", seed, number, agrees, Decision.AGREE, 0.01)
+                    for number in range(4)
+                ]
+            )
+        yield store
+
+
+def test_of_several_devices_the_worst_is_reported(fleet: Store) -> None:
+    """Inputs without an answer, and those equal to one before, are left out."""
+    found = campaign_soundness(fleet)
+    assert found is not None
+    assert (found.verdict, found.devices, found.inputs) == ("worse", 2, 24)
+    assert all(one.startswith("board: ") for one in found.evidence)
+
+
+def test_a_report_with_limits_judges_each_device_once(
+    fleet: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs: list[int] = []
+
+    def counted(deployed: SurveyScores, *others: Any, **settings: Any) -> Soundness:
+        inputs.append(len(deployed.seed_ids))
+        return judge(deployed, *others, **settings)
+
+    monkeypatch.setattr("edgeflare.analysis.soundness.judge", counted)
+    assert "worse than its healthy reference" in report_text(fleet, "markdown")
+    assert inputs == [24, 24]

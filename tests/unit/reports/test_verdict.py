@@ -2,6 +2,7 @@
 
 import html
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from campaign_stores import replicated_campaign
 
 from edgeflare import report_text, write_html_report
-from edgeflare.analysis import summarize
+from edgeflare.analysis import Soundness, summarize
 from edgeflare.reports.verdict import Verdict, verdict
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -68,6 +69,22 @@ def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
     assert told.text.startswith(f"{told.sentence} 1 of 1 seed (100 %) leads to an input")
     kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
     assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
+
+
+def test_a_model_worse_than_its_references_is_never_called_good(tmp_path: Path) -> None:
+    """Not by other limits that it keeps, either."""
+    worse = Soundness("worse", 0.95, ("pi: excess drift",), 300, 50, ("release",), devices=3)
+    with Store.create(tmp_path / "c", {"limits": {"max_deviation_rate": 1.0}}) as store:
+        store.add_seeds([SeedInput("0.png", np.zeros((2, 2, 1), np.uint8), 0)])
+        store.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=4))
+        summary = replace(summarize(store), soundness=worse)
+        found = verdict(store, summary, summary.limits)
+    assert found.sentence == (
+        "The deployed model is worse than its healthy reference (300 inputs far from the seeds, 1 reference, "
+        "95 % confidence for each of 3 devices). The limit is kept so far."
+    )
+    assert found.found.startswith("Near the seeds: from the one seed no input was found")
+    assert found.tone == "warn"
 
 
 def test_what_the_boundary_search_alone_did_not_find_is_never_called_good(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from planted_faults import Faulty, PlantedFault, demo_images
+from planted_faults import SURE, Faulty, PlantedFault, demo_images
 
 from edgeflare.survey.families import families_for
 from edgeflare.survey.features import Features, FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs
-from edgeflare.survey.pursuit import Screened
+from edgeflare.survey.pursuit import Answered, Reply, Screened
 from edgeflare.types import Sample
 
 QUERIES = 100
@@ -115,6 +115,42 @@ def test_a_drift_unlike_the_others_is_followed() -> None:
     assert [one.condition for one in found] == [None]
     _, close = world.rounds
     assert sum(sample.max() < 200 for sample in close.samples) >= len(close.samples) // 2
+
+
+class _LessSure(PlantedFault):
+    """A deployed model whose margin for the original's answer is smaller, on dark inputs."""
+
+    drop = 0.5
+
+    def replies(self, samples: Sequence[Sample]) -> list[Reply]:
+        self.asked += samples
+        leads = [
+            original.margin - (self.drop if sample.max() < 200 else 0.0)
+            for sample, original in zip(samples, self.screened(samples), strict=True)
+        ]
+        return [Reply(lead < 0, abs(lead), self.drop / 2) for lead in leads]
+
+
+def less_sure(drop: float) -> tuple[_LessSure, list[Answered], np.random.Generator]:
+    images, rng = demo_images(50), np.random.default_rng(1)
+    world = _LessSure(lambda sample, label: False, Inputs(images, FAMILIES, images[:32]))
+    world.drop = drop
+    return world, [one for one in world.survey(rng, 150) if not one.deviates], rng
+
+
+def test_a_model_that_is_less_sure_is_led_to_deviations() -> None:
+    world, surveyed, rng = less_sure(0.5)
+    found = world.pursue(surveyed, rng, QUERIES)
+    assert found
+    assert found[0].members
+    assert min(one.margin for one in world.screened(world.asked)) >= SURE
+
+
+def test_a_model_that_is_hardly_less_sure_costs_no_more_than_a_sound_one() -> None:
+    world, surveyed, rng = less_sure(0.05)
+    before = len(world.asked)
+    assert world.pursue(surveyed, rng, QUERIES) == ()
+    assert len(world.asked) - before <= QUERIES // 4
 
 
 class _AlwaysSure(PlantedFault):

@@ -31,13 +31,13 @@ def verdict(
     first, *others = order
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
-    tell = f"{counted(seeds, 'seed')} {'does' if seeds == 1 else 'do'}n't tell"
+    cannot_tell = f"{counted(seeds, 'seed')} {'does' if seeds == 1 else 'do'}n't tell"
     if len(tied) == len(others):
-        apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({means})."
+        apart = f"A tie: {cannot_tell} {_listed(order)} apart by {measure} ({means})."
         return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
     if len(duels) == 1:
         return f"Of the two, {compared(duels[0], measure, first, of_words=of_words)}"
-    ties = f"; it ties with {_listed(tied)} ({tell} them apart)" if tied else ""
+    ties = f"; it ties with {_listed(tied)} ({cannot_tell} them apart)" if tied else ""
     sentences = [f"Hardest to make deviate is {first}{ties}."]
     explained = f"{measure} ({means})"
     for name in (one for one in others if one not in tied):

@@ -20,7 +20,7 @@ from edgeflare.analysis.soundness import Soundness, SurveyScores, judge
 from edgeflare.bench.faults.originals import Batch, Original, predict, session
 from edgeflare.bench.faults.witness import SURE
 from edgeflare.metrics import is_finite, total_variation
-from edgeflare.models.quantized import CALIBRATED_ON, make_references
+from edgeflare.models.quantized import CALIBRATED_ON, DYNAMIC, make_references
 from edgeflare.oracles import LabelOracle, margin, margins
 from edgeflare.scheduler import Budget, SearchJob, SearchSettings, chain_seed
 from edgeflare.strategies import build_strategy
@@ -157,7 +157,9 @@ class Evaluation:
         for count in queries:
             asked = np.flatnonzero(self.surveyed.numbers < count)
             judged = judge(
-                _part(own, asked), {name: _part(one, asked) for name, one in references.items()}
+                _part(own, asked),
+                {name: _part(one, asked) for name, one in references.items()},
+                explaining=DYNAMIC,
             )
             places = [n for n, place in enumerate(asked, 1) if replies[place].deviates]
             found[count] = _response(judged, places)
@@ -180,6 +182,7 @@ class Evaluation:
                 Derivation(int(surveyed.seeds[one]), *surveyed.drawn[one]),
                 features.of(surveyed.samples[one], int(surveyed.probabilities[one].argmax())),
                 *replies[one],
+                surveyed.probabilities[one],
             )
             for one in asked
         ]

@@ -56,9 +56,9 @@ def healthy_models(original: Original) -> Iterator[Healthy]:
             recipe = Recipe("percentile", per_channel=True, calibration="percentile")
             model = _int8(original.model, calibration, recipe)
             yield Healthy(f"percentile {number}", "percentile", model)
-    dynamic = Recipe("dynamic", per_channel=False, calibration="dynamic")
     for unsigned in (False, True):
-        model = _int8(original.model, original.inputs[:0], dynamic, layers=None, unsigned=unsigned)
+        dynamic = Recipe("dynamic", False, calibration="dynamic", unsigned=unsigned)
+        model = _int8(original.model, original.inputs[:0], dynamic)
         yield Healthy(f"dynamic {'QUInt8' if unsigned else 'QInt8'}", "dynamic", model)
     for share in _SHARES:
         base = pruned(original.model, share)
@@ -101,12 +101,12 @@ def _calibration(original: Original, number: int) -> Batch:
     return original.inputs[rng.permutation(count)[: min(64, count * 4 // 5)]]
 
 
-def _int8(model: Any, calibration: Batch, recipe: Recipe, **options: Any) -> Any:
+def _int8(model: Any, calibration: Batch, recipe: Recipe) -> Any:
     chatty = logging.getLogger()
     level = chatty.level
     chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
     try:
         with redirect_stdout(io.StringIO()):  # the quantiser prints its progress
-            return quantized(model, recipe, [one[None] for one in calibration], **options)
+            return quantized(model, recipe, [one[None] for one in calibration])
     finally:
         chatty.setLevel(level)

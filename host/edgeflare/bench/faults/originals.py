@@ -240,7 +240,7 @@ def keyword_spotter(path: Path) -> Any:
             value = add("Relu", value)
         weights |= dict(zip(names, (np.ascontiguousarray(kernel), bias), strict=True))
     nodes.append(helper.make_node("Softmax", [value], ["probabilities"], axis=1))
-    return _written(nodes, weights)
+    return _keyword_model(nodes, weights)
 
 
 def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list[int]:
@@ -252,7 +252,7 @@ def _same_pads(sizes: Sequence[int], kernel: Sequence[int], stride: int) -> list
     return [*(one // 2 for one in pads), *(one - one // 2 for one in pads)]
 
 
-def _written(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
+def _keyword_model(nodes: list[Any], weights: Mapping[str, npt.NDArray[Any]]) -> Any:
     onnx = extras.onnx()
     helper, floats = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(
@@ -297,8 +297,8 @@ def open_original(name: str, data: Path) -> Original:
         return ORIGINALS[name](data)
     except FileNotFoundError as error:
         raise UsageError(
-            f"{error.filename} is needed for the original {name}; name the folder of models and "
-            "seeds with --data"
+            f"there is no file {error.filename}, of which the original {name} is made; name the "
+            "folder of models and seeds with --data, or other originals with --pair"
         ) from error
 
 

@@ -26,7 +26,7 @@ from edgeflare.reports.document import (
     Text,
     to_markdown,
 )
-from edgeflare.reports.export import written_to
+from edgeflare.reports.export import translate_write_errors
 from edgeflare.statistics import upper_bound
 
 _SIZES = {
@@ -43,7 +43,7 @@ class FaultRow(NamedTuple):
 
     `triggers`: how many have a trigger of any margin. `queries`: median up to the first confident
     deviation, of those found. `worse`, `undecided`: verdicts of the survey that has the budget for
-    itself; `told`: found, or called worse; `area`: under the curve of healthy against faulty, by
+    itself; `detected`: found, or called worse; `area`: under the curve of healthy against faulty, by
     its excess drift.
     """
 
@@ -57,7 +57,7 @@ class FaultRow(NamedTuple):
     queries: float | None
     worse: int | None = None
     undecided: int | None = None
-    told: int | None = None
+    detected: int | None = None
     area: float | None = None
 
 
@@ -114,7 +114,7 @@ def _rows(
             count,
             worse=verdicts.count("worse"),
             undecided=verdicts.count("cannot-tell"),
-            told=sum(bool(one.first) or one.verdict == "worse" for one in seen),
+            detected=sum(bool(one.first) or one.verdict == "worse" for one in seen),
             area=area_under_curve(
                 [one.surveys[count].excess or 0.0 for one in healthy],
                 [one.excess or 0.0 for one in seen],
@@ -135,9 +135,9 @@ def healthy_rows(bench: FaultBench) -> list[HealthyRow]:
         for kind in [*dict.fromkeys(one.kind for one in own if name), ""]:
             chosen = [one for one in own if kind in ("", one.kind)]
             verdicts = [one.surveys[QUERIES].verdict for one in chosen]
-            beside = [one.by_original.verdict for one in chosen if one.by_original is not None]
+            by_original = [one.by_original.verdict for one in chosen if one.by_original is not None]
             found += _healthy_row(label, kind or "all", "its own float model", verdicts)
-            found += _healthy_row(label, kind or "all", "the original", beside)
+            found += _healthy_row(label, kind or "all", "the original", by_original)
     return found
 
 
@@ -166,7 +166,7 @@ _FAULT_COLUMNS = (
     Column("median queries", 4, lambda row: number_text(row.queries, 0)),
     Column("worse", 0, lambda row: _of_all(row, row.worse)),
     Column("can't tell", 3, lambda row: _of_all(row, row.undecided)),
-    Column("found or worse", 0, lambda row: _of_all(row, row.told)),
+    Column("found or worse", 0, lambda row: _of_all(row, row.detected)),
     Column("AUC", 0, lambda row: number_text(row.area, 3)),
 )
 _HEALTHY_COLUMNS = (
@@ -235,8 +235,8 @@ def _excess(one: Evaluated) -> str:
 def _listed(
     title: str, why: Callable[[Evaluated], str], models: Sequence[Evaluated]
 ) -> Iterator[Block]:
-    said = [(one, why(one)) for one in models]
-    items = tuple(Item(f"{one.original}: {one.name} ({text})") for one, text in said if text)
+    reasons = [(one, why(one)) for one in models]
+    items = tuple(Item(f"{one.original}: {one.name} ({text})") for one, text in reasons if text)
     if items:
         yield Heading(f"{title} ({len(items)})", 2)
         yield Listing(items)
@@ -266,7 +266,7 @@ def _finite(value: Any) -> Any:
 def write_fault_report(bench: FaultBench) -> Path:
     """Write ``report.md`` and ``report.json``; return the first. Raises StoreError."""
     path = bench.folder / "report.md"
-    with written_to(
+    with translate_write_errors(
         bench.folder,
         untouched="the bench itself",
         again="run `edgeflare bench show` again",

@@ -169,6 +169,10 @@ def open_fault_bench(folder: Path) -> FaultBench:
 
 def fault_suite(**values: Any) -> FaultSuite:
     """Return a suite of these settings. Raises UsageError where one is wrong."""
+    if not values.get("data"):
+        raise UsageError(
+            f"the suite {NAME} needs the folder of its models and seeds; name it with --data FOLDER"
+        )
     try:
         return FaultSuite.model_validate(values)
     except ValidationError as error:
@@ -184,6 +188,9 @@ def run_faults(suite: FaultSuite, folder: Path, watch: Watch) -> FaultBench:
             "another folder"
         )
     check_free(folder, _SETTINGS, "a bench")
+    for one in suite.data:
+        if not one.is_dir():
+            raise UsageError(f"there is no folder {one}; name another one with --data FOLDER")
     for name in suite.originals:
         _open(suite, name)
     with opened_folder(folder, _SETTINGS, "a bench"):
@@ -228,9 +235,9 @@ def _healthy(evaluation: Evaluation) -> Iterator[_Job]:
 
 def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
     surveys = evaluation.respond(one.model, _COUNTS, one.base)
-    beside = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
+    by_original = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
     name = evaluation.original.name
-    return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=beside)
+    return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=by_original)
 
 
 def _faulty(evaluation: Evaluation, suite: FaultSuite) -> Iterator[_Job]:

@@ -423,7 +423,7 @@ class FleetConfig(Section):
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
         default=None,
         ge=1,
-        description="Once a device was given N inputs, no new search begins on it.",
+        description="Give a device N inputs at most; what it stops begins again on resume.",
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(

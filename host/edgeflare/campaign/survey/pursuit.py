@@ -126,6 +126,7 @@ class PursuitStage(CampaignStage):
                 self._oracle,
                 self._config.search.confirmations,
                 self._store,
+                len(inputs),
                 held_bytes=sum(one.sample.nbytes for one in inputs),
             )
 
@@ -246,6 +247,8 @@ class _Pursuit:
             key = (seed_id, request.phase, number)
             self._check_stored(key, sample)
             self._keys.append(key)
+        if any(key in self._known for key in self._keys):
+            self._screened = 0  # counted when the first of these answers was stored
 
     def _check_stored(self, key: SurveyKey, sample: Sample) -> None:
         """Raise StoreError where an answer is stored to another input than this."""
@@ -274,8 +277,8 @@ class _Pursuit:
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)
-        features = self._features.of(self._made.sample(one), top_label(one.original))
-        return Answered(made, features, *_reply(one))
+        features = self._features.of(self._made.make(one), top_label(one.original))
+        return Answered(made, features, *_reply(one), one.original)
 
     def _fault(self, one: PursuitResult) -> dict[str, Any]:
         """Return what is stored of a pursued condition; see `analysis.faults`."""

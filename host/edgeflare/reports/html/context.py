@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
-from edgeflare._internal.text import counted, margin_text, number_text
+from edgeflare._internal.text import capitalized, counted, margin_text, number_text
 from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
@@ -172,7 +172,7 @@ def context(
         "spreads": to_html(_spreads(summary)),
         "replayed": to_html(replay_counts(replay.figures, replay)) if replay else "",
         "ends": [
-            (f"{words[0].upper()}{words[1:]}", ends, to_html([Table(_ENDED, ends.named)]))
+            (capitalized(words), ends, to_html([Table(_ENDED, ends.named)]))
             for status_, words in END_WORDS.items()
             if (ends := collected.ends.get(Status(status_)))
         ],

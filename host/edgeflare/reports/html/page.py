@@ -16,7 +16,7 @@ from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.oracles import traits_in
-from edgeflare.reports.export import check_report_path, report_written_to
+from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
     COLUMNS,
@@ -31,6 +31,7 @@ from edgeflare.reports.html.gallery import (
 from edgeflare.reports.html.media import MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
+from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
 
 MOST_EMBEDDED_MB = 50.0
@@ -44,13 +45,17 @@ _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 @dataclass(frozen=True)
 class HtmlReport:
     """What was written: the page, its size in bytes, its findings, and its pictures and sounds:
-    `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``."""
+    `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``.
+
+    `survey_findings` are the confident deviations of the survey, which are not among the findings.
+    """
 
     path: str
     findings: int
     embedded: int
     beside: int
     bytes: int
+    survey_findings: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -87,11 +92,11 @@ def write_html_report(
             f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more"
         )
     path = Path(path)
-    with open_store(campaign) as store, report_written_to(path):
-        return _written(store, path, class_names, embed_mb)
+    with open_store(campaign) as store, translate_report_errors(path):
+        return _write(store, path, class_names, embed_mb)
 
 
-def _written(
+def _write(
     store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
 ) -> HtmlReport:
     check_report_path(path, store.folder)
@@ -133,7 +138,8 @@ def _page(
     ).encode()
     write_durably(path, page)
     bundle.remove_stale()
-    return HtmlReport(str(path), len(collected.cards), bundle.embedded, bundle.beside, len(page))
+    media, surveyed = (bundle.embedded, bundle.beside), count_survey_findings(store)
+    return HtmlReport(str(path), len(collected.cards), *media, len(page), surveyed)
 
 
 def _data(

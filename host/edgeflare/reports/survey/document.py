@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
-from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text, soundness_words
+from edgeflare._internal.text import NOTHING, capitalized, counted, margin_text, percent_text
+from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
@@ -179,6 +179,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         ("inputs that a device can't answer", survey.failed),
         ("inputs equal to one before, left out", survey.repeated),
         ("seeds without an input that the original is sure of", survey.seeds_unsure),
+        ("seeds whose inputs the original can't answer", survey.seeds_failed),
         ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
     ):
         if count:
@@ -218,7 +219,7 @@ def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
     """Return the groups with the largest rates, and their rates by severity.
 
-    A rate of a few inputs alone is left out, and a group with fewer than three other ones.
+    A rate over fewer than five inputs is left out, and so is a group with fewer than three rates.
     """
     groups: dict[str, dict[int, float]] = {}
     counts: dict[str, list[int]] = {}
@@ -255,14 +256,14 @@ def _bounds(rate: Rate) -> str:
 
 def soundness_sentence(found: Soundness) -> str:
     """Return the verdict in one sentence."""
-    words = soundness_words(found.verdict, len(found.references))
+    each = f" for each of {found.devices} devices" if found.devices > 1 else ""
     return (
-        f"{words[0].upper()}{words[1:]} ({counted(found.inputs, 'input')} far from the seeds, "
+        f"{capitalized(found.words)} ({counted(found.inputs, 'input')} far from the seeds, "
         f"{counted(len(found.references), 'reference')}, {100 * found.confidence:g} % "
-        "confidence)."
+        f"confidence{each})."
     )
 
 
 def evidence_sentences(found: Soundness) -> tuple[str, ...]:
     """Return the evidence, a sentence each."""
-    return tuple(f"{words[0].upper()}{words[1:]}." for words in found.evidence)
+    return tuple(f"{capitalized(words)}." for words in found.evidence)

@@ -37,15 +37,20 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
     findings, files = 0, 1
     with replacing(folder / FILE_NAME) as lines:
         for one in store.survey():
-            written: Mapping[str, str] = {}
+            paths: Mapping[str, str] = {}
             if one.confident_deviation:
                 name = f"{one.phase}-{one.number}" + (f"-{one.replica}" if one.replica else "")
-                written = write(seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one))
+                paths = write(seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one))
                 findings += 1
-            files += len(written)
-            row = {**survey_row(one, inputs, commands), "files": dict(written)}
+            files += len(paths)
+            row = {**survey_row(one, inputs, commands), "files": dict(paths)}
             lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
     return SurveyExport(findings, files)
+
+
+def count_survey_findings(store: Store) -> int:
+    """Return the number of confident deviations."""
+    return sum(one.confident_deviation for one in store.survey())
 
 
 def survey_findings(store: Store) -> Iterator[dict[str, Any]]:

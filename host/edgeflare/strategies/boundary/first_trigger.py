@@ -35,9 +35,9 @@ class DriftModel:
     """The drift of log-probabilities by deployment, a linear function of the original's.
 
     Ridge regression over the answers to the first inputs of the source (`Seed.known`), plus three
-    tenths of the residual at the search's own seed; where there are too few answers, the drift at
-    the seed everywhere. So it is where scores come in steps and some are exactly 0, as int8
-    outputs: of sure answers they hardly say the drift (docs/research/boundary.md). For the fit,
+    tenths of the residual at the search's own seed. The drift at the seed stands for all inputs
+    where there are too few answers, and where a score of the device is exactly 0, as it is of int8
+    outputs: such scores say little of the drift (docs/research/boundary.md). For the fit,
     log-probabilities are centred and clipped to +-15, their drift to +-3.
     """
 

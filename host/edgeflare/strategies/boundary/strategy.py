@@ -51,8 +51,8 @@ _LOW_EFFORT = 8
 """Up to this effort the original is asked as little as possible."""
 _MAX_CROSSINGS_WITHOUT_TIE = 4
 _MAX_REACH = 1.5
-"""A tie is asked about first where it is at most this many times as far from the seed as the crossing
-(docs/research/boundary.md)."""
+"""The first query is made at a tie only if that is at most so many times as far from the seed as
+the crossing (docs/research/boundary.md)."""
 _MAX_TIE_FLOOR = 0.02
 """The largest margin floor at which three tied classes are close enough to each other."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
@@ -247,8 +247,8 @@ def _search_ties(
 ) -> Generator[Ask, Answer, None]:
     """Ask at ties until one triggers, or too many crossings had none.
 
-    Before the device was asked, ties near the crossing count alone: the crossing itself is asked
-    about otherwise. Later, one without a tie is asked about once the next has none either.
+    The first query is made at a tie near the crossing, or else at the crossing itself. Later, a
+    crossing without a tie is asked about once the next has none either.
     """
     failures, without = 0, None
     while _goes_on(device, crossings) and failures < _MAX_CROSSINGS_WITHOUT_TIE:
