@@ -225,7 +225,7 @@ def _run_here(asked: list[list[str]], folder: Path) -> tuple[int, str]:
     printed = ""
     for words in asked:
         ran = edgeflare(*words, home=folder, extra=_TERMINAL)
-        printed += ran.err + ran.out
+        printed += ran.both
         if ran.code:
             return ran.code, printed
     return 0, printed

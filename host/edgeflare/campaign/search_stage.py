@@ -215,8 +215,8 @@ class SearchStage(CampaignStage):
         if 2 * tally.mostly_below_floor > tally.ended:
             self._reporter(
                 Notice(
-                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with most "
-                    f"of their inputs below the margin floor of {self._oracle.floor:g}, which the "
+                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with "
+                    f"most of their inputs below the margin floor of {self._oracle.floor:g}, which the "
                     "device was not asked about; a lower --margin-floor lets them count"
                 )
             )

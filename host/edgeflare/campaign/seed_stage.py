@@ -149,7 +149,8 @@ class SeedStage(CampaignStage):
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                f"seeds are left that the models have not answered: {self._fleet.describe_unavailable()}"
+                "seeds are left that the models have not answered: "
+                f"{self._fleet.describe_unavailable()}"
             )
         for replica, buffer in buffers.items():
             if buffer.failure is not None and not self._count_answered(replica):
@@ -313,8 +314,8 @@ def _failed(
 def _check_limit(name: str, limit: int, wanted: int, left: int) -> None:
     if wanted > left:
         raise UsageError(
-            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are not answered yet: "
-            f"raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
+            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are "
+            f"not answered yet: raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
         )
 
 
