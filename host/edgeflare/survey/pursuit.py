@@ -5,7 +5,8 @@ Each round asks where the conditions that still explain the answers contradict e
 deviations. What is left is checked on fresh inputs on both sides of the condition. What one
 condition explains is one fault; what it leaves unexplained is pursued in the same way, within the
 same budget. Where nothing deviates but the deployed model is less sure than the original, rounds go
-where it is expected to be least sure, until one deviates.
+where it is expected to be least sure, until one deviates. Such deviations get no condition: it
+would say where the original is hardly sure.
 
 A round waits for all of its answers, and what decides is whole numbers and powers of two, so the
 same answers lead to the same questions, however many devices there are.
@@ -161,7 +162,7 @@ def pursue(
     yield from state.explore()
     found = yield from state.find_conditions()
     if not state.unexplained(()) and (yield from state.climb()):
-        found = yield from state.find_conditions()
+        found = [PursuitResult(None)]
     return tuple(state.counted(one, found[:place]) for place, one in enumerate(found))
 
 
