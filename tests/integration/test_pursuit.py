@@ -17,7 +17,7 @@ from edgeflare.analysis.faults import FaultFigures
 from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
-from edgeflare.store import FAULTS, open_store
+from edgeflare.store import FAULTS, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 
 ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
@@ -250,6 +250,8 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
     assert found.faults == ()
     assert found.unlisted == 0
     assert found.queries["pursuit"] <= 16
+    with Store.open(folder) as store:
+        assert any("original, the same file" in one for one in store.notices())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Runs and resumes one campaign, without its control."""
 
+import filecmp
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,6 +76,11 @@ def start(
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
     notices = check_references(config)
+    if after is not None and filecmp.cmp(config.original.path, config.deployed.path, shallow=False):
+        notices.append(
+            "the deployed model is the original, the same file: only the device and its runtime can "
+            "make a difference"
+        )
     check_families(config)
     if config.out is not None:
         Store.check_free(config.out)

@@ -84,7 +84,11 @@ def run(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
+        typer.Option(
+            min=1,
+            help="So many seed inputs of each pair (of faults: 10 at least).",
+            rich_help_panel=_NARROWED,
+        ),
     ] = None,
     repeats: Annotated[
         int | None,
@@ -257,13 +261,22 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
     from edgeflare.cli.terminal import handling_signals
 
     def watch(one: "Evaluated") -> None:
+        nonlocal evaluated
+        evaluated = True
         echo_err(f"{one.original}: {one.name}: {one.words}")
 
-    with handling_signals():
-        if settings:
-            bench = run_faults(fault_suite(**settings), folder, watch)
-        else:
-            bench = resume_faults(folder, watch)
+    evaluated = False
+    try:
+        with handling_signals():
+            if settings:
+                bench = run_faults(fault_suite(**settings), folder, watch)
+            else:
+                bench = resume_faults(folder, watch)
+    except KeyboardInterrupt:
+        if evaluated:
+            command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+            echo_err(f"note: the models evaluated so far are kept; go on with: {command}")
+        raise
     _show_faults(bench, json)
 
 

@@ -171,8 +171,8 @@ def end_by(crossed: Sequence[str], undecided: Sequence[str] = ()) -> None:
         echo_err(f"edgeflare: {what} crossed: {', '.join(crossed)}")
         raise typer.Exit(_LIMIT_CROSSED)
     if undecided:
-        what = "a limit" if len(undecided) == 1 else f"{len(undecided)} limits"
-        echo_err(f"edgeflare: it can't be told whether {what} is kept: {', '.join(undecided)}")
+        what = "a limit is" if len(undecided) == 1 else f"{len(undecided)} limits are"
+        echo_err(f"edgeflare: it can't be told whether {what} kept: {', '.join(undecided)}")
         raise typer.Exit(_UNDECIDED)
 
 

@@ -17,7 +17,7 @@ from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Ta
 from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
-_VERDICTS = {"sound": "is sound", "worse": "is worse", "cannot-tell": "can't be told"}
+_VERDICTS = {"sound": "is sound", "worse": "is worse", "cannot-tell": "is undecided"}
 _P_MEANS = (
     "what decides is p, of the paired permutation test (how likely so great a difference is by "
     "chance): a tie where it is above"

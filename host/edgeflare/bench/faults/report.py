@@ -158,8 +158,7 @@ def _of_all(row: FaultRow, count: int | None) -> str:
 _FAULT_COLUMNS = (
     Column("original", 1, lambda row: row.original, text=True),
     Column("size", 0, lambda row: row.size, text=True),
-    Column("method", 0, lambda row: row.method, text=True),
-    Column("queries a seed", 5, lambda row: str(row.budget)),
+    Column("method, queries a seed", 0, lambda row: f"{row.method}, {row.budget}", text=True),
     Column("found", 0, lambda row: f"{row.found} of {row.faults}"),
     Column("share", 2, lambda row: percent_text(row.found / row.faults, 0)),
     Column("any trigger", 6, lambda row: _of_all(row, row.triggers)),
@@ -175,6 +174,7 @@ _HEALTHY_COLUMNS = (
     Column("int8 of", 2, lambda row: row.references, text=True),
     Column("models", 0, lambda row: str(row.models)),
     Column("sound", 0, lambda row: str(row.sound)),
+    Column("can't tell", 0, lambda row: str(row.models - row.sound - row.worse)),
     Column("called worse", 0, lambda row: str(row.worse)),
     Column("at most", 0, lambda row: percent_text(row.high)),
 )
@@ -191,6 +191,12 @@ def fault_document(bench: FaultBench) -> list[Block]:
         + ("" if suite.gradients else " Witnesses were searched without gradients.")
     )
     faults = [one for one in bench.evaluated if one.size]
+    planned = len(list(suite.faults())) * len(suite.originals)
+    done = counted(len(bench.evaluated) - len(faults), "healthy model")
+    about += f" Evaluated: {done}, {len(faults)} of {planned} faults"
+    about += (
+        "." if len(faults) == planned else f"; go on with `edgeflare bench resume {bench.folder}`."
+    )
     counting = [one for one in faults if not one.without]
     return [
         Heading("Fault suite", 1),

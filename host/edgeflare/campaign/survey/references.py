@@ -69,7 +69,7 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
             f"{folder} is a file; a reference is {INT8}, {INT8}:{folder} for int8 models made of "
             "that float model, or a campaign's folder"
         )
-    if folder.name.lower() == INT8 and not folder.exists():
+    if folder.name.lower().startswith("int") and not folder.exists():
         raise UsageError(f"there is no campaign {folder}; did you mean --reference {INT8}?")
     with Store.open(folder) as store:
         known = store.models.get("original", {}).get("sha256")

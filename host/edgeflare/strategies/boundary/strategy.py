@@ -21,6 +21,7 @@ DeepFool (see `deepfool`).
 Figures: docs/research/boundary.md. What was tried without gain: docs/research/tried.md.
 """
 
+import math
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 
@@ -317,8 +318,9 @@ def _hopeless(observations: Sequence[Observation], floor: float) -> str:
         return f"both models answered alike {where}: there they can't be told apart"
     if floor == 0:
         return f"both models answered almost alike {where}: the rest is rounding"
+    step = floor / 5  # in steps, so that reports can group the reasons of many seeds
     return (
         f"both models answered so alike {where} that they can't be sure of different answers by "
-        f"more than {largest:.2g}, where the margin floor is {floor:g}; a lower --margin-floor, or "
+        f"more than {math.ceil(largest / step) * step:.2g}, where the margin floor is {floor:g}; a lower --margin-floor, or "
         "strategy dflare, may find a deviation"
     )

@@ -9,6 +9,8 @@ from typer.testing import CliRunner, Result
 
 from edgeflare.bench.faults import Evaluated, healthy, originals, suite
 from edgeflare.bench.faults.catalogue import draws
+from edgeflare.bench.faults.evaluation import Evaluation
+from edgeflare.bench.faults.healthy import Healthy
 from edgeflare.cli.app import app
 
 KINDS = ("layer-scale", "stale-state", "gamma")
@@ -57,7 +59,8 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     assert every["models"] == len(read) - len(faults)
     assert (beside["references"], beside["models"]) == ("the original", 2)
     markdown = (folder / "report.md").read_text()
-    assert "| small | large | dflare | 6 |" in markdown
+    assert "| small | large | dflare, 6 |" in markdown
+    assert f"{len(faults)} of {len(faults)} faults." in markdown
 
     (folder / "results.jsonl").write_text("\n".join(whole[:-2]) + "\n" + whole[-2][:50])
     resumed = bench("resume", folder)
@@ -66,6 +69,30 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     assert sorted(lines(folder)[-2:]) == sorted(whole[-2:])
     shown = bench("show", folder, "--json")
     assert json.loads(shown.stdout) == report
+
+
+def test_an_interrupted_bench_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Healthy] = []
+
+    def evaluate(evaluation: Evaluation, one: Healthy) -> Evaluated:
+        begun.append(one)
+        if len(begun) > 1:
+            raise KeyboardInterrupt
+        surveys = evaluation.respond(one.model, (2, 3, 6))
+        return Evaluated(evaluation.original.name, one.name, one.kind, surveys=surveys)
+
+    monkeypatch.setattr("edgeflare.bench.faults.suite._compressed", evaluate)
+    folder = tmp_path / "faults"
+    ran = bench("run", "faults", "--data", tmp_path, "--pair", "small", "--out", folder)
+    command = f"edgeflare bench resume {folder}"
+    assert ran.exit_code == 130
+    assert f"kept; go on with: {command}" in ran.stderr
+    assert len(lines(folder)) == 1
+    assert bench("show", folder).exit_code == 0
+    report = (folder / "report.md").read_text()
+    assert "1 healthy model, 0 of 18 faults; go on with " in report
 
 
 def test_the_folder_of_models_is_asked_for(tmp_path: Path) -> None:
