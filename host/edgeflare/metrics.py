@@ -114,8 +114,11 @@ def disagreement(original: Output, deployed: Output) -> float:
 
 
 def total_variation(original: Scores, deployed: Scores) -> float:
-    """Return the total variation distance of two answers, float [classes], from 0 to 1."""
-    return float(np.abs(original - deployed).sum() / 2)
+    """Return the total variation distance of two answers, float [classes], from 0 to 1.
+
+    Rounding of a sum does not lead beyond 1; NaN of an answer that has it.
+    """
+    return min(float(np.abs(original - deployed).sum() / 2), 1.0)
 
 
 def ssim(seed: Sample, sample: Sample) -> float | None:

@@ -94,23 +94,31 @@ def common_corruptions(kind: Kind = "image") -> dict[str, Corruption]:
     return dict(_COMMON if kind == "image" else _AUDIO)
 
 
-def operators(kind: Kind = "image") -> dict[str, Operator]:
+def operators(kind: Kind = "image", *, skip_broken: bool = False) -> dict[str, Operator]:
     """Return every operator of a kind: the built-in ones, then the user's, sorted by name.
 
     The user's operators are entry points of installed distributions, in the group
     ``edgeflare.mutators``. Raises MutatorLoadError where one of them can't be loaded, or has a name
-    that is taken.
+    that is taken; with `skip_broken` such a one is left out.
     """
     users = []
     for name in plugins.names():
-        if name in _BUILT_IN:
-            raise MutatorLoadError(
-                f"the mutation operator {name!r} of {plugins.origin(name)} has the name of a "
-                "built-in one; rename it, or uninstall that distribution"
-            )
-        users.append(plugins.load(name))
+        try:
+            users.append(_users(name))
+        except MutatorLoadError:
+            if not skip_broken:
+                raise
     built_in = {name: operator for name, operator in _BUILT_IN.items() if operator.kind == kind}
     return built_in | {user.name: user for user in users if user.kind == kind}
+
+
+def _users(name: str) -> Operator:
+    if name in _BUILT_IN:
+        raise MutatorLoadError(
+            f"the mutation operator {name!r} of {plugins.origin(name)} has the name of a "
+            "built-in one; rename it, or uninstall that distribution"
+        )
+    return plugins.load(name)
 
 
 def get(name: str) -> Operator:

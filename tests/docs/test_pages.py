@@ -74,7 +74,7 @@ def test_every_block_runs(page: Path, template: Path, tmp_path: Path) -> None:
         pytest.skip("the shared models and data are absent")
     folder = tmp_path / "folder"
     shutil.copytree(template, folder)
-    run_page(page, folder)
+    run_page(page, folder, processes=page.name == "README.md" or page.parent.name in NIGHTLY)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

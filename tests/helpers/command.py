@@ -30,6 +30,8 @@ class Ran(NamedTuple):
     code: int
     out: str
     err: str
+    both: str = ""
+    """What `edgeflare` printed to either, in its order."""
 
     @property
     def json(self) -> Any:
@@ -67,7 +69,7 @@ def edgeflare(*arguments: object, home: Path, extra: Mapping[str, str] | None = 
             catch_exceptions=False,
             prog_name="edgeflare",
         )
-    return Ran(done.exit_code, done.stdout, done.stderr)
+    return Ran(done.exit_code, done.stdout, done.stderr, done.output)
 
 
 def edgeflare_process(*arguments: object, home: Path) -> Ran:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ _BEFORE_A_COMMAND = re.compile(
 )
 _NUMBER = re.compile(r"(?P<number>\d+(?:[.,]\d+)*)|[^\d]+")
 _MNIST = ROOT / "host" / "edgeflare" / "assets" / "mnist"
+_TERMINAL = {"COLUMNS": "120", "NO_COLOR": "1"}
 _DEVICES = ("pi4", "pi5", "jetson", "phone")
 
 
@@ -82,15 +83,33 @@ def links(page: Path) -> list[str]:
     )
 
 
-def commands(script: str) -> list[list[str]]:
-    """Return the words of each ``edgeflare`` command of a shell script."""
-    found: list[list[str]] = []
+def _words(script: str) -> list[list[str]]:
+    """Return the words of each line of a shell script, operators among them."""
+    lines = []
     for line in script.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
+        lines.append(list(lexer))
+    return lines
+
+
+def only_commands(script: str) -> list[list[str]]:
+    """Return the words of the ``edgeflare`` commands of a script that has nothing else, else nothing."""
+    lines = list(filter(None, _words(script)))
+    plain = all(
+        line[0] == "edgeflare" and not any(set(word) & set("();<>|&$*~") for word in line)
+        for line in lines
+    )
+    return [line[1:] for line in lines] if plain else []
+
+
+def commands(script: str) -> list[list[str]]:
+    """Return the words of each ``edgeflare`` command of a shell script."""
+    found: list[list[str]] = []
+    for line in _words(script):
         words: list[str] | None = None
         may_begin = True
-        for word in lexer:
+        for word in line:
             if set(word) <= set("();<>|&"):
                 words, may_begin = None, True
             elif words is not None:
@@ -169,9 +188,14 @@ def users_folder(folder: Path, shared: Path) -> None:
     shutil.copytree(folder / "campaigns" / "first", folder / "campaigns" / "release-3")
 
 
-def run_page(page: Path, folder: Path) -> None:
-    """Run the blocks of a page in a folder as `users_folder` makes it; AssertionError: which failed."""
+def run_page(page: Path, folder: Path, *, processes: bool) -> None:
+    """Run the blocks of a page in a folder as `users_folder` makes it; AssertionError: which failed.
+
+    Blocks of nothing but ``edgeflare`` commands run in this process, which saves a second or two for
+    each, unless `processes` is True or packages were installed for the page.
+    """
     variables = _programs(folder)
+    installed = folder / ".site"
     printed = ""
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"
@@ -187,24 +211,42 @@ def run_page(page: Path, folder: Path) -> None:
             missing = not_printed(block.text, printed)
             assert missing is None, f"{where}: not printed: {missing}\n{printed}"
         elif block.runs:
-            program = ["bash", "-euo", "pipefail", "-c"]
-            if block.language == "python":
-                program = [sys.executable, "-c"]
-            done = subprocess.run(
-                [*program, block.text],
-                cwd=folder,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=300,
-            )
-            printed = done.stdout
+            here = [] if processes or any(installed.iterdir()) else only_commands(block.text)
+            if block.language == "shell" and here:
+                code, printed = _run_here(here, folder)
+            else:
+                code, printed = _run_program(block, folder, variables)
             expected = int(block.mark.removeprefix("exit ")) if block.mark else 0
-            assert done.returncode == expected, (
-                f"{where}: exit code {done.returncode}\n{block.text}\n{printed}"
-            )
+            assert code == expected, f"{where}: exit code {code}\n{block.text}\n{printed}"
+
+
+def _run_here(asked: list[list[str]], folder: Path) -> tuple[int, str]:
+    """Run commands up to the first that fails; return its exit code and what all of them printed."""
+    printed = ""
+    for words in asked:
+        ran = edgeflare(*words, home=folder, extra=_TERMINAL)
+        printed += ran.both
+        if ran.code:
+            return ran.code, printed
+    return 0, printed
+
+
+def _run_program(block: Block, folder: Path, variables: Mapping[str, str]) -> tuple[int, str]:
+    """Run a block as a program of its own; return its exit code and what it printed."""
+    program = ["bash", "-euo", "pipefail", "-c"]
+    if block.language == "python":
+        program = [sys.executable, "-c"]
+    done = subprocess.run(
+        [*program, block.text],
+        cwd=folder,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    return done.returncode, done.stdout
 
 
 def not_printed(shown: str, printed: str) -> str | None:
@@ -285,4 +327,4 @@ def _programs(folder: Path) -> dict[str, str]:
     variables = environment(folder)
     variables["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
     variables["PYTHONPATH"] += f"{os.pathsep}{site}"
-    return {**variables, "COLUMNS": "120", "NO_COLOR": "1"}
+    return {**variables, **_TERMINAL}

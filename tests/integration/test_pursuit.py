@@ -157,6 +157,29 @@ def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Pat
     assert list(asked(folder)) == before
 
 
+def test_a_damaged_answer_that_a_pursuit_goes_on_from_is_refused(
+    faulty: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    with pytest.raises(KeyboardInterrupt):
+        campaign(whole, faulty, _StopAt(1))
+    steps = "family = 'chain', params = '{\"steps\": 5}'"
+    for number, (change, problem) in enumerate(
+        (
+            ("params = '{}'", "has other parameters here"),
+            (steps, "the family 'chain' has other parameters"),
+            ("family = 'gone'", "there is no family 'gone'"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        shutil.copytree(whole, folder)
+        with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+            connection.execute(f"UPDATE survey_answers SET {change} WHERE confident_deviation")
+            connection.commit()
+        with pytest.raises(StoreError, match=f"can't be made again: .*{problem}"):
+            resume_campaign(folder)
+
+
 def interrupted_with(folder: Path, deployed: Path, plugins: Path) -> None:
     """Interrupt the pursuit of a campaign that began with a user's corruption."""
     install_corruption(plugins, "darken")
@@ -176,6 +199,30 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
         resume_campaign(folder, progress=progress)
     assert progress.notices[-1] == "stopped before any search; all answers are kept"
     assert "## Survey" in report_text(folder, "markdown")
+
+
+@pytest.mark.parametrize("pursuit", [None, 0])
+def test_a_family_that_is_gone_after_the_survey_stops_no_search(
+    tmp_path: Path, pursuit: int | None
+) -> None:
+    folder = tmp_path / "searching"
+    install_corruption(tmp_path / "plugins", "darken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path / "plugins")
+        search(
+            *(ORIGINAL, ORIGINAL, {"path": SEEDS, "limit": 3}),
+            folder=folder,
+            strategy="none",
+            survey={"enabled": True, "families": ("darken", "gain"), "pursuit": pursuit},
+        )
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as connection:
+        connection.execute("DELETE FROM outcomes WHERE seed = 2")
+        connection.execute("UPDATE facts SET value = 'false' WHERE name = 'finished'")
+        connection.commit()
+    before = list(asked(folder))
+    resume_campaign(folder)
+    assert summarize(folder).unfinished == 0
+    assert list(asked(folder)) == before
 
 
 def test_a_family_installed_meanwhile_changes_nothing(

@@ -12,7 +12,7 @@ from search_models import heard
 from skimage import metrics
 
 from edgeflare.errors import UsageError
-from edgeflare.metrics import disagreement, l2, linf, snr_db, ssim
+from edgeflare.metrics import disagreement, l2, linf, snr_db, ssim, total_variation
 
 
 def image(value: int, side: int = 10, channels: int = 1) -> np.ndarray:
@@ -27,6 +27,12 @@ def test_l2_and_linf() -> None:
     assert l2(seed, sample) == pytest.approx(math.sqrt(2 + (3 / 255) ** 2))
     assert linf(seed, sample) == 255
     assert (l2(seed, seed), linf(seed, seed)) == (0.0, 0)
+
+
+def test_total_variation_is_at_most_one() -> None:
+    assert total_variation(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == 0.25
+    rounded_up = np.array([0.0, 1.0 + 2e-7])
+    assert total_variation(np.array([1.0, 0.0]), rounded_up) == 1.0
 
 
 class TestSsim:

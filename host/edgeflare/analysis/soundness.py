@@ -528,13 +528,14 @@ class _Input(NamedTuple):
 
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     """Judge a campaign; all that is in memory of an answer are its distance and decision."""
-    known = store.fact(REFERENCES) or {}
+    facts = store.fact(REFERENCES) or {}
+    explaining = {name for name, about in facts.items() if about.get("dynamic")}
     references = {
         name: {
             one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
             for one in store.reference_answers(name)
         }
-        for name in known
+        for name in facts
     }
     if not references:
         return None
@@ -555,7 +556,7 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
                 for name, answers in references.items()
             },
             confidence=confidence,
-            explaining={name for name, about in known.items() if about.get("dynamic")},
+            explaining=explaining,
         )
         if replica:
             words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)

@@ -120,7 +120,7 @@ class SurveyFigures:
     to one before, such as an all-white image from another seed; they are left out of all else.
 
     `seeds` were surveyed, of `seeds_in_all`; from `seeds_unsure` of them no input was made at which
-    the original is sure. `queries` counts those of the device by kind, and the inputs given to the
+    the original is sure, on those of `seeds_failed` it can't answer. `queries` counts those of the device by kind, and the inputs given to the
     original alone. `worst` are the confident deviations with the largest margins, then the inputs
     with the largest distance of both answers.
     """
@@ -144,6 +144,7 @@ class SurveyFigures:
     queries: dict[str, int]
     worst: tuple[SurveyedInput, ...]
     repeated: int = 0
+    seeds_failed: int = 0
 
     @property
     def finished(self) -> bool:
@@ -165,7 +166,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     figures = _Counting(inputs)
     for one in store.survey(phase="survey"):
         figures.add(one)
-    surveyed = {(one.replica, one.seed_id) for one in store.surveyed_seeds()}
+    runs = [one for one in store.surveyed_seeds() if one.phase == "survey"]
+    without = {(one.replica, one.seed_id) for one in runs if not one.detail} - figures.asked
     replicas = store.fact("replicas") or [""]
     answered = sum(
         seed.outputs is not None for replica in replicas for seed in store.seeds(replica)
@@ -173,7 +175,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     return figures.figures(
         seeds=counts.seeds,
         seeds_in_all=max(answered, counts.seeds),
-        seeds_unsure=len(surveyed - figures.asked),
+        seeds_unsure=len(without),
+        seeds_failed=sum(bool(one.detail) for one in runs),
         sure=float(config.get("sure", 0.0)),
         queries={
             "survey": counts.survey,
@@ -282,6 +285,7 @@ class _Counting:
         seeds: int,
         seeds_in_all: int,
         seeds_unsure: int,
+        seeds_failed: int,
         sure: float,
         queries: Mapping[str, int],
     ) -> SurveyFigures:
@@ -319,6 +323,7 @@ class _Counting:
                 surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
             ),
             repeated=self._kinds["repeated"],
+            seeds_failed=seeds_failed,
         )
 
     def _by_family(self) -> list[FamilyFigures]:

@@ -83,7 +83,8 @@ def resume_campaign(
     with a notice, where another one can. A control that is not finished goes on once the search is.
 
     Raises UsageError, naming it, where a model, a seed file, a library, a device or the
-    original's answers to fixed inputs have changed, unless `force`; StoreError where another process runs the campaign; else as `run_campaign`.
+    original's answers to fixed inputs have changed, unless `force`; StoreError where another
+    process runs the campaign; else as `run_campaign`.
     """
     return executor.resume(
         folder,
@@ -184,7 +185,8 @@ def search(
     may be images in memory, too. `device` is what ``--device`` takes, one or several. `settings`
     are entries of the `search` table, such as ``strategy="dflare"`` or ``max_queries=500``, and
     other entries of ``campaign.toml``, such as ``concurrency=4`` or
-    ``fleet={"mode": "replicate"}``; ``survey={"enabled": True}`` surveys the seeds first. `ask`, `progress` and `connect` as `run_campaign` takes them.
+    ``fleet={"mode": "replicate"}``; ``survey={"enabled": True}`` surveys the seeds first. `ask`,
+    `progress` and `connect` as `run_campaign` takes them.
 
     Images in memory are kept as an ``.npz`` in the campaign's folder. Raises UsageError for a
     setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found

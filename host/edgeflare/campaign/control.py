@@ -212,8 +212,8 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
         alarms = count_alarms(control)
     if alarms.survey_alarms:
         _notice(
-            f"the control's survey raised {alarms.survey_alarms} false alarms on {alarms.surveyed} inputs far from "
-            f"the seeds: {_cause(config)} makes the original decide differently there, so that "
+            f"the control's survey raised {alarms.survey_alarms} false alarms on "
+            f"{alarms.surveyed} inputs far from the seeds: {_cause(config)} makes the original decide differently there, so that "
             "confident deviations of this campaign may mean no more",
             store,
             reporter,

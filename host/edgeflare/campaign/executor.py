@@ -1,8 +1,10 @@
 """Runs and resumes one campaign, without its control."""
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,8 +39,9 @@ from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import CampaignLock, Store
+from edgeflare.store import FAULTS, CampaignLock, Store
 from edgeflare.store.database import decoding
+from edgeflare.store.survey import REFERENCES
 from edgeflare.survey import families_for
 
 Fill: TypeAlias = Callable[[Store], None]
@@ -168,12 +171,23 @@ def resume(
                 campaign = Campaign(config, original, fleet, sides, store, reporter)
                 campaign.resume(source, [one for one in notices if one])
         elif is_finished(store):
+            _read_all(store)
             reporter(Notice(f"{folder} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))
         _finish(after, store, reporter)
     return folder
+
+
+def _read_all(store: Store) -> None:
+    """Read all that a summary is made of. Raises StoreError where some of it is damaged."""
+    for rows in (store.seeds(), store.outcomes(), store.replays(), store.telemetry()):
+        deque(rows, maxlen=0)
+    deque(chain(store.survey(), store.surveyed_seeds()), maxlen=0)
+    for name in store.fact(REFERENCES) or ():
+        deque(store.reference_answers(name), maxlen=0)
+    _ = store.fact(FAULTS), store.models, store.environment, store.devices()
 
 
 def check_files(config: CampaignConfig) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.status import queries_before
+from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.devices import (
     Device,
     DeviceMinute,
@@ -35,7 +35,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import OriginalModel, OutputReader, as_output
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import Store
+from edgeflare.store import MEASURING, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -323,7 +323,8 @@ class CampaignStage:
     ) -> Scheduler[_R]:
         """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads.
 
-        `limited`: it keeps to the configuration's query limits and concurrency.
+        `limited`: it keeps to the configuration's query limits and concurrency. What a job asked
+        that a limit stopped is counted as measurements.
         """
         sessions = [session for session in self._fleet if session.name in feeds]
         for session in sessions:
@@ -341,7 +342,15 @@ class CampaignStage:
             one_trip=self._config.one_trip,
             limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
             asked=spent,
+            on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
         )
+
+    def _limits_leave(self, names: Sequence[str], queries: int) -> bool:
+        """Whether the query limits leave so many queries to these devices together."""
+        fleet, spent = self._config.fleet, queries_before(self._store)
+        total, each = fleet.total_queries, fleet.device_queries
+        own = queries if each is None else sum(max(0, each - spent[name]) for name in names)
+        return own >= queries and (total is None or spent.total() + queries <= total)
 
     def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
         """Return the feed of each device, from those of the replicas."""

@@ -193,7 +193,8 @@ def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
         return []
     text = (
         f"all {len(labels)} labelled seeds are of class {labels[0]}, so that the accuracy on them "
-        "tells nothing of the preprocessing; take seeds of several classes (--limit takes the first)"
+        "tells nothing of the preprocessing; take seeds of several classes "
+        "(--limit takes the first)"
     )
     return [text]
 

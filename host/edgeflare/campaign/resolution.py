@@ -1,4 +1,4 @@
-"""Chooses the boundary search's open options, once for a campaign: by the seeds, or by measuring."""
+"""Chooses the boundary search's open options once for a campaign: by the seeds, or by measuring."""
 
 import time
 from collections.abc import Callable, Sequence

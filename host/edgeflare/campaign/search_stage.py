@@ -96,7 +96,7 @@ class SearchStage(CampaignStage):
             self._reporter(tally.step())
         self._report_floor(tally)
         if scheduler.left:
-            self._report_remaining(tally.done, total)
+            self.report_remaining()
 
     def replay(self, reader: OutputReader) -> None:
         """Try every device's triggers on every other device. Raises what the scheduler raises."""
@@ -215,14 +215,15 @@ class SearchStage(CampaignStage):
         if 2 * tally.mostly_below_floor > tally.ended:
             self._reporter(
                 Notice(
-                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with most "
-                    f"of their inputs below the margin floor of {self._oracle.floor:g}, which the "
+                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with "
+                    f"most of their inputs below the margin floor of {self._oracle.floor:g}, which the "
                     "device was not asked about; a lower --margin-floor lets them count"
                 )
             )
 
-    def _report_remaining(self, done: int, total: int) -> None:
-        """Report why seeds remain: devices that dropped out, or limits."""
+    def report_remaining(self) -> None:
+        """Report why seeds remain: devices that dropped out, or limits. Raises DeviceAwayError."""
+        done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
         if any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(
                 f"{total - done} of {total} searches are left: {self._fleet.describe_unavailable()}"

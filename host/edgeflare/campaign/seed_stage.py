@@ -149,16 +149,18 @@ class SeedStage(CampaignStage):
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                f"seeds are left that the models have not answered: {self._fleet.describe_unavailable()}"
+                "seeds are left that the models have not answered: "
+                f"{self._fleet.describe_unavailable()}"
             )
         for replica, buffer in buffers.items():
             if buffer.failure is not None and not self._count_answered(replica):
                 raise InferenceFailedError(buffer.failure)
 
-    def answer_partners(self, read: OutputReaders) -> None:
+    def answer_partners(self, read: OutputReaders) -> bool:
         """Ask both models about the partners that are no seeds, and store their scores.
 
-        These queries count as measurements. Raises DeviceAwayError.
+        These queries count as measurements. False where the query limits don't leave as many.
+        Raises DeviceAwayError.
         """
         others = set(partner_samples(self._store) or ()) - {
             seed.sample for seed in self._store.seeds()
@@ -167,6 +169,8 @@ class SeedStage(CampaignStage):
         for replica, names in self._replicas.items():
             if not others or replica in known:
                 continue
+            if not self._limits_leave(names, len(others)):
+                return False
             found: dict[str, list[list[float]]] = {}
             queries: Counter[str] = Counter()
 
@@ -185,7 +189,7 @@ class SeedStage(CampaignStage):
 
             jobs = (SingleQueryJob(one, self._store.get_sample(one)) for one in sorted(others))
             feed: Feed[SingleQueryResult[str]] = Feed(jobs)
-            scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed)
+            scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed, limited=True)
             try:
                 scheduler.run(add, lambda: None)
             finally:
@@ -197,6 +201,7 @@ class SeedStage(CampaignStage):
                 )
             known = {**known, replica: found}
             self._store.set_fact(PARTNER_ANSWERS, known)
+        return True
 
     def _first_answers(
         self, names: Sequence[str], original: Original
@@ -309,8 +314,8 @@ def _failed(
 def _check_limit(name: str, limit: int, wanted: int, left: int) -> None:
     if wanted > left:
         raise UsageError(
-            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are not answered yet: "
-            f"raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
+            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are "
+            f"not answered yet: raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
         )
 
 

@@ -248,7 +248,8 @@ def write_calibration(
         rate, samples = audio
         if samples is None:
             raise UsageError(
-                f"{model} takes audio of any length: state one for calibration, such as samples={rate}"
+                f"{model} takes audio of any length: state one for calibration, such as "
+                f"samples={rate}"
             )
         source = open_audio_seeds(
             seeds, rate=rate, samples=samples, cut="first", resample=True, limit=limit

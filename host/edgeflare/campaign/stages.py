@@ -31,7 +31,7 @@ from edgeflare.campaign.status import (
     count_outcomes,
     expected_outcomes,
 )
-from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -42,7 +42,7 @@ from edgeflare.metrics import class_scores
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
-from edgeflare.store import MEASURING, WALL_S, Store
+from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
@@ -148,7 +148,8 @@ class Campaign:
             self._replicas,
         )
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
-            SurveyInputs.begin(self._store, self._config.survey.families)  # raises
+            if self._is_survey_left():
+                SurveyInputs.begin(self._store, self._config.survey.families)  # raises
             ReferenceStage(self._config, *shared).check(self._sides[0])
         seeds = SeedStage(self._config, *shared)
         seeds.check_limits()
@@ -160,8 +161,10 @@ class Campaign:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
-        if search.strategy == STRATEGY and not (original.transcribes or deployed.labels_only):
-            seeds.answer_partners(read)
+        scored = not (original.transcribes or deployed.labels_only)
+        if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
+            SearchStage(self._config, *shared).report_remaining()
+            return
         with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
@@ -174,6 +177,19 @@ class Campaign:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         self._store.set_fact("finished", all_searched(self._store))
+
+    def _is_survey_left(self) -> bool:
+        """Whether something of the survey or of its pursuit is left, as far as the store tells."""
+        if self._store.fact(FAMILIES) is None:
+            return True
+        if self._config.survey.pursuit != 0:
+            return not {*self._replicas} <= {*(self._store.fact(FAULTS) or ())}
+        done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._replicas}
+        return any(
+            seed.outputs is not None and seed.id not in done[replica]
+            for replica in self._replicas
+            for seed in self._store.seeds(replica)
+        )
 
     @contextmanager
     def _counted_devices(self) -> Iterator[list[CountedDevice]]:

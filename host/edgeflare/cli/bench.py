@@ -121,8 +121,8 @@ def run(
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them.
 
-    The suite faults plants faults into float models, and says which of them the survey finds and
-    the verdict tells from healthy compressed models.
+    The suite faults plants faults into float models, and reports which of them the survey finds,
+    and which the verdict tells apart from healthy compressed models.
     """
     stated = typed(context.obj)
     if suite == "faults":

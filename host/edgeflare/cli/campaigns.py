@@ -353,13 +353,15 @@ def _write_page(
     campaign: Path, out: Path | None, names: tuple[str, ...] | None, embed_mb: float
 ) -> None:
     from edgeflare import write_html_report
+    from edgeflare.cli.display.tables import findings_text
 
     page = write_html_report(
         campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
     )
     more = f", {page.beside:,} files beside it" if page.beside else ""
     echo_err(
-        f"wrote {page.path}: {size_text(page.bytes)}, {counted(page.findings, 'finding')}{more}"
+        f"wrote {page.path}: {size_text(page.bytes)}, "
+        f"{findings_text(page.findings, page.survey_findings)}{more}"
     )
 
 
@@ -367,6 +369,7 @@ def _write_text(
     campaign: Path, form: "ReportFormat", out: Path | None, names: tuple[str, ...] | None
 ) -> None:
     from edgeflare import report_text
+    from edgeflare.cli.display.tables import findings_text
     from edgeflare.reports import write_text_report
 
     if out is None:
@@ -380,5 +383,5 @@ def _write_text(
     more = f", {counted(written.pictures, 'picture')} beside it" if written.pictures else ""
     echo_err(
         f"wrote {written.path}: {size_text(written.bytes)}, "
-        f"{counted(written.findings, 'finding')}{more}"
+        f"{findings_text(written.findings, written.survey_findings)}{more}"
     )

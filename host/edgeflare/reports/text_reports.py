@@ -28,7 +28,7 @@ from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.junit import junit_text
 from edgeflare.reports.markdown import PictureFolder, markdown_text
 from edgeflare.reports.report_data import ReportData, report_data
-from edgeflare.reports.survey.export import survey_findings
+from edgeflare.reports.survey.export import count_survey_findings, survey_findings
 from edgeflare.store import Store, open_store
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
@@ -84,13 +84,15 @@ def _text(
 class TextReport:
     """A report that was written: the file, its size in bytes, and its number of findings.
 
-    `pictures` are files beside it.
+    `pictures` are files beside it. `survey_findings` are the confident deviations of the survey,
+    which are not among the findings.
     """
 
     path: str
     bytes: int
     findings: int
     pictures: int = 0
+    survey_findings: int = 0
 
 
 def write_text_report(
@@ -112,14 +114,15 @@ def write_text_report(
     """
     with open_store(campaign) as store:
         check_report_path(path, store.folder)
-        count = sum(map(has_input, store.outcomes()))
+        count, surveyed = sum(map(has_input, store.outcomes())), count_survey_findings(store)
         shown = PictureFolder.of(path) if pictures and format == "markdown" else None
         data = _text(store, format, class_names, pictures=shown).encode()
     with translate_report_errors(path):
         if shown is not None:
             shown.write()
         write_durably(path, data)
-    return TextReport(str(path), len(data), count, 0 if shown is None else len(shown))
+    files = 0 if shown is None else len(shown)
+    return TextReport(str(path), len(data), count, files, surveyed)
 
 
 def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:

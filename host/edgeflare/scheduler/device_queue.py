@@ -167,6 +167,14 @@ class RunningJob(Generic[R]):
         self.number = number
         self.queue = queue
         self.generator: JobRun[R] = job.run()
+        self.asked = 0
+        """Number of inputs that it gave to the device."""
+
+    @property
+    def most_left(self) -> int | None:
+        """Number of inputs that it may still give to the device; None: nobody knows."""
+        most = self.job.most_queries
+        return None if most is None else max(0, most - self.asked)
 
 
 class DeviceQueue(Generic[R]):
@@ -174,7 +182,7 @@ class DeviceQueue(Generic[R]):
 
     With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together.
     Then, without `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the
-    largest so far, but at least 16.
+    largest so far, but at least 16. `at_limit`: a limit on queries lets no other job begin here.
     """
 
     def __init__(
@@ -194,6 +202,7 @@ class DeviceQueue(Generic[R]):
         self.feed = feed
         self.shares_feed = shares_feed
         self.batches = batches
+        self.at_limit = False
         self.running: set[RunningJob[R]] = set()
         self._limits = limits
         self._concurrency = concurrency
@@ -213,26 +222,22 @@ class DeviceQueue(Generic[R]):
 
     @property
     def asked(self) -> int:
-        """Number of inputs sent to the device."""
+        """Number of inputs that the device was given, or will be with the next batch."""
         with self._lock:
             return self._asked
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
-        """Send a request to the device and count it, or add it to the batch."""
+        """Count a request and send it to the device, or add it to the batch."""
+        self._count(samples)
         if self._batcher is not None:
             return self._batcher.add(samples)
-        with self._lock:
-            self._asked += len(samples)
         return self.device.submit(samples)
 
     def take_batch(self) -> Sequence[BatchedRequest]:
-        """Remove, count and return the held requests if all running jobs wait for the device."""
+        """Remove and return the held requests if all running jobs wait for the device."""
         if self._batcher is None or self._batcher.count_waiting < len(self.running):
             return ()
-        batch = self._batcher.take()
-        for one in batch:
-            self._count(one.samples)
-        return batch
+        return self._batcher.take()
 
     def send(self, batch: Sequence[BatchedRequest]) -> None:
         """Send requests that `take_batch` returned."""
@@ -255,18 +260,9 @@ class DeviceQueue(Generic[R]):
         return self.device.state is DeviceState.UP
 
     @property
-    def spent(self) -> bool:
-        """Whether the device's own budget is used up."""
-        limit = self._limits.device_queries
-        return limit is not None and self.asked >= limit
-
-    @property
     def fill(self) -> float:
         """Running jobs divided by those needed to keep the device busy; 1.0: full."""
-        wanted = self._concurrency or self._jobs_wanted
-        if self.batches and self._limits.device_queries is not None:
-            wanted = max(1, min(wanted, self._limits.device_queries - self.asked))
-        return len(self.running) / wanted
+        return len(self.running) / (self._concurrency or self._jobs_wanted)
 
     @property
     def _jobs_wanted(self) -> int:
@@ -278,14 +274,14 @@ class DeviceQueue(Generic[R]):
     @property
     def can_take(self) -> bool:
         """Whether another job may begin here now."""
-        return self.up and not self.spent and self.fill < 1.0 and self.feed.left
+        return self.up and not self.at_limit and self.fill < 1.0 and self.feed.left
 
     @property
     def useful(self) -> bool:
         """Whether it has jobs, or would start some once it is up."""
         if self.device.state is DeviceState.RETIRED:
             return False
-        return bool(self.running) or (self.feed.left and not self.spent)
+        return bool(self.running) or (self.feed.left and not self.at_limit)
 
     def should_hand_over(self, others_up: bool) -> bool:
         """Whether its running jobs should start again on another device."""

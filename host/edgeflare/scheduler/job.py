@@ -28,8 +28,9 @@ class Budget(NamedTuple):
 class FleetLimits(NamedTuple):
     """Query limits of the devices, and how long the scheduler waits for a device that is away.
 
-    After `device_queries` inputs of one device, or `total_queries` of all (seed queries and
-    measurements included), no new job starts there; running jobs end. A device away for
+    One device is given `device_queries` inputs at most, all together `total_queries` (seed queries
+    and measurements included). A job starts beside others only where all of them stay within the
+    limits at their most; the one that a limit stops begins again in another run. A device away for
     `handover_s` gives its jobs back to a feed that it shares; with no device left for `patience_s`
     the run ends.
     """
@@ -76,11 +77,15 @@ class Job(Protocol[R_co]):
     """One piece of work for one device; touched by one worker at a time.
 
     `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` estimates
-    its memory while it waits for a device.
+    its memory while it waits for a device. `most_queries`: how many inputs it gives to the device
+    at most; None: nobody knows.
     """
 
     counters: Counters
     seconds_count: bool
+
+    @property
+    def most_queries(self) -> int | None: ...  # noqa: D102
 
     @property
     def held_bytes(self) -> int: ...  # noqa: D102
@@ -111,11 +116,16 @@ class Feed(Generic[R]):
         self._returned.append(job)
 
     @property
-    def left(self) -> bool:
-        """Whether there is another job; may take one from the iterator."""
+    def next(self) -> Job[R] | None:
+        """The job that `take` would return; may take one from the iterator."""
         if not self._returned and (job := self.take()) is not None:
             self._returned.append(job)
-        return bool(self._returned)
+        return self._returned[0] if self._returned else None
+
+    @property
+    def left(self) -> bool:
+        """Whether there is another job."""
+        return self.next is not None
 
 
 K = TypeVar("K")
@@ -143,6 +153,11 @@ class SingleQueryJob(Generic[K]):
     of: Literal["deployed", "both"] = "both"
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
+
+    @property
+    def most_queries(self) -> int:
+        """One."""
+        return 1
 
     @property
     def held_bytes(self) -> int:

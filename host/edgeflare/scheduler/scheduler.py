@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -88,9 +88,10 @@ class _Done(Generic[R]):
 
 @dataclass(frozen=True)
 class _Lost(Generic[R]):
-    """A job whose device is lost."""
+    """A job whose device is lost, or that a limit on queries stopped."""
 
     running: RunningJob[R]
+    at_limit: bool = False
 
 
 class Scheduler(Generic[R]):
@@ -107,8 +108,10 @@ class Scheduler(Generic[R]):
     run on each (or `concurrency`), and when all of them wait for the device their queries go out in
     one request (several above 2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a
     search about 20 times its seed's sample, but at least 16 run on each. Each sample is still
-    inferred alone, and results stay the same. With a limit on queries no more jobs start than
-    queries are left, and what these jobs still ask may exceed it.
+    inferred alone, and results stay the same.
+
+    `limits` on queries hold: a job that would pass one is stopped and given back to its feed, and
+    `on_stopped` is called with its device's name and how many inputs that was given for nothing.
     """
 
     def __init__(
@@ -124,11 +127,14 @@ class Scheduler(Generic[R]):
         asked: Mapping[str, int] | None = None,
         tick_s: float = 0.5,
         one_trip: bool = False,
+        on_stopped: Callable[[str, int], None] | None = None,
     ) -> None:
         self._original = original
         self._oracle = oracle
         self._workers = workers
         self._tick_s = tick_s
+        self._on_stopped = on_stopped
+        self._counting = threading.Lock()
         self._limits = limits or FleetLimits()
         self._queues: list[DeviceQueue[R]] = [
             DeviceQueue(
@@ -216,7 +222,9 @@ class Scheduler(Generic[R]):
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
         """Start jobs on the least-loaded device until all queues are full."""
-        while not self._all_spent() and (ready := [one for one in self._queues if one.can_take]):
+        for one in self._queues:
+            one.at_limit = one.at_limit or any(left <= 0 for left, _ in self._left_for(one))
+        while ready := [one for one in self._queues if one.can_take and self._has_room(one)]:
             queue = min(ready, key=lambda one: one.fill)
             job = queue.feed.take()
             if job is not None:
@@ -240,20 +248,47 @@ class Scheduler(Generic[R]):
 
     def _should_wait(self) -> bool:
         """Whether to wait, with no job running, for a device that is away and has work left."""
-        if self._all_spent():
+        if all(queue.at_limit for queue in self._queues):
             return False
         if all(queue.device.state is DeviceState.RETIRED for queue in self._queues) and self.left:
             raise self._no_device_left()
         return any(queue.useful for queue in self._queues)
 
-    def _all_spent(self) -> bool:
-        """Whether the queries made and about to be made reach the limit for all devices."""
-        total = self._limits.total_queries
-        if total is None:
-            return False
-        about_to = sum(len(queue.running) for queue in self._queues if queue.batches)
-        asked = self._asked_of_others + sum(queue.asked for queue in self._queues)
-        return asked + about_to >= total
+    def _left_for(self, queue: DeviceQueue[R]) -> Iterator[tuple[int, Sequence[DeviceQueue[R]]]]:
+        """Yield the queries that each limit leaves to a device, and the devices that share them."""
+        total, own = self._limits.total_queries, self._limits.device_queries
+        if total is not None:
+            asked = self._asked_of_others + sum(one.asked for one in self._queues)
+            yield total - asked, self._queues
+        if own is not None:
+            yield own - queue.asked, (queue,)
+
+    def _has_room(self, queue: DeviceQueue[R]) -> bool:
+        """Whether the limits leave room for a device's next job, and for those under way.
+
+        A job that runs alone may begin with less.
+        """
+        job = queue.feed.next
+        for left, sharing in self._left_for(queue):
+            running = [one.most_left for other in sharing for one in other.running]
+            if running and job is not None:
+                most = [one for one in (*running, job.most_queries) if one is not None]
+                if len(most) <= len(running) or sum(most) > left:
+                    return False
+        return True
+
+    def _ask_device(
+        self, running: RunningJob[R], samples: Sequence[Sample]
+    ) -> "Future[Reply[Output]] | None":
+        """Count a request and send it; None where it would pass a limit."""
+        with self._counting:
+            for left, sharing in self._left_for(running.queue):
+                if len(samples) > left:
+                    for one in sharing:
+                        one.at_limit = True
+                    return None
+            running.asked += len(samples)
+            return running.queue.submit(samples)
 
     def _take(self, event: "_Done[R] | _Lost[R] | BaseException", writer: ResultWriter[R]) -> None:
         if isinstance(event, BaseException):
@@ -265,6 +300,8 @@ class Scheduler(Generic[R]):
         else:
             event.running.generator.close()
             queue.feed.give_back(event.running.job)
+            if event.at_limit and self._on_stopped is not None:
+                self._on_stopped(queue.device.name, event.running.asked)
 
     def _write_remaining(self, writer: ResultWriter[R]) -> None:
         while True:
@@ -316,7 +353,10 @@ class Scheduler(Generic[R]):
             ask = step()
             pending = None
             if ask.of != "original":
-                pending = running.queue.submit(ask.samples)
+                pending = self._ask_device(running, ask.samples)
+                if pending is None:
+                    self._events.put(_Lost(running, at_limit=True))
+                    return
                 if running.queue.batches:
                     self._events.put(None)
             asked: Sequence[Output] | None = None

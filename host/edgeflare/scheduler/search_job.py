@@ -203,6 +203,12 @@ class SearchJob:
         """Estimated memory of a search: 20 times its seed's sample."""
         return _SAMPLES_HELD * self.seed.sample.nbytes
 
+    @property
+    def most_queries(self) -> int | None:
+        """The budget and the repetitions of one finding; less severe ones may come on top."""
+        budget = self.settings.budget.queries
+        return None if budget is None else budget + self.settings.confirmations
+
     def run(self) -> JobRun[SearchJobResult]:
         """Search from the seed and confirm what is found: yield requests, return the result.
 

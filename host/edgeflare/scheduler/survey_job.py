@@ -48,7 +48,8 @@ class SurveyResult(Generic[K]):
 class SurveyJob(Generic[K]):
     """One survey in flight; a `Job`. `plan` makes its queries, anew where the job starts again.
 
-    `held_bytes` are those of the inputs that it has in memory at a time, at most.
+    It asks about `inputs` inputs at most. `held_bytes` are those of the inputs that it has in
+    memory at a time, at most.
     """
 
     key: K
@@ -56,9 +57,15 @@ class SurveyJob(Generic[K]):
     oracle: Oracle
     confirmations: int
     sample_store: SampleStore
+    inputs: int = 1
     held_bytes: int = 0
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
+
+    @property
+    def most_queries(self) -> int:
+        """Every input, and the repetitions where all of them are findings."""
+        return self.inputs * (1 + self.confirmations)
 
     def run(self) -> JobRun[SurveyResult[K]]:
         """Ask, decide and confirm: yield requests, return the result."""

@@ -153,6 +153,7 @@ _FACTS: dict[str, Any] = {
     "partners": list[_Partner],
     "reference models": dict[str, str],
     "references": dict[str, _Reference],
+    "references left out": _Queries,
     "replay": _Replay,
     "replicas": list[str],
     "sample_rate": int,

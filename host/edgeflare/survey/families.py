@@ -24,24 +24,25 @@ def families_for(
     *,
     channels: int | None = None,
     rate: int | None = None,
-    plugins: bool = True,
+    skip_broken: bool = False,
 ) -> Mapping[str, Family]:
     """Return the families of a kind by name, those of these `names` only, if there are any.
 
     After the built-in ones come the user's corruptions (group ``edgeflare.mutators`` of entry
     points), sorted by name. `channels` of the images: with 1, families of colour are left out.
     `rate`: the sample rate of audio in Hz; needed by the user's corruptions that ask for it.
-    `plugins`: with the user's corruptions.
 
     Raises UsageError for a name that no family of this kind has, for a family of colour where
     `channels` is 1, and for a user's corruption that can't be loaded or has a built-in family's
-    name.
+    name; with `skip_broken` such a corruption is left out.
     """
     grey = channels == 1
     built_in = image_families(grey=grey) if kind == "image" else audio_families(rate or 16_000)
     families = {family.name: family for family in built_in}
-    for family in _users_families(kind, rate) if plugins else ():
+    for family in _users_families(kind, rate, skip_broken=skip_broken):
         if family.name in families:
+            if skip_broken:
+                continue
             raise UsageError(
                 f"the mutation operator {family.name!r} has the name of a built-in family of the "
                 "survey; rename it, or uninstall its distribution"
@@ -53,9 +54,9 @@ def families_for(
     return {name: families[name] for name in dict.fromkeys(names)} if names else families
 
 
-def _users_families(kind: Kind, rate: int | None) -> list[Family]:
+def _users_families(kind: Kind, rate: int | None, *, skip_broken: bool) -> list[Family]:
     try:
-        every = operators(kind).values()
+        every = operators(kind, skip_broken=skip_broken).values()
     except MutationError as error:
         raise UsageError(str(error)) from error
     built_in = common_corruptions(kind)

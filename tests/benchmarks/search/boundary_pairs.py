@@ -1,12 +1,14 @@
-"""Queries, distance and margin of searches on many pairs, in one process without devices or campaigns.
+"""Queries, distance and margin of searches on many pairs, in one process without a campaign.
 
-python tests/benchmarks/search/boundary_pairs.py --data FOLDER [--made FOLDER2] [--pairs lenet5 same ...] [--seeds 30]
+python tests/benchmarks/search/boundary_pairs.py --data FOLDER [--made FOLDER2] \\
+    [--pairs lenet5 same ...] [--seeds 30]
 
-FOLDER has the shared models and images, FOLDER2 what `deploy/models/build_sure_pairs.py` makes. `same` is LeNet-5 against
-its own file, `fp16` against itself with weights rounded to half precision. `--crossings`: each pair with the default's
-options and with those of other crossings. A line a pair: triggers found, device queries
-a seed (mean and largest), host queries, median L2, median smaller margin, processor seconds a seed. Both models run on
-this machine; seeds on which they differ already are left out. Options that are not stated follow from the images.
+FOLDER has the shared models and images, FOLDER2 what `deploy/models/build_sure_pairs.py` makes.
+`same` is LeNet-5 against its own file, `fp16` against itself with weights rounded to half
+precision. `--crossings`: each pair with the default's options and with those of other crossings. A
+line a pair: triggers found, device queries a seed (mean and largest), host queries, median L2,
+median smaller margin, processor seconds a seed. Both models run on this machine; seeds on which
+they differ already are left out. Options that are not stated follow from the images.
 """
 
 import argparse
@@ -160,11 +162,20 @@ def pairs(data: Path, made: Path | None, temporary: Path) -> dict[str, Callable[
         file = chaser / "lenet5.onnx"
         return lambda: Pair(onnx_model(file, plain), onnx_model(other(), plain), images(digits))
 
-    def both(stem: Path, ends: tuple[str, str], scale: Scale, seeds: Path, *, head: Head = as_they_are, key: str = "images") -> Callable[[], Pair]:  # fmt: skip
+    def both(
+        stem: Path,
+        ends: tuple[str, str],
+        scale: Scale,
+        seeds: Path,
+        *,
+        head: Head = as_they_are,
+        key: str = "images",
+    ) -> Callable[[], Pair]:
         load = onnx_model if ends[0].endswith("onnx") else tflite_model
         return lambda: Pair(
-            *(load(stem.parent / f"{stem.name}{end}", scale, head) for end in ends), images(seeds, key)
-        )  # fmt: skip
+            *(load(stem.parent / f"{stem.name}{end}", scale, head) for end in ends),
+            images(seeds, key),
+        )
 
     lite = ("_float.tflite", "_int8.tflite")
     spoken = data / "audio" / "speech_commands_mfcc_1000.npz"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from campaigns import Found, finished, found_in
 from command import DEMO
-from ssh_servers import start_sshd
+from ssh_servers import SshServer, start_sshd
 
 from edgeflare import (
     CampaignConfig,
@@ -102,12 +102,13 @@ def test_two_hundred_schedules(
     met.append(any(plan.fired for plan in plans))
 
 
-def over_ssh(folder: Path, tmp_path: Path, server: object, **more: object) -> CampaignConfig:
+def over_ssh(folder: Path, tmp_path: Path, server: SshServer, **more: object) -> CampaignConfig:
+    device = json.loads(server.device(name="board").model_dump_json())
     (tmp_path / "devices.toml").write_text(
         "[devices.board]\n"
         + "".join(
             f"{key} = {json.dumps(value)}\n"
-            for key, value in json.loads(server.device(name="board").model_dump_json()).items()  # type: ignore[attr-defined]
+            for key, value in device.items()
             if value is not None and key not in ("name", "options", "cache")
         )
         + f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"

@@ -182,7 +182,7 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         ),
         (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
         (("--reference", "other"), "has another original"),
-        (("--reference", "dead.onnx"), "int8:dead.onnx for int8 models made of that float model"),
+        (("--reference", "dead.onnx"), "dead.onnx for int8 models made of that float model"),
         (("--reference", "int8:gone.onnx"), "there is no model file"),
         (("--reference", "int8:small.onnx"), "both need the same input and output"),
     ],
@@ -232,6 +232,33 @@ def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> N
     assert "surveyed with --survey-queries 3, this campaign with 2" in notices
     assert "of this campaign's 28 inputs: the verdict rests on" in notices
     assert ran.json["soundness"]["inputs"] < 28
+
+
+def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
+    flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
+    edgeflare("run", *flags, "--survey-queries", "1", "--out", "sparse", home=home)
+    ran = edgeflare("run", *flags, "--reference", "sparse", "--out", "dense", "--json", home=home)
+    assert ran.code == 0, ran.err
+    about = "its survey has 6 of this campaign's 18 inputs"
+    assert [about in one for one in ran.json["notices"]].count(True) == 1
+    with sqlite3.connect(home / "dense" / "campaign.sqlite") as database:
+        database.execute("update facts set value = 'false' where name = 'finished'")
+    database.close()
+    shutil.rmtree(home / "sparse")
+    again = edgeflare("resume", "dense", "--json", home=home)
+    assert again.code == 0, again.err
+    assert again.json["notices"] == ran.json["notices"]
+
+
+def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> None:
+    flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
+    edgeflare("run", *flags, "--out", "twin", home=home)
+    limits = ("--concurrency", "1", "--total-queries", "14")
+    part = edgeflare("run", *flags, *limits, "--reference", "twin", "--out", "part", home=home)
+    assert "the query limit is reached" in part.err
+    ran = edgeflare("resume", "part", "--total-queries", "1000", "--json", home=home)
+    assert ran.code == 0, ran.err
+    assert ran.json["soundness"]["inputs"] == ran.json["survey"]["overall"]["inputs"] == 18
 
 
 def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(

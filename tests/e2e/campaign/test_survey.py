@@ -1,7 +1,9 @@
 """A campaign's survey: what it finds far from the seeds, that nothing changes it, and what keeps it."""
 
 import json
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -98,7 +100,15 @@ def test_export_writes_every_input_and_pictures_of_the_findings(faulty: Path, ho
 def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     faulty: Path, home: Path
 ) -> None:
-    assert edgeflare("report", faulty, "--out", "page.html", home=home).code == 0
+    survey = summarize(faulty).survey
+    assert survey is not None
+    assert survey.overall is not None
+    found = f", 0 findings, {survey.overall.deviations} confident deviations of the survey"
+    ran = edgeflare("report", faulty, "--out", "page.html", home=home)
+    assert ran.code == 0
+    assert found in ran.sentence
+    ran = edgeflare("report", faulty, "--format", "markdown", "--out", "page.md", home=home)
+    assert ran.sentence.endswith(found)
     page = (home / "page.html").read_text()
     part = page[page.index('id="survey"') : page.index('id="matrix"')]
     assert part.count('class="bounds"') == 5
@@ -226,17 +236,47 @@ def begun(folder: Path) -> bool:
 
 
 @pytest.mark.extended
-def test_a_query_limit_counts_the_survey_and_a_larger_one_goes_on(home: Path) -> None:
-    common = ("survey", *DEMO_PAIR, "--limit", 10, "--concurrency", 1)
-    ran = edgeflare(*common, "--total-queries", 20, "--out", "limited", home=home)
+def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(
+    faulty: Path, home: Path
+) -> None:
+    pair = ("--original", ORIGINAL, "--deployed", faulty.with_suffix(".onnx"), *SEEDS)
+    common = ("survey", *pair, "--family", "dim", "--family", "gain")
+    ran = edgeflare(*common, "--total-queries", 35, "--out", "limited", home=home)
     assert ran.code == 0, ran.err
     assert "the query limit is reached" in ran.err
-    first = summarize(home / "limited")
-    assert 0 < first.total_queries["survey"] < 30
-    assert edgeflare("resume", "limited", "--total-queries", 1000, home=home).code == 0
+    for limit in (35, 80, 120, 1000):
+        assert edgeflare("resume", "limited", "--total-queries", limit, home=home).code == 0
+        counted = summarize(home / "limited").total_queries
+        assert sum(counted.values()) - counted["host_only"] <= limit
+        assert counted["survey"] > 0
     whole = edgeflare(*common, "--out", "unlimited", home=home)
     assert whole.code == 0
     assert surveyed(home / "limited") == surveyed(home / "unlimited")
+    assert summarize(home / "limited").unfinished == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "survey_answers SET severity = 9",
+        "outcomes SET status = 'lost'",
+        "facts SET value = '[]' WHERE name = 'faults'",
+    ],
+)
+def test_a_damaged_campaign_is_not_called_finished(
+    faulty: Path, tmp_path: Path, home: Path, change: str
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(faulty, folder)
+    assert "nothing is left to do" in edgeflare("resume", folder, home=home).err
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        database.execute("INSERT OR IGNORE INTO facts (name, value) VALUES ('faults', '{}')")
+        database.execute(f"UPDATE {change}")
+    database.close()
+    ran = edgeflare("resume", folder, home=home)
+    assert ran.code == 2
+    assert str(folder) in ran.sentence
+    assert "nothing is left to do" not in ran.err
 
 
 def test_an_unknown_family_is_refused_before_anything_is_made(home: Path) -> None:

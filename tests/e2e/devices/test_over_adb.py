@@ -1,4 +1,4 @@
-"""A campaign on a phone gives the triggers that this machine gives, whatever happens to its cable."""
+"""A campaign on a phone gives the triggers that this machine gives, even if its cable is pulled."""
 
 import json
 import sys
@@ -23,7 +23,8 @@ def home(tmp_path: Path, asyncssh_server: SshServer, adb_server: FakeAdbServer) 
         f'[devices.phone]\ntransport = "adb"\nserial = "R58M"\ncache = {cache}\n'
         f"user = {json.dumps(asyncssh_server.user)}\n"
         f"key = {json.dumps(str(asyncssh_server.key))}\npython = {python}\n"
-        f'[devices.shell]\ntransport = "adb"\nadb_shell = true\ncompression = "off"\ncache = {cache}\npython = {python}\n'
+        f'[devices.shell]\ntransport = "adb"\nadb_shell = true\ncompression = "off"\n'
+        f"cache = {cache}\npython = {python}\n"
     )
     return tmp_path
 

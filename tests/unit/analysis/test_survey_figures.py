@@ -1,11 +1,13 @@
 """A survey's figures: what counts as an input, as a deviation, and how the rates are bounded."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plugin_distributions import install_corruption, write_distribution
 
 from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
 from edgeflare.campaign import LimitsConfig
@@ -124,6 +126,17 @@ def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(st
     assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
 
 
+def test_a_seed_at_which_the_original_fails_is_not_unsure(store: Store) -> None:
+    add(store, "s0", [record("s0", 0, "gain", 1)])
+    add(store, "s1", [])
+    store.add_survey([], [SurveyedSeed("s2", host_only_queries=4, detail="it ran out of memory")])
+    found = figures(store)
+    assert (found.seeds, found.seeds_unsure, found.seeds_failed) == (3, 1, 1)
+    text = to_markdown(survey_blocks(found))
+    assert "seeds without an input that the original is sure of | 1" in text
+    assert "seeds whose inputs the original can't answer | 1" in text
+
+
 def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> None:
     white = {"sample": "all white", "total_variation": 1.0}
     add(store, "s0", [deviation("s0", 0, "gain", 5, **white), record("s0", 1, "noise", 1)])
@@ -140,6 +153,20 @@ def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> N
 def test_mean_total_variation_is_over_all_answered_inputs(store: Store) -> None:
     add(store, "s0", [record("s0", 0, "gain", 1), deviation("s0", 1, "noise", 1)])
     assert figures(store).mean_total_variation == pytest.approx((0.125 + 0.625) / 2)
+
+
+def test_a_broken_plugin_leaves_other_families_their_words(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_corruption(tmp_path / "sound", "dusk")
+    install_corruption(tmp_path / "taken", "patch")
+    entry = {"edgeflare.mutators/torn": "Torn"}
+    write_distribution(tmp_path / "broken", "torn_family", "import no_such_library", entry, "torn")
+    for site in ("sound", "taken", "broken"):
+        monkeypatch.syspath_prepend(tmp_path / site)
+    store.set_fact("survey families", ["gain", "dusk"])
+    add(store, "s0", [replace(deviation("s0", 0, "gain", 5), family="dusk", params={"levels": 90})])
+    assert figures(store).worst[0].words == "darker by 90"
 
 
 def test_families_without_a_deviation_share_one_rate(store: Store) -> None:

@@ -1,5 +1,7 @@
 """What the report says where cells of one pair don't belong together."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,17 +17,23 @@ CHANGED = Cell("One pair", "b", 1)
 FINGERPRINT = {"board": "Pi | 5", "cpu_flags": ["neon"]}
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """Two pairs with four cells each, all alike."""
-    bench = bench_of(tmp_path / "bench", suite_of(["One pair", "Other"]))
+    bench = bench_of(tmp_path_factory.mktemp("alike") / "bench", suite_of(["One pair", "Other"]))
     for cell in cells(bench.suite):
         fill_cell(bench, cell, [(Status.FOUND, 10), (Status.FOUND, 20)])
     return bench
 
 
-def test_of_cells_that_are_alike_nothing_is_reported(bench: Bench) -> None:
-    assert bench_report(bench).notices == ()
+@pytest.fixture
+def bench(alike: Bench, tmp_path: Path) -> Bench:
+    """A copy that a test may change."""
+    return replace(alike, folder=shutil.copytree(alike.folder, tmp_path / "bench"))
+
+
+def test_of_cells_that_are_alike_nothing_is_reported(alike: Bench) -> None:
+    assert bench_report(alike).notices == ()
 
 
 def test_a_model_that_was_replaced_is_reported_with_its_cells(bench: Bench) -> None:
@@ -61,10 +69,8 @@ def test_a_device_that_changed_is_reported_with_its_cells(bench: Bench) -> None:
     )
 
 
-def test_pairs_on_different_devices_are_not_compared(tmp_path: Path) -> None:
-    bench = bench_of(tmp_path / "bench", suite_of(["One pair", "Other"]))
+def test_pairs_on_different_devices_are_not_compared(bench: Bench) -> None:
     for cell in cells(bench.suite):
-        fill_cell(bench, cell, [(Status.FOUND, 10)])
         if cell.pair == "Other":
             with Store.open(bench.campaign(cell)) as store:
                 store.add_device(FINGERPRINT | {"board": "Pi 4"}, "pi")

@@ -61,11 +61,6 @@ def test_few_or_no_triggering_inputs_can_be_drawn(queries: dict[str, list[float]
     assert bool(columns(picture, BAR)) == any(queries.values())
 
 
-def test_the_same_numbers_give_the_same_file() -> None:
-    seeds = {"a": 3}
-    assert histograms("p", {"a": [1.0, 5.0]}, seeds) == histograms("p", {"a": [1.0, 5.0]}, seeds)
-
-
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -53,10 +53,19 @@ def report(bench: Bench) -> BenchReport:
 
 
 @pytest.fixture(scope="module")
-def written(report: BenchReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    write_report(report, folder)
-    return folder
+def paths(report: BenchReport, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_report(report, tmp_path_factory.mktemp("written"))
+
+
+@pytest.fixture(scope="module")
+def written(paths: list[Path]) -> Path:
+    return paths[0].parent
+
+
+@pytest.fixture
+def no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +90,12 @@ def table_rows(text: str, after: str) -> list[list[str]]:
 
 
 class TestFiles:
-    def test_it_writes_all_of_them(self, report: BenchReport, tmp_path: Path) -> None:
-        paths = write_report(report, tmp_path / "out")
-        assert [path.relative_to(tmp_path / "out").as_posix() for path in paths] == [
+    def test_it_writes_all_of_them(self, paths: list[Path], written: Path) -> None:
+        assert [path.relative_to(written).as_posix() for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv", "histograms/One-pair.png"),
             "fronts/One-pair.png",
         ]
-        written = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
-        assert written == set(paths)
+        assert {path for path in written.rglob("*") if path.is_file()} == set(paths)
         assert paths[-1].read_bytes().startswith(b"\x89PNG")
 
     def test_the_json_is_the_report(self, report: BenchReport, written: Path) -> None:
@@ -136,6 +143,7 @@ class TestFiles:
             names = {path.name for path in (folder / kind).iterdir()}
             assert names == {"One-pair.png", "notes.txt"}
 
+    @pytest.mark.usefixtures("no_matplotlib")
     def test_a_folder_that_cannot_be_written_is_reported(
         self, report: BenchReport, tmp_path: Path
     ) -> None:
@@ -143,6 +151,7 @@ class TestFiles:
         with pytest.raises(StoreError, match="can't be written"):
             write_report(report, tmp_path / "file")
 
+    @pytest.mark.usefixtures("no_matplotlib")
     def test_a_file_that_cannot_be_replaced_leaves_nothing_half_done(
         self, report: BenchReport, tmp_path: Path
     ) -> None:
@@ -151,11 +160,10 @@ class TestFiles:
             write_report(report, tmp_path)
         assert not list(tmp_path.glob(".*"))
 
+    @pytest.mark.usefixtures("no_matplotlib")
     def test_without_matplotlib_the_report_says_so(
-        self, report: BenchReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, report: BenchReport, tmp_path: Path
     ) -> None:
-        for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-            monkeypatch.setitem(sys.modules, name, None)
         paths = write_report(report, tmp_path)
         assert [path.name for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv"),

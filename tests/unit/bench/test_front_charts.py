@@ -52,10 +52,9 @@ def test_the_quicker_one_begins_further_left_and_the_nearer_one_too() -> None:
 
 
 def test_a_curve_goes_on_to_what_was_spent() -> None:
-    other = margins((1000, 0.5))
-    short, _ = halves(drawn({"a": margins((1, 0.01), queries=10), "b": other}))
-    long, _ = halves(drawn({"a": margins((1, 0.01), queries=1000), "b": other}))
-    assert places(short, FIRST)[:, 1].max() < places(long, FIRST)[:, 1].max() - 100
+    short, long = margins((1, 0.01), queries=10), margins((1, 0.5), queries=1000)
+    left, _ = halves(drawn({"short": short, "long": long}))
+    assert places(left, FIRST)[:, 1].max() < places(left, SECOND)[:, 1].max() - 100
 
 
 def test_where_most_searches_found_nothing_there_is_no_curve_but_a_dot() -> None:
@@ -75,11 +74,6 @@ def test_where_most_searches_found_nothing_there_is_no_curve_but_a_dot() -> None
 )
 def test_few_and_many_can_be_drawn(strategies: dict[str, MarginCurve]) -> None:
     assert drawn(strategies).shape[1] == 1100
-
-
-def test_the_same_margins_give_the_same_file() -> None:
-    one = {"a": margins((1, 0.1), (5, 0.4))}
-    assert front_picture("p", one) == front_picture("p", one)
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,12 @@ def test_a_control_model_is_a_file_beside_the_campaigns(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, text)).control_model == tmp_path / "float.tflite"
 
 
+def test_settings_are_checked_without_a_look_at_references(tmp_path: Path) -> None:
+    text = MINIMAL + "[survey]\nreferences = ['campaign.toml', 'INT8', 'int8:m.onnx', 'int8']\n"
+    places = (f"{tmp_path}/campaign.toml", f"{tmp_path}/INT8", f"int8:{tmp_path}/m.onnx")
+    assert load_config(write(tmp_path, text)).survey.references == (*places, "int8")
+
+
 def test_deviations_count_above_a_floor_unless_stated_otherwise(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, MINIMAL)).search.margin_floor == 1e-3
     text = MINIMAL + "[search]\nmargin_floor = 0\n"

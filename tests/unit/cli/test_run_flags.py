@@ -186,7 +186,7 @@ def test_a_distance_that_nothing_keeps_is_refused(flag: str, value: str, told: s
     ("flags", "words"),
     [
         (["--family", "nois"], "no family 'nois' for images; did you mean 'noise'?"),
-        (["--reference", "INT8"], "--reference: there is no campaign 'INT8'; did you mean int8?"),
+        (["--reference", "INT8"], "/INT8; did you mean --reference int8?"),
         (["--no-survey", "--family", "gain"], "--family without a survey: leave out --no-survey"),
         (["--no-survey", "--sure", ".2"], "--sure without a survey: leave out --no-survey"),
     ],

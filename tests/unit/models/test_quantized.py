@@ -43,8 +43,8 @@ def made(samples: list[np.ndarray], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture
-def two_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeflare.models.quantized.RECIPES", RECIPES[:2])
+def one_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgeflare.models.quantized.RECIPES", RECIPES[:1])
 
 
 def test_every_recipe_gives_another_int8_model(made: dict[str, Path]) -> None:
@@ -66,7 +66,7 @@ def test_they_answer_nearly_as_the_original(
         assert 0 < distance.mean() < 0.05
 
 
-@pytest.mark.usefixtures("two_recipes")
+@pytest.mark.usefixtures("one_recipe")
 def test_made_again_they_are_the_same_bytes_and_files(
     made: dict[str, Path], samples: list[np.ndarray], tmp_path: Path
 ) -> None:
@@ -80,7 +80,7 @@ def test_made_again_they_are_the_same_bytes_and_files(
     assert {one: one.stat().st_mtime_ns for one in tmp_path.iterdir()} == before
 
 
-@pytest.mark.usefixtures("two_recipes")
+@pytest.mark.usefixtures("one_recipe")
 def test_other_calibration_inputs_give_files_of_other_names(
     samples: list[np.ndarray], made: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def test_other_calibration_inputs_give_files_of_other_names(
     assert not {one.name for one in others.values()} & {one.name for one in made.values()}
 
 
-@pytest.mark.usefixtures("two_recipes")
+@pytest.mark.usefixtures("one_recipe")
 def test_the_original_is_only_read_and_nothing_is_printed(
     samples: list[np.ndarray], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

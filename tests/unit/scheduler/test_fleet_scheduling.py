@@ -268,15 +268,48 @@ def test_a_device_alone_with_its_feed_is_waited_for() -> None:
     assert found == {seed: [value, value] for seed, value in EXPECTED.items()}
 
 
+@pytest.mark.parametrize("concurrency", [1, 4, None])
 @pytest.mark.parametrize(
     "limits", [FleetLimits(device_queries=100), FleetLimits(total_queries=200)]
 )
-def test_once_a_limit_is_reached_nothing_begins_and_what_began_ends(limits: FleetLimits) -> None:
-    devices = [Controlled("a"), Controlled("b")]
-    found, scheduler = run_controlled(devices, shared_feed(2), limits, concurrency=1)
+def test_a_limit_holds_and_a_larger_one_goes_on(
+    limits: FleetLimits, concurrency: int | None
+) -> None:
+    devices = [Device(DEPLOYED, name=name) for name in "ab"]
+    asked, found = Counter[str](), dict[str, SearchJobResult]()
+
+    def keep(result: SearchJobResult, name: str) -> None:
+        assert result.seed.id not in found
+        found[result.seed.id] = result
+        asked[name] += result.counters.search + result.counters.confirmation
+
+    def stopped(name: str, queries: int) -> None:
+        asked[name] += queries
+
+    def run(limits: FleetLimits) -> bool:
+        feed = Feed(SearchJob(seed, RULES) for seed in SEEDS if seed.id not in found)
+        scheduler = Scheduler(
+            Linear(),
+            devices,
+            [feed] * 2,
+            LabelOracle(),
+            workers=2,
+            concurrency=concurrency,
+            limits=limits,
+            asked=dict(asked),
+            on_stopped=stopped,
+        )
+        scheduler.run(keep)
+        return scheduler.left
+
+    assert run(limits)
     assert 0 < len(found) < len(SEEDS)
-    assert scheduler.left
-    assert all(found[seed] == [EXPECTED[seed]] for seed in found)
+    assert asked.total() <= 200
+    assert max(asked.values()) <= (limits.device_queries or 200)
+    run(limits)
+    assert asked.total() <= 200
+    assert not run(FleetLimits(total_queries=5000))
+    assert {seed: essence(one) for seed, one in found.items()} == EXPECTED
 
 
 class Fleets(RuleBasedStateMachine):

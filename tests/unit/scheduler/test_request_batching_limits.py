@@ -61,9 +61,10 @@ def run(
     seeds: Iterable[Seed],
     limits: FleetLimits | None = None,
     concurrency: int | None = None,
+    rules: SearchSettings = RULES,
 ) -> tuple[list[str], bool]:
     """Search in one-trip mode, one feed for all; return the seeds that are done and whether some are left."""
-    feed: Feed[SearchJobResult] = Feed(SearchJob(seed, RULES) for seed in seeds)
+    feed: Feed[SearchJobResult] = Feed(SearchJob(seed, rules) for seed in seeds)
     scheduler = Scheduler(
         Linear(),
         devices,
@@ -80,13 +81,14 @@ def run(
 
 
 @pytest.mark.parametrize(
-    "limits", [FleetLimits(device_queries=8), FleetLimits(total_queries=8)], ids=["own", "all"]
+    "limits", [FleetLimits(device_queries=10), FleetLimits(total_queries=10)], ids=["own", "all"]
 )
 def test_what_is_sent_again_alone_counts_for_the_limits(limits: FleetLimits) -> None:
     device = Single()
-    done, left = run([device], SEEDS, limits, concurrency=2)
-    assert device.requests == [2, 1, 1, 2, 1, 1]
-    assert len(done) == 4
+    rules = RULES._replace(budget=Budget(1, None))
+    done, left = run([device], SEEDS, limits, concurrency=2, rules=rules)
+    assert device.requests == [2, 1, 1, 2, 1, 1, 1, 1], "the last ones alone: 3 each at most"
+    assert len(done) == 6
     assert left
 
 

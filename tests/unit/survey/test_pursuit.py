@@ -41,6 +41,10 @@ def planted(faulty: Faulty) -> PlantedFault:
     return world
 
 
+def _extended(value: object) -> object:
+    return pytest.param(value, marks=pytest.mark.extended)
+
+
 REGIONS: dict[str, Faulty] = {
     "brightest pixel below": lambda sample, _: sample.max() < 100,
     "the top left corner": lambda sample, _: sample[:3, :3].min() >= 250,
@@ -49,7 +53,15 @@ REGIONS: dict[str, Faulty] = {
 }
 
 
-@pytest.mark.parametrize("words", REGIONS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "brightest pixel below",
+        "the original's answer is 3",
+        _extended("the top left corner"),
+        _extended("the right column"),
+    ],
+)
 def test_a_region_is_found_and_described(words: str) -> None:
     world, rng = planted(REGIONS[words]), np.random.default_rng(1)
     found = world.pursue(world.survey(rng, 100), rng, QUERIES)
@@ -175,26 +187,33 @@ def test_the_budget_holds_and_the_original_is_sure() -> None:
     assert min(one.margin for one in world.screened(asked)) >= 0.3
 
 
-def test_the_same_answers_lead_to_the_same_questions() -> None:
-    runs = []
-    for _ in range(2):
-        world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
-        surveyed: list[Answered] = world.survey(rng, 60)
-        world.pursue(surveyed, rng, 60)
-        runs.append([one for part in world.rounds for one in part.inputs])
+def _after_dark() -> PlantedFault:
+    """A pursuit of a fault of dark images, at its end."""
+    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
+    world.pursue(world.survey(rng, 60), rng, 60)
+    return world
+
+
+@pytest.fixture(scope="module")
+def pursued() -> PlantedFault:
+    return _after_dark()
+
+
+def test_the_same_answers_lead_to_the_same_questions(pursued: PlantedFault) -> None:
+    runs = [
+        [one for part in world.rounds for one in part.inputs] for world in (pursued, _after_dark())
+    ]
     assert runs[0] == runs[1]
 
 
-def test_what_is_recorded_makes_the_inputs_again() -> None:
-    world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(3)
-    world.pursue(world.survey(rng, 60), rng, 60)
-    assert any(one.family == "chain" for part in world.rounds for one in part.inputs)
-    for part in world.rounds:
+def test_what_is_recorded_makes_the_inputs_again(pursued: PlantedFault) -> None:
+    assert any(one.family == "chain" for part in pursued.rounds for one in part.inputs)
+    for part in pursued.rounds:
         for made, sample in zip(part.inputs, part.samples, strict=True):
-            np.testing.assert_array_equal(Inputs(*world.inputs).sample(made), sample)
+            np.testing.assert_array_equal(Inputs(*pursued.inputs).sample(made), sample)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 3, 5, 8])
+@pytest.mark.parametrize("rounds", [_extended(0), 1, _extended(3), _extended(5), 8])
 def test_it_ends_where_the_original_is_unsure_of_all_further_inputs(
     rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

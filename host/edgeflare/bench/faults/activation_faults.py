@@ -21,7 +21,7 @@ _FP16 = 65504.0
 
 
 class _Layer(NamedTuple):
-    """An activation that a fault befalls: its shape for one input, channel axis, and range."""
+    """An activation that a fault changes: its shape for one input, channel axis, and range."""
 
     tensor: str
     shape: tuple[int, ...]

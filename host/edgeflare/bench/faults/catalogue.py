@@ -36,7 +36,7 @@ def faulty_model(original: Original, kind: str, parameters: Parameters) -> Any:
     """Return a copy of the original's ONNX model with a fault planted; nothing else differs.
 
     Raises UsageError for an unknown kind, Inapplicable where the model has nothing that it could
-    befall (no padding, no recurrent layer, no colours).
+    change (no padding, no recurrent layer, no colours).
     """
     if kind not in KINDS:
         raise UsageError(f"there is no kind of fault {kind!r}; there are {', '.join(KINDS)}")

@@ -113,7 +113,7 @@ class GraphEdit:
 
 
 class Inapplicable(Exception):  # noqa: N818 - no error: the suite leaves this fault out
-    """A model has nothing that this kind of fault could befall; says what is missing."""
+    """A model has nothing that this kind of fault could change; says what is missing."""
 
 
 class Parameters(NamedTuple):

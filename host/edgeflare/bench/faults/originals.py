@@ -297,8 +297,8 @@ def open_original(name: str, data: Path) -> Original:
         return ORIGINALS[name](data)
     except FileNotFoundError as error:
         raise UsageError(
-            f"{error.filename} is needed for the original {name}; name the folder of models and "
-            "seeds with --data"
+            f"there is no file {error.filename}, of which the original {name} is made; name the "
+            "folder of models and seeds with --data, or other originals with --pair"
         ) from error
 
 

@@ -169,6 +169,10 @@ def open_fault_bench(folder: Path) -> FaultBench:
 
 def fault_suite(**values: Any) -> FaultSuite:
     """Return a suite of these settings. Raises UsageError where one is wrong."""
+    if not values.get("data"):
+        raise UsageError(
+            f"the suite {NAME} needs the folder of its models and seeds; name it with --data FOLDER"
+        )
     try:
         return FaultSuite.model_validate(values)
     except ValidationError as error:
@@ -184,6 +188,9 @@ def run_faults(suite: FaultSuite, folder: Path, watch: Watch) -> FaultBench:
             "another folder"
         )
     check_free(folder, _SETTINGS, "a bench")
+    for one in suite.data:
+        if not one.is_dir():
+            raise UsageError(f"there is no folder {one}; name another one with --data FOLDER")
     for name in suite.originals:
         _open(suite, name)
     with opened_folder(folder, _SETTINGS, "a bench"):

@@ -110,8 +110,8 @@ class ModelConfig(Section):
     ] = Field(
         default="auto",
         description="auto (by the output's type and the seeds), probabilities, logits, transcript, "
-        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of two), "
-        "sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
+        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of "
+        "two), sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
         "scores).",
     )
     output_name: Annotated[
@@ -347,8 +347,8 @@ class SearchConfig(Section):
             object.__setattr__(self, "strategy", _BY_SCORES)
         if oracle.compares_scores and self.strategy == _BY_LABELS:
             raise conflict(
-                "{strategy} searches where labels change, so {oracle} needs another one, such as {other} "
-                "(--strategy {other})",
+                "{strategy} searches where labels change, so {oracle} needs another one, such as "
+                "{other} (--strategy {other})",
                 strategy=Key("strategy", f"the strategy {_BY_LABELS}", _BY_LABELS),
                 oracle=chosen,
                 other=_BY_SCORES,
@@ -423,7 +423,7 @@ class FleetConfig(Section):
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
         default=None,
         ge=1,
-        description="Once a device was given N inputs, no new search begins on it.",
+        description="Give a device N inputs at most; a search that this stops begins again later.",
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(

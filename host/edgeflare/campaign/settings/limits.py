@@ -48,15 +48,15 @@ class LimitsConfig(BaseModel):
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
         description="The largest severity of a trigger: the smaller of both models' margins. A "
-        "margin is top-1 minus top-2 probability, of transcripts that of the words that differ. Give "
-        "the search a device_budget.",
+        "margin is top-1 minus top-2 probability, of transcripts that of the words that differ. "
+        "Give the search a device_budget.",
         examples=[0.3],
     )
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
         default=None,
         description="The largest disagreement of a trigger: the share of probability put on "
-        "different classes. Of transcripts: the share of words that differ. A badly damaged model is "
-        "sure of nothing, so this measures damage better than the severity.",
+        "different classes. Of transcripts: the share of words that differ. A badly damaged model "
+        "is sure of nothing, so this measures damage better than the severity.",
         examples=[0.2],
     )
     max_confident_deviation: Share | None = Field(

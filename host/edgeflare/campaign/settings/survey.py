@@ -20,15 +20,7 @@ def _reference(value: str) -> str:
         return value
     if value.startswith(_INT8_OF):
         return _INT8_OF + str(toml.expand_home(value.removeprefix(_INT8_OF)).absolute())
-    path = toml.expand_home(value).absolute()
-    if value.lower() == INT8 and not path.exists():
-        raise ValueError(f"there is no campaign {value!r}; did you mean {INT8}?")
-    if path.is_file():
-        raise ValueError(
-            f"{value} is a file; a reference is {INT8}, {_INT8_OF}{value} for int8 models made of "
-            "that float model, or a campaign's folder"
-        )
-    return str(path)
+    return str(toml.expand_home(value).absolute())
 
 
 def float_model(reference: str, original: Path) -> Path | None:

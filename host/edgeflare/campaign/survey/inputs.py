@@ -9,7 +9,7 @@ from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
 
-_FAMILIES = "survey families"
+FAMILIES = "survey families"
 """The fact that has the names of the families that a survey began with."""
 
 
@@ -30,9 +30,9 @@ class SurveyInputs:
         Those are stored: the named ones, or all for the campaign's kind of input. Raises UsageError
         for an unknown name, and where one that it began with can't be loaded any more.
         """
-        stored = store.fact(_FAMILIES)
+        stored = store.fact(FAMILIES)
         if stored is None:
-            store.set_fact(_FAMILIES, list(_families(store, names)))
+            store.set_fact(FAMILIES, list(_families(store, names)))
         else:
             try:
                 _families(store, stored)
@@ -57,6 +57,13 @@ class SurveyInputs:
         """
         if self._store.has_sample(answer.sample):
             return self._store.get_sample(answer.sample)
+        return self.make(answer)
+
+    def make(self, answer: SurveyRecord) -> Sample:
+        """Return the input of an answer, made again of its parameters.
+
+        Raises StoreError where it can't be made again as it was.
+        """
         what = f"the input {answer.number} of the survey from seed {answer.seed_id!r}"
         family = self._family(answer)
         if family is None:
@@ -130,9 +137,6 @@ def _families(
     )
     if not loadable:
         return find(names)
-    try:
-        found = find()
-    except UsageError:
-        found = find(plugins=False)
-    stored = store.fact(_FAMILIES)
+    found = find(skip_broken=True)
+    stored = store.fact(FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}

@@ -126,6 +126,7 @@ class PursuitStage(CampaignStage):
                 self._oracle,
                 self._config.search.confirmations,
                 self._store,
+                len(inputs),
                 held_bytes=sum(one.sample.nbytes for one in inputs),
             )
 
@@ -276,7 +277,7 @@ class _Pursuit:
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)
-        features = self._features.of(self._made.sample(one), top_label(one.original))
+        features = self._features.of(self._made.make(one), top_label(one.original))
         return Answered(made, features, *_reply(one), one.original)
 
     def _fault(self, one: PursuitResult) -> dict[str, Any]:

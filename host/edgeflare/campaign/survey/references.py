@@ -35,6 +35,8 @@ _AT_ONCE = 64
 _LEAST_SHARED = 0.5
 _FLOAT_MODELS = "reference models"
 """The fact that has the digest of each float model that int8 models were made of, by its path."""
+_LEFT_OUT = "references left out"
+"""The fact that has the references with too few of the inputs, and the number of these."""
 _OPTIONS = {"graph_optimization": "basic"}
 """Integer kernels of some x86-64 CPUs saturate; so quantised values are computed with as floats."""
 
@@ -62,6 +64,13 @@ def check_references(config: CampaignConfig) -> list[str]:
 
 
 def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
+    if folder.is_file():
+        raise UsageError(
+            f"{folder} is a file; a reference is {INT8}, {INT8}:{folder} for int8 models made of "
+            "that float model, or a campaign's folder"
+        )
+    if folder.name.lower() == INT8 and not folder.exists():
+        raise UsageError(f"there is no campaign {folder}; did you mean --reference {INT8}?")
     with Store.open(folder) as store:
         known = store.models.get("original", {}).get("sha256")
         if known != file_sha256(config.original.path):
@@ -113,7 +122,8 @@ class ReferenceStage(CampaignStage):
         """
         known = self._store.fact(REFERENCES) or {}
         path = self._config.original.path
-        answered = {*known, *(one.get("of") for one in known.values())}
+        left_out = self._store.fact(_LEFT_OUT) or {}
+        answered = {*known, *left_out, *(one.get("of") for one in known.values())}
         for reference in self._config.survey.references:
             model = float_model(reference, path)
             if model is None:
@@ -181,8 +191,8 @@ class ReferenceStage(CampaignStage):
             model = float_model(reference, self._config.original.path)
             if model is not None:
                 known |= self._answer_int8(model, original, reader, records, known)
-            elif _name(reference) not in known:
-                known |= self._copy(Path(reference), records)
+            else:
+                known |= self._copy(Path(reference), records, known)
             self._store.set_fact(REFERENCES, known)
 
     def _answer_int8(
@@ -269,10 +279,19 @@ class ReferenceStage(CampaignStage):
             model.close()
 
     def _copy(
-        self, folder: Path, records: Mapping[tuple[str, str, int], SurveyRecord]
+        self,
+        folder: Path,
+        records: Mapping[tuple[str, str, int], SurveyRecord],
+        known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
-        """Store what another campaign's deployed model answered to the same inputs."""
+        """Store what another campaign's deployed model answered to the same inputs.
+
+        {} where that was done for all inputs, or the campaign has too few of them.
+        """
         name = _name(folder)
+        left_out = self._store.fact(_LEFT_OUT) or {}
+        if len(records) in (known.get(name, {}).get("inputs"), left_out.get(name)):
+            return {}
         answered = {one.key for one in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
@@ -285,17 +304,19 @@ class ReferenceStage(CampaignStage):
                 if own.key not in answered:
                     answers.append(_answer(name, own, other.deployed, self._oracle))
             deployed = store.models.get("deployed", {})
-        if shared < len(records):
-            self._reporter.notice(
-                f"the survey of the reference {folder} has {shared} of this campaign's "
-                f"{counted(len(records), 'input')}: the verdict rests on the inputs that both have"
-            )
+        few = f"has {shared} of this campaign's {counted(len(records), 'input')}"
         if shared < _LEAST_SHARED * len(records):
+            self._store.set_fact(_LEFT_OUT, {**left_out, name: len(records)})
             self._reporter.notice(
-                f"the reference {folder} is left out, since it lacks more than half of the inputs; "
+                f"the reference {folder} is left out, since its survey {few}; "
                 "both campaigns need the same seeds, --seed and settings of the survey"
             )
             return {}
+        if shared < len(records):
+            self._reporter.notice(
+                f"the survey of the reference {folder} {few}: the verdict rests on the inputs that "
+                "both have"
+            )
         if answers:
             self._store.add_reference_answers(answers)
         if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
@@ -303,8 +324,14 @@ class ReferenceStage(CampaignStage):
                 f"the reference {folder} has the same deployed model: the verdict tells whether "
                 "this device answers as that one did, not whether the model is sound"
             )
-        about = {"kind": "campaign", "path": str(folder), "sha256": deployed.get("sha256")}
-        return {name: about}
+        return {
+            name: {
+                "kind": "campaign",
+                "path": str(folder),
+                "sha256": deployed.get("sha256"),
+                "inputs": len(records),
+            }
+        }
 
 
 def _replica(store: Store) -> str:

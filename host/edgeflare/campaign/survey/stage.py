@@ -103,6 +103,7 @@ class SurveyStage(CampaignStage):
             self._oracle,
             config.search.confirmations,
             self._store,
+            config.survey.queries,
             held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
         )
 
@@ -173,4 +174,4 @@ def distance(original: Output, deployed: Output | None) -> float | None:
     """Return the total variation of two answers; 1 where the deployed one is not finite."""
     if deployed is None or isinstance(original, Transcript) or isinstance(deployed, Transcript):
         return None
-    return min(1.0, total_variation(original, deployed)) if is_finite(deployed) else 1.0
+    return total_variation(original, deployed) if is_finite(deployed) else 1.0

@@ -51,6 +51,12 @@ def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False)
     print_result(as_json, values, lambda: bench_summary(report, searches=searches))
 
 
+def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:
+    """Return numbers of findings and of confident deviations of the survey in words."""
+    more = f", {counted(of_survey, 'confident deviation')} of the survey" if of_survey else ""
+    return counted(findings, "finding") + (f" ({kinds})" if kinds else "") + more
+
+
 def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json: bool) -> None:
     """Print what an export wrote, and the run that it logged."""
 
@@ -61,9 +67,7 @@ def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json
     def document() -> Iterator[Block]:
         if report is not None:
             counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
-            found = counted(report.findings, "finding") + (f" ({counts})" if counts else "")
-            if report.survey_findings:
-                found += f", {counted(report.survey_findings, 'confident deviation')} of the survey"
+            found = findings_text(report.findings, report.survey_findings, counts)
             yield Text(f"{found}, {report.files} files in {report.folder}")
         if run is not None:
             what = "new" if run.is_new else "brought up to date"

@@ -31,6 +31,7 @@ from edgeflare.reports.html.gallery import (
 from edgeflare.reports.html.media import MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
+from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
 
 MOST_EMBEDDED_MB = 50.0
@@ -44,13 +45,17 @@ _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 @dataclass(frozen=True)
 class HtmlReport:
     """What was written: the page, its size in bytes, its findings, and its pictures and sounds:
-    `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``."""
+    `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``.
+
+    `survey_findings` are the confident deviations of the survey, which are not among the findings.
+    """
 
     path: str
     findings: int
     embedded: int
     beside: int
     bytes: int
+    survey_findings: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -133,7 +138,8 @@ def _page(
     ).encode()
     write_durably(path, page)
     bundle.remove_stale()
-    return HtmlReport(str(path), len(collected.cards), bundle.embedded, bundle.beside, len(page))
+    media, surveyed = (bundle.embedded, bundle.beside), count_survey_findings(store)
+    return HtmlReport(str(path), len(collected.cards), *media, len(page), surveyed)
 
 
 def _data(

@@ -179,6 +179,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         ("inputs that a device can't answer", survey.failed),
         ("inputs equal to one before, left out", survey.repeated),
         ("seeds without an input that the original is sure of", survey.seeds_unsure),
+        ("seeds whose inputs the original can't answer", survey.seeds_failed),
         ("seeds not surveyed yet", survey.seeds_in_all - survey.seeds),
     ):
         if count:

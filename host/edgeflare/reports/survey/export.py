@@ -48,6 +48,11 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
     return SurveyExport(findings, files)
 
 
+def count_survey_findings(store: Store) -> int:
+    """Return the number of confident deviations."""
+    return sum(one.confident_deviation for one in store.survey())
+
+
 def survey_findings(store: Store) -> Iterator[dict[str, Any]]:
     """Yield every confident deviation as a JSON object, by phase, replica and seed."""
     if not store.survey_counts().seeds:

@@ -26,7 +26,7 @@ def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bench(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "400"})
 
 
 def lines(folder: Path) -> list[str]:
@@ -66,6 +66,32 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     assert sorted(lines(folder)[-2:]) == sorted(whole[-2:])
     shown = bench("show", folder, "--json")
     assert json.loads(shown.stdout) == report
+
+
+def test_the_folder_of_models_is_asked_for(tmp_path: Path) -> None:
+    ran = bench("run", "faults", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert "needs the folder of its models and seeds; name it with --data FOLDER" in ran.output
+
+
+def test_a_folder_of_models_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ran = bench("run", "faults", "--data", tmp_path / "nope", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert f"there is no folder {tmp_path / 'nope'}; name another one with --data" in ran.output
+
+
+def test_a_missing_file_of_an_original_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: (data / "x.npz").open()})
+
+    ran = bench("run", "faults", "--data", tmp_path, "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert f"there is no file {tmp_path / 'x.npz'}, of which the original small" in ran.output
+    assert "or other originals with --pair" in ran.output
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
     )
 
 
+@pytest.mark.extended
 def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: Path) -> None:
     evaluation = Evaluation(original, tmp_path, seeds=12)
     faulty = faulty_model(original, "layer-scale", FULL)
