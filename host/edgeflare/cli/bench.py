@@ -260,12 +260,13 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
     from edgeflare.bench import fault_suite, resume_faults, run_faults
     from edgeflare.cli.terminal import handling_signals
 
+    evaluated = False
+
     def watch(one: "Evaluated") -> None:
         nonlocal evaluated
         evaluated = True
         echo_err(f"{one.original}: {one.name}: {one.words}")
 
-    evaluated = False
     try:
         with handling_signals():
             if settings:
