@@ -109,7 +109,7 @@ def test_a_paused_campaign_crosses_what_it_crosses_so_far(crossed: tuple[Path, R
         "--out",
         "paused",
         "--total-queries",
-        "34",
+        "40",
         "--no-survey",
         "--concurrency",
         "1",
