@@ -13,11 +13,11 @@ from edgeflare._internal import toml
 from edgeflare.campaign.settings.config import (
     ModelConfig,
     SearchConfig,
-    Seconds,
     Section,
     SeedsConfig,
 )
 from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.campaign.settings.fleet import Seconds
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 

@@ -44,10 +44,10 @@ from .replay.results import (
 from .replay.run import replay_base as replay_base, run_replay as run_replay
 from .settings.config import (
     CampaignConfig as CampaignConfig,
-    FleetConfig as FleetConfig,
     config_from as config_from,
     load_config as load_config,
 )
+from .settings.fleet import FleetConfig as FleetConfig
 from .settings.flags import SettingFlag as SettingFlag, flags_of as flags_of
 from .settings.limits import LimitsConfig as LimitsConfig
 from .settings.survey import SurveyConfig as SurveyConfig

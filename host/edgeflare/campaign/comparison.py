@@ -362,7 +362,8 @@ def _write_candidates(
 
 def _settings(config: CampaignConfig) -> dict[str, Any]:
     """Return every setting that affects the results, except for the candidates."""
-    values = config.model_dump(mode="json", exclude={"out", "concurrency", "inventory", "limits"})
+    without = {"out", "concurrency", "workers", "inventory", "limits"}
+    values = config.model_dump(mode="json", exclude=without)
     values["deployed"].pop("path")
     return values
 

@@ -25,7 +25,8 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.model_pair import resolve_pair
-from edgeflare.campaign.settings.config import CampaignConfig, FleetConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after

@@ -1,7 +1,9 @@
 """The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -10,7 +12,10 @@ from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
-from edgeflare.campaign.status import count_outcomes, expected_outcomes
+from edgeflare.campaign.status import add_queries, count_outcomes, expected_outcomes
+from edgeflare.campaign.workers.pool import WorkerPool
+from edgeflare.campaign.workers.program import WorkerSettings, probed
+from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
@@ -26,15 +31,15 @@ from edgeflare.scheduler import (
     SingleQueryJob,
     SingleQueryResult,
 )
-from edgeflare.store import OutcomeRecord, ReplayRecord, Store
+from edgeflare.store import MEASURING, OutcomeRecord, ReplayRecord, Store
 from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY
+from edgeflare.store.samples import LazySamples
 from edgeflare.survey import PARTNERS
 from edgeflare.types import (
     TRIGGERS,
     Decision,
     KnownAnswers,
-    Sample,
     Scores,
     Seed,
     Status,
@@ -62,9 +67,22 @@ class SearchStage(CampaignStage):
         )
         digests = self._store.fact("fingerprints") or {}
         others = partners(self._store)
-        labels_only = reader.labels_only
+        known = {
+            replica: None if reader.labels_only else self._known(replica)
+            for replica in self._replicas
+        }
+        pool = self._workers(settings, reader, others, known)
         feeds = {
-            replica: Feed(self._jobs(replica, settings, others, labels_only=labels_only))
+            replica: Feed(
+                self._jobs(
+                    replica,
+                    settings,
+                    others,
+                    known[replica],
+                    pool,
+                    labels_only=reader.labels_only,
+                )
+            )
             for replica in self._replicas
         }
         scheduler = self._scheduler(
@@ -79,6 +97,7 @@ class SearchStage(CampaignStage):
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
             self._store.add_outcome(record)
+            add_queries(self._store, MEASURING, {name: result.lost_queries})
             tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
         names = ", ".join(config.devices)
@@ -90,8 +109,15 @@ class SearchStage(CampaignStage):
             else Stage("search", f"{config.search.strategy} on {names}", total)
         )
         self._reporter(tally.step())
+
+        def tick() -> None:
+            self._reporter(tally.step(scheduler.under_way))
+            if pool is not None:
+                pool.consider(tally.ended, total - tally.done)
+
         try:
-            scheduler.run(add, lambda: self._reporter(tally.step(scheduler.under_way)))
+            with pool or nullcontext():
+                scheduler.run(add, tick)
         finally:
             self._reporter(tally.step())
         self._report_floor(tally)
@@ -157,32 +183,67 @@ class SearchStage(CampaignStage):
             if found.status in TRIGGERS and found.replica != own and key not in done:
                 yield found
 
+    def _workers(
+        self,
+        settings: SearchSettings,
+        reader: OutputReader,
+        others: LazySamples,
+        known: Mapping[str, KnownAnswers | None],
+    ) -> WorkerPool | None:
+        """Return the processes that searches run in; None: they run in this one."""
+        config, search = self._config, self._config.search
+        if config.workers == 0 or search.strategy == "none":
+            return None
+        oracle = {
+            "name": search.oracle,
+            "settings": dict(search),
+            "transcribes": reader.kind == "transcript",
+            "labels_only": reader.labels_only,
+        }
+        shared = WorkerSettings(
+            self._original.settings,
+            (search.strategy, search.options, search.operators),
+            oracle,
+            settings.budget,
+            settings.campaign_seed,
+            (self._store.folder / "samples", self._store.sample_rate),
+            others.digests,
+            known,
+        )
+        return WorkerPool(
+            shared,
+            config.workers,
+            partial(probed, self._original, others),
+            self._reporter.queue_notice,
+        )
+
     def _jobs(
         self,
         replica: str,
         settings: SearchSettings,
-        others: Sequence[Sample],
+        others: LazySamples,
+        known: KnownAnswers | None,
+        pool: WorkerPool | None,
         *,
         labels_only: bool,
     ) -> Iterator[SearchJob]:
-        known = None if labels_only else self._known(replica)
-        for seed in self._store.pending_seeds(replica):
-            assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
-            sample = self._store.get_sample(seed.sample)
-            yield SearchJob(
-                Seed(
-                    seed.id,
-                    sample,
-                    seed.outputs,
-                    label=seed.label,
-                    others=others,
-                    labels_only=labels_only,
-                    margin_floor=settings.oracle.floor,
-                    known=known,
-                    rate=self._store.sample_rate,
-                ),
-                settings,
+        for record in self._store.pending_seeds(replica):
+            assert record.outputs is not None  # noqa: S101 - pending seeds are answered
+            seed = Seed(
+                record.id,
+                self._store.get_sample(record.sample),
+                record.outputs,
+                label=record.label,
+                others=others,
+                labels_only=labels_only,
+                margin_floor=settings.oracle.floor,
+                known=known,
+                rate=self._store.sample_rate,
             )
+            if pool is None:
+                yield SearchJob(seed, settings)
+            else:
+                yield RemoteSearchJob(seed, settings, pool=pool, replica=replica)
 
     def _known(self, replica: str) -> KnownAnswers | None:
         """Return both models' finite scores on the partners; None for other strategies."""

@@ -1,6 +1,6 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,6 @@ from edgeflare.store.database import batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.survey import PARTNERS
-from edgeflare.types import Sample
 
 PARTNER_ANSWERS = "partner answers"
 """The fact that has both models' scores on partners that are no seeds, by replica and digest."""
@@ -83,7 +82,7 @@ def partner_source(config: CampaignConfig, original: OriginalModel) -> SeedSourc
     return seed_source(config.model_copy(update={"seeds": seeds}), original)
 
 
-def partners(store: Store) -> Sequence[Sample]:
+def partners(store: Store) -> LazySamples:
     """Return the first 32 inputs of the seeds' source, whatever its limit; read on access.
 
     Of a campaign that did not store them they are its first seeds. Raises StoreError.

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,24 @@ _MOST_BYTES = 2 << 30
 """The model files of all processes together; about what they hold in memory."""
 
 
+class OriginalSettings(NamedTuple):
+    """What an `OriginalModel` was made and configured with, for another process."""
+
+    path: Path
+    runtime: str
+    options: Mapping[str, Any]
+    timeout_s: float
+    configuration: Mapping[str, Any]
+    reader: OutputReader
+
+    def load(self) -> "OriginalModel":
+        """Load the model once more. Raises as `OriginalModel`."""
+        model = OriginalModel(self.path, self.runtime, self.options, timeout_s=self.timeout_s)
+        model._set(self.configuration)
+        model.read_with(self.reader)
+        return model
+
+
 class OriginalModel:
     """The original model. Safe to use from several threads at once.
 
@@ -44,7 +62,11 @@ class OriginalModel:
     ) -> None:
         """Load the model. Raises ModelError (unknown runtimes, too) and DeviceTimeoutError."""
         self.path = path
-        self._load = {"model": str(path), "runtime": runtime, "options": dict(options)}
+        self._load: dict[str, Any] = {
+            "model": str(path),
+            "runtime": runtime,
+            "options": dict(options),
+        }
         self._timeout_s = timeout_s
         size = path.stat().st_size if path.is_file() else 0
         self._most = max(1, min(os.cpu_count() or 1, _MOST_BYTES // max(1, size)))
@@ -68,7 +90,7 @@ class OriginalModel:
         self.in_effect: Mapping[str, Any] = loaded["runtime"]
         self.decoder: dict[str, Any] | None = loaded["decoder"]
         """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
-        self._configuration: dict[str, Any] | None = None
+        self._configuration: Mapping[str, Any] | None = None
         self._reader: OutputReader | None = None
 
     def configure(
@@ -84,6 +106,24 @@ class OriginalModel:
             configuration["decoder"] = dict(decoder)
         elif output is None:
             configuration["output"] = self.outputs[0].name
+        self._set(configuration)
+
+    @property
+    def settings(self) -> OriginalSettings:
+        """What another process needs to have the same model, configured as this one."""
+        runtime, options = self._load["runtime"], self._load["options"]
+        assert self._configuration is not None, "configure comes first"  # noqa: S101
+        assert self._reader is not None, "read_with comes first"  # noqa: S101
+        return OriginalSettings(
+            self.path.absolute(),
+            runtime,
+            options,
+            self._timeout_s,
+            self._configuration,
+            self._reader,
+        )
+
+    def _set(self, configuration: Mapping[str, Any]) -> None:
         with self._borrowed() as process:
             process.configure(configuration)
         self._configuration = configuration

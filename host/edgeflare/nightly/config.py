@@ -23,7 +23,6 @@ from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,
-    FleetConfig,
     ModelConfig,
     SearchConfig,
     Section,
@@ -33,6 +32,7 @@ from edgeflare.campaign.settings.config import (
     merge,
 )
 from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.campaign.stages import strategy_of

@@ -1,11 +1,13 @@
 """A job: a generator of requests to the models that returns a result. And queues of jobs."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from edgeflare.errors import InferenceFailedError
-from edgeflare.types import Answer, Ask, Outputs, Sample
+from edgeflare.oracles import Oracle
+from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
 
 class Budget(NamedTuple):
@@ -66,11 +68,30 @@ class Counters:
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-JobRun: TypeAlias = Generator[Ask, Answer, R]
+JobRun: TypeAlias = Generator["Ask | Future[Any]", Answer, R]
 """Yields requests, is sent the answers, returns the result.
 
+It may also yield a future, to go on once that is settled; it is sent an answer without outputs then.
 `InferenceFailedError` is thrown into it where the device or the original can't answer on an input.
 """
+
+
+def answer_of(
+    ask: Ask,
+    original: Sequence[Output] | None,
+    deployed: Sequence[Output] | None,
+    oracle: Oracle,
+) -> Answer:
+    """Return the answer to a request, of the answers of each model that was asked."""
+    outputs = []
+    for index in range(len(ask.samples)):
+        first = None if original is None else original[index]
+        second = None if deployed is None else deployed[index]
+        decision = (
+            Decision.UNDECIDED if first is None or second is None else oracle.decide(first, second)
+        )
+        outputs.append(Outputs(first, second, decision))
+    return Answer(outputs)
 
 
 class Job(Protocol[R_co]):
@@ -90,7 +111,7 @@ class Job(Protocol[R_co]):
     @property
     def held_bytes(self) -> int: ...  # noqa: D102
 
-    def run(self) -> Generator[Ask, Answer, R_co]:
+    def run(self) -> "Generator[Ask | Future[Any], Answer, R_co]":
         """Start, or start again: a job that was moved to another device begins anew."""
         ...
 

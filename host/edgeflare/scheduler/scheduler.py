@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, PriorityQueue, SimpleQueue
 from types import TracebackType
-from typing import Generic, Protocol
+from typing import Any, Generic, Protocol, TypeAlias
 
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
@@ -23,10 +23,11 @@ from edgeflare.scheduler.device_queue import (
     DeviceQueue,
     RunningJob,
 )
-from edgeflare.scheduler.job import Feed, FleetLimits, Job, R
-from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
+from edgeflare.scheduler.job import Feed, FleetLimits, Job, R, answer_of
+from edgeflare.types import Answer, Ask, Output, Sample
 
 _MOST_WAITING = 64
+_Step: TypeAlias = "Callable[[], Ask | Future[Any]]"
 
 
 class ResultWriter(AbstractContextManager["ResultWriter[R]"], Generic[R]):
@@ -155,9 +156,7 @@ class Scheduler(Generic[R]):
         self._events: SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             SimpleQueue()  # None: check again whether every job of a device waits for it
         )
-        self._steps: PriorityQueue[tuple[int, int, RunningJob[R], Callable[[], Ask]]] = (
-            PriorityQueue()
-        )
+        self._steps: PriorityQueue[tuple[int, int, RunningJob[R], _Step]] = PriorityQueue()
         self._serial = itertools.count()
         self._started = 0
         self._stopping = threading.Event()
@@ -351,6 +350,10 @@ class Scheduler(Generic[R]):
         began = time.thread_time()
         try:
             ask = step()
+            if isinstance(ask, Future):
+                going_on = partial(running.generator.send, Answer(()))
+                ask.add_done_callback(lambda _: self._submit(pool, running, going_on))
+                return
             pending = None
             if ask.of != "original":
                 pending = self._ask_device(running, ask.samples)
@@ -420,9 +423,7 @@ class Scheduler(Generic[R]):
         except BaseException as fault:  # noqa: BLE001 - raised again in `run`
             self._events.put(fault)
 
-    def _submit(
-        self, pool: ThreadPoolExecutor, running: RunningJob[R], step: Callable[[], Ask]
-    ) -> None:
+    def _submit(self, pool: ThreadPoolExecutor, running: RunningJob[R], step: _Step) -> None:
         self._steps.put((running.number, next(self._serial), running, step))
         try:
             pool.submit(self._advance, pool)
@@ -436,16 +437,6 @@ class Scheduler(Generic[R]):
         ask: Ask,
         original: Sequence[Output] | None,
         deployed: Sequence[Output] | None,
-    ) -> Ask:
+    ) -> "Ask | Future[Any]":
         """Send a job the answers to what it asked; return what it asks next."""
-        outputs = []
-        for index in range(len(ask.samples)):
-            first = None if original is None else original[index]
-            second = None if deployed is None else deployed[index]
-            decision = (
-                Decision.UNDECIDED
-                if first is None or second is None
-                else self._oracle.decide(first, second)
-            )
-            outputs.append(Outputs(first, second, decision))
-        return running.generator.send(Answer(outputs))
+        return running.generator.send(answer_of(ask, original, deployed, self._oracle))

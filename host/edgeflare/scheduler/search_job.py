@@ -30,9 +30,9 @@ from edgeflare.types import (
 class ParetoFront:
     """Margin and distance to `seed` of the deviations found, in the order of the queries."""
 
-    def __init__(self, seed: Sample) -> None:
+    def __init__(self, seed: Sample, points: Sequence[FrontPoint] = ()) -> None:
         self._seed = seed
-        self._points: list[FrontPoint] = []
+        self._points = list(points)
 
     @property
     def points(self) -> tuple[FrontPoint, ...]:
@@ -155,7 +155,8 @@ class SearchJobResult:
     repetitions. `mutations` lead from the seed to a triggering input; they are empty for a
     non-finite one. `front`: the deviations in the order they were found, without those that an
     earlier one beats in both margin and L2. `mostly_below_floor`: the budget ended a search of
-    which the margin floor withheld most inputs from the device. `detail`: why a search failed, how
+    which the margin floor withheld most inputs from the device. `lost_queries`: search queries of
+    earlier attempts, which `counters` don't count. `detail`: why a search failed, how
     many inputs were withheld, what ended the search for a better triggering input, and which inputs
     did not repeat.
     """
@@ -172,6 +173,7 @@ class SearchJobResult:
     detail: str = ""
     front: Sequence[FrontPoint] = ()
     mostly_below_floor: bool = False
+    lost_queries: int = 0
 
 
 class SearchSettings(NamedTuple):
@@ -220,21 +222,23 @@ class SearchJob:
         self.seconds_count = natural is None
         if natural is not None:
             return (yield from self._confirm(UnconfirmedTrigger(natural, self.seed.sample)))
-        number = chain_seed(self.settings.campaign_seed, self.seed.id)
-        search = self.settings.strategy(self.seed, np.random.default_rng(number))
-        try:
-            ending = yield from self._search(search)
-        finally:
-            search.close()
+        ending = yield from self.search()
         self.seconds_count = False
         if isinstance(ending, SearchJobResult):
             return ending
         return (yield from self._confirm(ending))
 
-    def _search(
-        self, search: Search
-    ) -> Generator[Ask, Answer, "SearchJobResult | UnconfirmedTrigger"]:
+    def search(self) -> JobRun[SearchJobResult | UnconfirmedTrigger]:
         """Run the strategy to its end; return a result, or a finding that must be confirmed."""
+        number = chain_seed(self.settings.campaign_seed, self.seed.id)
+        search = self.settings.strategy(self.seed, np.random.default_rng(number))
+        try:
+            return (yield from self._asking(search))
+        finally:
+            search.close()
+
+    def _asking(self, search: Search) -> JobRun[SearchJobResult | UnconfirmedTrigger]:
+        """Pass on what the strategy asks, within the budget."""
         settings = self.settings
         meter = QueryMeter(settings.oracle, settings.budget, self.counters, self.front)
         late = False

@@ -203,21 +203,21 @@ class LazySamples(Sequence[Sample]):
 
     def __init__(self, read: Callable[[str], Sample], digests: Sequence[str]) -> None:
         self._read = read
-        self._digests = digests
+        self.digests = digests
 
     def __len__(self) -> int:
-        return len(self._digests)
+        return len(self.digests)
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+    def __getitem__(self, index: slice) -> "LazySamples": ...
 
-    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+    def __getitem__(self, index: int | slice) -> "Sample | LazySamples":
         if isinstance(index, slice):
-            return LazySamples(self._read, self._digests[index])
-        return self._read(self._digests[index])
+            return LazySamples(self._read, self.digests[index])
+        return self._read(self.digests[index])
 
 
 class _Staged(NamedTuple):

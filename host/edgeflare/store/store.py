@@ -346,7 +346,7 @@ class Store(StoredFolder):
         with self._database.reading() as connection:
             return set(connection.execute(select(_SEEDS.c.id)).scalars())
 
-    def seed_samples(self) -> Sequence[Sample]:
+    def seed_samples(self) -> LazySamples:
         """The samples of the seeds there are now, in order; each is read when it is asked for."""
         query = select(_SEEDS.c.sample).order_by(_SEEDS.c.position)
         with self._database.reading() as connection:

@@ -18,15 +18,13 @@ from pydantic import (
 
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
+from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
 from edgeflare.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
-
-Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
-"""A limit of time: at most a year, so that every clock and every wait can count it."""
 
 
 def _one_or_several(value: object) -> object:
@@ -406,39 +404,6 @@ class SearchConfig(Section):
         return self
 
 
-class FleetConfig(Section):
-    """How several devices share a campaign."""
-
-    mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
-        default="split",
-        description="split: devices of one kind share the seeds (the default). replicate: each "
-        "device searches from every seed, then every trigger is tried on every device and their "
-        "answers are compared.",
-    )
-    allow_mixed: Annotated[bool, Flag("--allow-mixed")] = Field(
-        default=False,
-        description="Let devices that differ share the seeds; what is found then depends on which "
-        "device took which seed.",
-    )
-    device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
-        default=None,
-        ge=1,
-        description="Give a device N inputs at most; a search that this stops begins again later.",
-        examples=[100_000],
-    )
-    total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(
-        default=None, ge=1, description="The same for all devices together.", examples=[1_000_000]
-    )
-    handover_s: Annotated[Seconds, Flag("--handover", metavar="SECONDS")] = Field(
-        default=30.0,
-        description="A device away for so long hands its seeds to the others; default 30.",
-    )
-    patience_s: Annotated[Seconds, Flag("--patience", metavar="SECONDS")] = Field(
-        default=600.0,
-        description="With no device left for so long the campaign pauses; default 600.",
-    )
-
-
 class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
@@ -503,6 +468,14 @@ class CampaignConfig(Section):
         description="Searches in flight on each device; by default as many as keep it busy. "
         "Doesn't change what is found.",
         examples=[16],
+    )
+    workers: Annotated[int | None, Flag("--workers", panel=SEARCH)] = Field(
+        default=None,
+        ge=0,
+        le=256,
+        description="Processes on this machine in which searches run; by default one a processor, "
+        "once what is left is worth their start; 0: none. Doesn't change what is found.",
+        examples=[4],
     )
     one_trip: Annotated[bool, Flag("--one-trip", panel=DEVICES)] = Field(
         default=False,
