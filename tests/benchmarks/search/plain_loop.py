@@ -31,11 +31,11 @@ import onnxruntime
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
-REPOSITORY = Path(__file__).parents[3]
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from shared_models import CIFAR, PAIRS, Pair, images_of
 
+REPOSITORY = Path(__file__).parents[3]
 QUERIES = 2000
 DELTA, NEAR, EPSILON = 1e-3, 0.5, 1e-7
 Image = NDArray[np.uint8]
