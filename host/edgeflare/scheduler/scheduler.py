@@ -377,11 +377,12 @@ class Scheduler(Generic[R]):
                 self._threads.ask(running.number, exchange)
             if pending is not None:
                 pending.add_done_callback(partial(self._device_answered, exchange))
-            return taken_s
         except StopIteration as stop:
             self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
+        else:
+            return taken_s
         return 0.0
 
     def _ask_original(self, exchanges: "Sequence[_Exchange[R]]") -> float:
