@@ -1,14 +1,15 @@
 """Processor time a seed of `boundary`, here and with the code of another checkout, and whether both search alike.
 
 python tests/benchmarks/search/boundary_host.py --data FOLDER [--baseline CHECKOUT] \\
-    [--pairs LeNet-5 KWS ...] [--seeds 20] [--rounds 5] [--made-only]
+    [--pairs LeNet-5 KWS ...] [--seeds 20] [--rounds 5] [--made]
 
 No campaign, agent or store: each model runs in the process that a campaign has for its original. A row a pair,
 medians of the rounds in processor milliseconds a seed, both models and all processes included: `boundary`, its part
 in the strategy's own process and in that of the original, the original's own inferences alone, and `dflare`. With
 `--baseline` each round runs the code of both checkouts, one after the other, and `ratio` is the median of a round's
 new time over its old. A search's inputs, the order in which either model gets them, and how it ends make up a digest,
-which must be equal; it is compared on made models too, with options and kinds of samples that the pairs don't have.
+which must be equal; with `--made` it is compared on made models too, with options and kinds of samples that the
+pairs don't have.
 """
 
 import argparse
@@ -99,7 +100,7 @@ def loaded(data: Path, name: str) -> Models:
         "audio/speech_commands_mfcc_1000.npz",
         {"mean": 211, "std": 1.7102703},
     )
-    pair = PAIRS[name] if name in PAIRS else speech
+    pair = PAIRS.get(name, speech)
     found = []
     for file in (pair.original, pair.deployed):
         path = data / file
@@ -232,8 +233,8 @@ def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]
     }
 
 
-def made(what: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield pairs of a made original and deployed model, a seed each, and the function that drives a search."""
+def made(what: str) -> Iterator[tuple[Any, Callable[[Any], Any]]]:
+    """Yield a seed of a made pair of models, and what drives a search to its outcome and requests."""
     from search_models import Listened, Pair, Run, affine, agreed, hearers, played, quantised
     from search_models import recording as speech
 
@@ -247,9 +248,13 @@ def made(what: str) -> Iterator[tuple[Any, Any, Any]]:
     if what == "speech":
         for number in range(20):
             listened = Listened(*hearers(1.0, number))
-            yield listened, listened.seed(speech(number)), lambda steps, one=listened: (
-                one.answered(steps).outcome,
-                one.asks,
+            yield (
+                listened,
+                listened.seed(speech(number)),
+                lambda steps, one=listened: (
+                    one.answered(steps).outcome,
+                    one.asks,
+                ),
             )
         return
     if what == "recording":
@@ -259,7 +264,7 @@ def made(what: str) -> Iterator[tuple[Any, Any, Any]]:
         pair = test_audio.pair()
         for sample in test_audio.agreed(pair, 20):
             others = [sample, *(test_audio.recording(one) for one in range(40, 46))]
-            yield pair, replace(pair.seed(sample, others), rate=test_audio.RATE), searched(pair)
+            yield replace(pair.seed(sample, others), rate=test_audio.RATE), searched(pair)
         return
     shape = {
         "grey 28 x 28": (28, 28, 1),
@@ -272,7 +277,7 @@ def made(what: str) -> Iterator[tuple[Any, Any, Any]]:
     pair = Pair(original, quantised(original), labels_only=what == "labels only")
     samples = agreed(pair, shape, 20)
     for sample in samples:
-        yield pair, pair.seed(sample, samples[:12], 12), searched(pair)
+        yield pair.seed(sample, samples[:12], 12), searched(pair)
 
 
 def digests(what: str) -> list[str]:
@@ -284,7 +289,7 @@ def digests(what: str) -> list[str]:
     found = []
     for stated in MADE[what]:
         digest = Digest()
-        for number, (pair, seed, drive) in enumerate(made(what)):
+        for number, (seed, drive) in enumerate(made(what)):
             options = resolve_options(
                 BoundaryOptions.model_validate(stated),
                 max(seed.sample.shape[:2]),
@@ -340,7 +345,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--made-only", action="store_true")
+    parser.add_argument("--made", action="store_true")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--digests", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -351,21 +356,20 @@ def main() -> None:
     if chosen.measure:
         print(json.dumps(measured(chosen.data, *chosen.measure, chosen.seeds)))
         return
-    if not chosen.made_only:
-        print(
-            f"{'pair':20} {'host':>6} {'device':>6}     all      own original    infer   dflare"
-            + ("      old  ratio" if chosen.baseline else "")
-        )
-        common = ["--data", str(chosen.data), "--seeds", str(chosen.seeds), "--measure"]
-        for name in chosen.pairs:
-            new, other, old = [], [], []
-            for _ in range(chosen.rounds):
-                if chosen.baseline:
-                    old.append(of_code(chosen.baseline, *common, name, "boundary"))
-                new.append(of_code(ROOT, *common, name, "boundary"))
-                other.append(of_code(ROOT, *common, name, "dflare"))
-            print(row(name, new, other, old), flush=True)
-    if chosen.baseline:
+    print(
+        f"{'pair':20} {'host':>6} {'device':>6}     all      own original    infer   dflare"
+        + ("      old  ratio" if chosen.baseline else "")
+    )
+    common = ["--data", str(chosen.data), "--seeds", str(chosen.seeds), "--measure"]
+    for name in chosen.pairs:
+        new, other, old = [], [], []
+        for _ in range(chosen.rounds):
+            if chosen.baseline:
+                old.append(of_code(chosen.baseline, *common, name, "boundary"))
+            new.append(of_code(ROOT, *common, name, "boundary"))
+            other.append(of_code(ROOT, *common, name, "dflare"))
+        print(row(name, new, other, old), flush=True)
+    if chosen.made and chosen.baseline:
         for what, options in MADE.items():
             both = [of_code(one, "--digests", what) for one in (ROOT, chosen.baseline)]
             for stated, new_one, old_one in zip(options, *both, strict=True):
