@@ -46,7 +46,9 @@ class Space:
 
     def whole(self, values: Floats) -> Floats:
         """Return values in levels, of one sample or of several, rounded and clipped."""
-        return np.asarray(np.minimum(np.maximum(np.rint(values), self.low), self.high))
+        whole: Floats = np.asarray(np.rint(values))
+        np.maximum(whole, self.low, out=whole)
+        return np.minimum(whole, self.high, out=whole)
 
     def stored(self, whole: Floats) -> Sample:
         """Return what a sample has for whole levels."""
