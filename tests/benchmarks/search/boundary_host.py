@@ -249,12 +249,8 @@ def made(what: str) -> Iterator[tuple[Any, Callable[[Any], Any]]]:
         for number in range(20):
             listened = Listened(*hearers(1.0, number))
             yield (
-                listened,
                 listened.seed(speech(number)),
-                lambda steps, one=listened: (
-                    one.answered(steps).outcome,
-                    one.asks,
-                ),
+                lambda steps, one=listened: (one.answered(steps).outcome, one.asks),
             )
         return
     if what == "recording":

@@ -131,15 +131,16 @@ class DeepFoolCrossing:
             )
             farther = np.abs(back) > np.abs(moved)
             up[farther] = down[farther]
-            changed = np.repeat(start[None], len(steps), axis=0)
-            changed[(slice(None), *region)] = space.stored(up)
-            samples += list(changed)
+            for part in space.stored(up):
+                sample = start.copy()
+                sample[region] = part
+                samples.append(sample)
             lengths += np.where(farther, back, moved).tolist()
         path = LinePath(self._probe.values, self._probe.values)
         probed = yield from self._probe.ends([path] * len(samples), samples)
         changes = np.array([one.log_probs - log_probs for one in probed])
-        steps = np.array(lengths)[:, None]
-        return np.where(np.abs(steps) > 1.0, changes / np.where(steps == 0, 1.0, steps), 0.0)
+        by = np.array(lengths)[:, None]
+        return np.where(np.abs(by) > 1.0, changes / np.where(by == 0, 1.0, by), 0.0)
 
     def _step(self, log_probs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
         """Return the step to the nearest boundary at each length, in levels, or None."""

@@ -200,7 +200,7 @@ def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
 
 def _draw_groups(
     sample: Sample, count: int, rng: np.random.Generator, groups_of: int = _GROUPS
-) -> tuple[_Places, _Places]:
+) -> tuple[_Places, Floats]:
     """Return up to `count` random groups of values, and the direction to change each, 1 or -1.
 
     The groups: [n, values], by their places in the flat sample.
@@ -213,10 +213,10 @@ def _draw_groups(
     size = max(1, flat.size // groups_of)
     drawn = rng.permutation(flat.size)[: count * size]
     found = drawn.reshape(-1, size)
-    return found, np.where(flat[found].mean(axis=1) < middle, 1, -1)
+    return found, np.where(flat[found].mean(axis=1) < middle, 1.0, -1.0)
 
 
-def _single_changes(sample: Sample, groups: _Places, signs: _Places) -> list[Sample]:
+def _single_changes(sample: Sample, groups: _Places, signs: Floats) -> list[Sample]:
     """Return a sample for each group, with the values there changed by a step."""
     space = space_of(sample)
     flat = space.values(sample).ravel()
