@@ -1,5 +1,6 @@
 """Properties of any model's answer, scores or a transcript."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,11 @@ from edgeflare.types import Output, Sample, Scores, Transcript
 
 def is_finite(output: Output) -> bool:
     """Whether no score is NaN or infinite."""
-    return bool(np.isfinite(numbers(output)).all())
+    scores = numbers(output).reshape(-1)
+    if not scores.size:
+        return True
+    highest, lowest = scores[scores.argmax()], scores[scores.argmin()]  # NaN is both
+    return math.isfinite(highest) and math.isfinite(lowest)
 
 
 def numbers(output: Output) -> Scores:

@@ -11,7 +11,7 @@ from edgeflare._internal.extras import rapidfuzz
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores, decides_equally, is_finite, total_variation
 from edgeflare.transcripts import Word, differing, words
-from edgeflare.types import Decision, Output, Transcript
+from edgeflare.types import Decision, Output, Scores, Transcript
 
 MARGIN_FLOOR = "margin_floor"
 
@@ -119,6 +119,12 @@ def has_margin_below(output: Output, floor: float) -> bool:
     return sure is not None and sure < floor
 
 
+def _only_top(scores: Scores) -> int | None:
+    """Return the class of the highest score; None where several have it."""
+    first = int(scores.argmax())
+    return first if first == scores.size - 1 - int(scores[::-1].argmax()) else None
+
+
 def _smallest(some: Sequence[Word]) -> float | None:
     return min((word.margin for word in some), default=None)
 
@@ -145,13 +151,12 @@ class LabelOracle(ConfiguredOracle):
         """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
         if isinstance(original, Transcript) or isinstance(deployed, Transcript):
             raise TypeError("a transcript has no classes")
-        if not (np.isfinite(original).all() and np.isfinite(deployed).all()):
+        if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
-        ours = np.flatnonzero(original == original.max())
-        theirs = np.flatnonzero(deployed == deployed.max())
-        if ours.size > 1 or theirs.size > 1:
+        ours, theirs = _only_top(original), _only_top(deployed)
+        if ours is None or theirs is None:
             return Decision.TIE
-        if ours[0] == theirs[0]:
+        if ours == theirs:
             return Decision.AGREE
         if has_margin_below(original, self.floor) or has_margin_below(deployed, self.floor):
             return Decision.BELOW_FLOOR

@@ -152,7 +152,7 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 """The statuses with a triggering input: one that was found, or the seed itself."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KnownAnswers:
     """Both models' answers to the first inputs of the source: float64 [n, classes] each."""
 

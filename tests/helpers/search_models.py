@@ -29,6 +29,7 @@ from edgeflare.types import (
     Outputs,
     Sample,
     Scores,
+    Search,
     Seed,
     Transcript,
 )
@@ -473,7 +474,10 @@ class Listened:
         self, sample: Sample, number: int = 0, operators: tuple[str, ...] = (), **options: Any
     ) -> "Listened":
         strategy = build_strategy("boundary", options, operators)
-        steps = strategy(self.seed(sample), np.random.default_rng(number))
+        return self.answered(strategy(self.seed(sample), np.random.default_rng(number)))
+
+    def answered(self, steps: Search) -> "Listened":
+        """Answer a search's requests to its end."""
         answer: Answer | None = None
         while self.host < 5000:
             try:

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.models.original_process import ModelProcess
 from edgeflare.models.outputs import OutputReader
@@ -170,7 +168,7 @@ class OriginalModel:
                 raws += (
                     decoded_from_arrays(reply.arrays)
                     if reply.header.get("decoded")
-                    else [np.require(raw, requirements="A") for raw in reply.arrays]
+                    else [raw if raw.flags.aligned else raw.copy() for raw in reply.arrays]
                 )
         return raws, seconds
 
@@ -184,7 +182,7 @@ class OriginalModel:
 
     def _read(self, raws: Sequence[RawOutput]) -> list[Output]:
         assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return [self._reader.read(raw) for raw in raws]
+        return self._reader.read_all(raws)
 
     @contextmanager
     def _borrowed(self) -> Iterator[ModelProcess]:

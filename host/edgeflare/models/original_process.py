@@ -150,10 +150,9 @@ class ModelProcess:
         self._limited_to = count
 
     def _write(self, blocks: Sequence[bytes]) -> None:
-        for block in blocks:
-            written = self._stream.send(block)
-            while written < len(block):
-                written += self._stream.send(memoryview(block)[written:])
+        rest = memoryview(blocks[0] if len(blocks) == 1 else b"".join(blocks))
+        while rest:
+            rest = rest[self._stream.send(rest) :]
 
     def _read(self, n: int) -> bytes:
         if not self._ahead:

@@ -133,7 +133,19 @@ class OutputReader(NamedTuple):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
-        real = dequantize(raw, self.tensor.quantization).reshape(-1)
+        return self._scores(dequantize(raw, self.tensor.quantization).reshape(-1))
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the answers for several raw outputs, each as `read` has it."""
+        arrays = [raw for raw in raws if isinstance(raw, np.ndarray)]
+        alike = len({raw.shape for raw in arrays}) == 1 and len(arrays) == len(raws)
+        if self.kind == "label" or not alike:
+            return [self.read(raw) for raw in raws]
+        real = dequantize(np.array(arrays), self.tensor.quantization)
+        return [self._scores(one) for one in real.reshape(len(arrays), -1)]
+
+    def _scores(self, real: Scores) -> Scores:
+        """Return the probabilities of de-quantised values, float64 [values]."""
         if self.kind in ("sigmoid", "sigmoid-logits"):
             return shares_of_sigmoids(real, logits=self.kind == "sigmoid-logits")
         return softmax(real) if self.kind == "logits" else real

@@ -6,10 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from queue import Empty, PriorityQueue, SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeAlias
 
@@ -24,6 +24,7 @@ from edgeflare.scheduler.device_queue import (
     RunningJob,
 )
 from edgeflare.scheduler.job import Feed, FleetLimits, Job, R, answer_of
+from edgeflare.scheduler.step_threads import StepThreads
 from edgeflare.types import Answer, Ask, Output, Sample
 
 _MOST_WAITING = 64
@@ -64,19 +65,22 @@ class ResultWriter(AbstractContextManager["ResultWriter[R]"], Generic[R]):
             self.check()
 
 
+_FIRST = -1
+"""A number before that of every job."""
+_UNBLOCK_S = 0.01
 _LAST_STEPS_S = 2.0
 """How long a stopping run waits for steps in progress; an original may take minutes to answer."""
 
 
 class Original(Protocol):
-    """The original model; called from several worker threads at once."""
+    """The original model; called from several threads at once."""
 
     def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
         """Return one answer a sample, scores or a transcript, and seconds.
 
-        The seconds are those that each took elsewhere than in this thread.
-
-        Raises InferenceFailedError where it can't.
+        The samples may be those of several jobs. The seconds are those that each took elsewhere
+        than in this thread. Raises InferenceFailedError where it can't answer on one of them: those
+        of each job are then asked about alone.
         """
         ...
 
@@ -95,12 +99,27 @@ class _Lost(Generic[R]):
     at_limit: bool = False
 
 
+class _Exchange(Generic[R]):
+    """A job's request until all models that it asks have answered."""
+
+    def __init__(self, running: RunningJob[R], ask: Ask) -> None:
+        self.running = running
+        self.ask = ask
+        self.samples = ask.samples
+        self.awaited = 2 if ask.of == "both" else 1
+        self.arrivals = itertools.count(1)  # counts from several threads without a lock
+        self.original: Sequence[Output] | None = None
+        self.original_s = 0.0
+        self.error: InferenceFailedError | None = None
+        self.reply: Future[Reply[Output]] | None = None
+
+
 class Scheduler(Generic[R]):
     """Keeps every device's request queue full and the original model busy.
 
     `feeds` gives each device, in order, its feed of jobs; among devices that share a feed, jobs of
-    one that is away start again on another. A pool of `workers` threads runs the jobs' steps and
-    the original model; the devices' links have their own threads. Steps of one job never overlap,
+    one that is away start again on another. `workers` threads run the jobs' steps and the original
+    model; the devices' links have their own threads. Steps of one job never overlap,
     and its result does not depend on other jobs. `concurrency` jobs run on each device, by default
     as many as keep it busy. `asked` is the number of earlier queries of each device, by name, for
     the limits. Devices that are away are checked every `tick_s` seconds.
@@ -156,8 +175,6 @@ class Scheduler(Generic[R]):
         self._events: SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             SimpleQueue()  # None: check again whether every job of a device waits for it
         )
-        self._steps: PriorityQueue[tuple[int, int, RunningJob[R], _Step]] = PriorityQueue()
-        self._serial = itertools.count()
         self._started = 0
         self._stopping = threading.Event()
 
@@ -173,18 +190,14 @@ class Scheduler(Generic[R]):
         stops the run; it is raised after finished results were passed on: DeviceAwayError where no
         device is left. Ends early at the limits; see `left`.
         """
-        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step")
+        self._threads = StepThreads(self._workers, self._ask_original)
         with ResultWriter(on_result) as writer:
             try:
-                self._loop(pool, writer, on_tick)
-                pool.shutdown()
+                self._loop(writer, on_tick)
+                self._threads.end()
             except BaseException:
                 self._stopping.set()
-                ending = threading.Thread(
-                    target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True
-                )
-                ending.start()
-                ending.join(_LAST_STEPS_S)
+                self._threads.end(drop=True, patience_s=_LAST_STEPS_S)
                 self._write_remaining(writer)
                 raise
 
@@ -198,19 +211,14 @@ class Scheduler(Generic[R]):
         """The jobs that were started and have not ended."""
         return [one.job for queue in self._queues for one in tuple(queue.running)]
 
-    def _loop(
-        self, pool: ThreadPoolExecutor, writer: ResultWriter[R], on_tick: Callable[[], None]
-    ) -> None:
+    def _loop(self, writer: ResultWriter[R], on_tick: Callable[[], None]) -> None:
         next_tick = time.monotonic() + self._tick_s
         while True:
-            self._fill(pool)
-            self._send_batches(pool)
+            self._fill()
+            self._send_batches()
             if not any(queue.running for queue in self._queues) and not self._should_wait():
                 return
-            try:
-                event = self._events.get(timeout=max(0.0, next_tick - time.monotonic()))
-            except Empty:
-                event = None
+            event = self._next_event(next_tick)
             if event is not None:
                 self._take(event, writer)
             if time.monotonic() >= next_tick:
@@ -219,7 +227,15 @@ class Scheduler(Generic[R]):
                 on_tick()
                 next_tick = time.monotonic() + self._tick_s
 
-    def _fill(self, pool: ThreadPoolExecutor) -> None:
+    def _next_event(self, until: float) -> "_Done[R] | _Lost[R] | BaseException | None":
+        """Wait for an event; None at this time, or where a device's batch may be complete."""
+        while (left := until - time.monotonic()) > 0:
+            with suppress(Empty):
+                return self._events.get(timeout=min(left, _UNBLOCK_S))
+            self._threads.unblock()
+        return None
+
+    def _fill(self) -> None:
         """Start jobs on the least-loaded device until all queues are full."""
         for one in self._queues:
             one.at_limit = one.at_limit or any(left <= 0 for left, _ in self._left_for(one))
@@ -229,21 +245,21 @@ class Scheduler(Generic[R]):
             if job is not None:
                 self._started += 1
                 running = queue.begin(job, self._started)
-                self._submit(pool, running, running.generator.__next__)
+                self._submit(running, running.generator.__next__)
 
-    def _send_batches(self, pool: ThreadPoolExecutor) -> None:
+    def _send_batches(self) -> None:
         """Send the held requests of each device whose jobs all wait, in a worker's thread."""
         for queue in self._queues:
             if batch := queue.take_batch():
-                pool.submit(self._send, queue, batch)
+                self._threads.run(_FIRST, partial(self._send, queue, batch))
 
-    def _send(self, queue: DeviceQueue[R], batch: Sequence[BatchedRequest]) -> None:
-        if self._stopping.is_set():
-            return
-        try:
-            queue.send(batch)
-        except BaseException as error:  # noqa: BLE001 - raised again in `run`
-            self._events.put(error)
+    def _send(self, queue: DeviceQueue[R], batch: Sequence[BatchedRequest]) -> float:
+        if not self._stopping.is_set():
+            try:
+                queue.send(batch)
+            except BaseException as error:  # noqa: BLE001 - raised again in `run`
+                self._events.put(error)
+        return 0.0
 
     def _should_wait(self) -> bool:
         """Whether to wait, with no job running, for a device that is away and has work left."""
@@ -338,98 +354,108 @@ class Scheduler(Generic[R]):
         )
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
-    def _advance(self, pool: ThreadPoolExecutor) -> None:
-        """Run one step of the oldest job that has one.
-
-        So searches end one after the other where the host is the bottleneck.
-        """
-        *_, running, step = self._steps.get_nowait()
+    def _advance(self, running: RunningJob[R], step: _Step) -> float:
+        """Run one step of a job; pass what it asks on to the models. Return processor seconds."""
         if self._stopping.is_set():
-            return
+            return 0.0
         job = running.job
         began = time.thread_time()
         try:
             ask = step()
             if isinstance(ask, Future):
                 going_on = partial(running.generator.send, Answer(()))
-                ask.add_done_callback(lambda _: self._submit(pool, running, going_on))
-                return
+                ask.add_done_callback(lambda _: self._submit(running, going_on))
+                return time.thread_time() - began
             pending = None
             if ask.of != "original":
                 pending = self._ask_device(running, ask.samples)
                 if pending is None:
                     self._events.put(_Lost(running, at_limit=True))
-                    return
+                    return 0.0
                 if running.queue.batches:
                     self._events.put(None)
-            asked: Sequence[Output] | None = None
-            seconds: Sequence[float] = ()
-            try:
-                if ask.of != "deployed":
-                    asked, seconds = self._original.answer(ask.samples)
-            except InferenceFailedError as error:
-                self._fail(pool, running, error, pending)
-                return
+            taken_s = time.thread_time() - began
             if job.seconds_count:
-                job.counters.seconds += time.thread_time() - began + sum(seconds)
-            if pending is None:
-                self._submit(pool, running, partial(self._send_answer, running, ask, asked, None))
-            else:
-                pending.add_done_callback(partial(self._answered, pool, running, ask, asked))
+                job.counters.seconds += taken_s
+            exchange = _Exchange(running, ask)
+            if ask.of != "deployed":
+                self._threads.ask(running.number, exchange)
+            if pending is not None:
+                pending.add_done_callback(partial(self._device_answered, exchange))
         except StopIteration as stop:
             self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
-
-    def _fail(
-        self,
-        pool: ThreadPoolExecutor,
-        running: RunningJob[R],
-        error: InferenceFailedError,
-        pending: "Future[Reply[Output]] | None",
-    ) -> None:
-        """Throw the original's error into a job, once its request to the device is settled."""
-        step = partial(running.generator.throw, error)
-        if pending is None:
-            self._submit(pool, running, step)
         else:
-            pending.add_done_callback(lambda _: self._submit(pool, running, step))
+            return taken_s
+        return 0.0
 
-    def _answered(
-        self,
-        pool: ThreadPoolExecutor,
-        running: RunningJob[R],
-        ask: Ask,
-        original: Sequence[Output] | None,
-        pending: "Future[Reply[Output]]",
-    ) -> None:
-        """Handle a device's reply (in the link's thread): queue the job's next step."""
+    def _ask_original(self, exchanges: "Sequence[_Exchange[R]]") -> float:
+        """Ask the original about several jobs' inputs at once; each gets what it would get alone.
+
+        Returns the seconds that it took for an input.
+        """
+        if self._stopping.is_set():
+            return 0.0
+        began = time.thread_time()
         try:
-            error = pending.exception()
+            samples = [sample for one in exchanges for sample in one.samples]
+            outputs, seconds = self._original.answer(samples)
+            own_s = (time.thread_time() - began) / len(samples)
+            begin = 0
+            for one in exchanges:
+                end = begin + len(one.samples)
+                one.original = outputs[begin:end]
+                one.original_s = sum(seconds[begin:end]) + own_s * len(one.samples)
+                begin = end
+                self._settle(one)
+            return own_s + sum(seconds) / len(samples)
+        except InferenceFailedError as error:
+            if len(exchanges) > 1:
+                return max([self._ask_original([one]) for one in exchanges])
+            exchanges[0].error = error
+            self._settle(exchanges[0])
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
+            self._events.put(error)
+        return 0.0
+
+    def _device_answered(self, exchange: "_Exchange[R]", pending: "Future[Reply[Output]]") -> None:
+        """Take a device's reply (in the link's thread)."""
+        exchange.reply = pending
+        self._settle(exchange)
+
+    def _settle(self, exchange: "_Exchange[R]") -> None:
+        """Queue a job's next step once all models that it asked have answered."""
+        if next(exchange.arrivals) < exchange.awaited:
+            return
+        running, ask, reply = exchange.running, exchange.ask, exchange.reply
+        try:
+            if exchange.error is not None:
+                self._submit(running, partial(running.generator.throw, exchange.error))
+                return
+            error = None if reply is None else reply.exception()
             if isinstance(error, InferenceFailedError):
-                self._submit(pool, running, partial(running.generator.throw, error))
+                self._submit(running, partial(running.generator.throw, error))
             elif error is not None:
                 retired = running.queue.device.state is DeviceState.RETIRED
                 gone = retired or isinstance(error, DeviceAwayError)
                 self._events.put(_Lost(running) if gone else error)
             else:
-                reply = pending.result()
+                deployed = None if reply is None else reply.result()
                 counters = running.job.counters
-                counters.device_seconds += sum(reply.seconds)
+                device_s = 0.0 if deployed is None else sum(deployed.seconds)
+                counters.device_seconds += device_s
                 if running.job.seconds_count:
-                    counters.seconds += sum(reply.seconds)
-                step = partial(self._send_answer, running, ask, original, reply.outputs)
-                self._submit(pool, running, step)
+                    counters.seconds += device_s + exchange.original_s
+                outputs = None if deployed is None else deployed.outputs
+                self._submit(
+                    running, partial(self._send_answer, running, ask, exchange.original, outputs)
+                )
         except BaseException as fault:  # noqa: BLE001 - raised again in `run`
             self._events.put(fault)
 
-    def _submit(self, pool: ThreadPoolExecutor, running: RunningJob[R], step: _Step) -> None:
-        self._steps.put((running.number, next(self._serial), running, step))
-        try:
-            pool.submit(self._advance, pool)
-        except RuntimeError:  # the pool is shut down: the run is stopping
-            if not self._stopping.is_set():
-                raise
+    def _submit(self, running: RunningJob[R], step: _Step) -> None:
+        self._threads.run(running.number, partial(self._advance, running, step))
 
     def _send_answer(
         self,

@@ -21,7 +21,7 @@ there. `dflare_fitness` says what is compared.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -81,8 +81,9 @@ class OperatorRanking:
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
         self._operators = list(operators)
         self._epsilon = epsilon
-        self.selected = dict.fromkeys(self._operators, 0)
-        self.improved = dict.fromkeys(self._operators, 0)
+        self._selected = dict.fromkeys(self._operators, 0)
+        self._improved = dict.fromkeys(self._operators, 0)
+        self._values = {operator: self._value(operator) for operator in self._operators}
 
     def draw_uniform(self, rng: np.random.Generator) -> str:
         """Return an operator drawn uniformly."""
@@ -90,12 +91,25 @@ class OperatorRanking:
 
     def ordered(self, rng: np.random.Generator) -> list[str]:
         """Return all operators, the highest ranking value first."""
-        shuffled = [self._operators[i] for i in rng.permutation(len(self._operators))]
-        return sorted(shuffled, key=self.value, reverse=True)
+        shuffled = [self._operators[i] for i in rng.permutation(len(self._operators)).tolist()]
+        return sorted(shuffled, key=self._values.__getitem__, reverse=True)
 
     def value(self, operator: str) -> float:
         """Return v(op)."""
-        return self.improved[operator] / (self.selected[operator] + self._epsilon)
+        return self._values[operator]
+
+    def select(self, operator: str) -> None:
+        """Count a selection of this operator."""
+        self._selected[operator] += 1
+        self._values[operator] = self._value(operator)
+
+    def improve(self, operator: str) -> None:
+        """Count an accepted input of this operator."""
+        self._improved[operator] += 1
+        self._values[operator] = self._value(operator)
+
+    def _value(self, operator: str) -> float:
+        return self._improved[operator] / (self._selected[operator] + self._epsilon)
 
 
 class MetropolisHastings:
@@ -116,13 +130,13 @@ class MetropolisHastings:
         else:
             ordered = self.ranking.ordered(rng)
             drawn = _propose(ordered, ordered.index(self._last), rng)
-        self.ranking.selected[drawn] += 1
+        self.ranking.select(drawn)
         self._last = drawn
         return drawn
 
     def accepted(self, operator: str) -> None:
         """Raise the operator's ranking value (algorithm 1, ``op.update()``)."""
-        self.ranking.improved[operator] += 1
+        self.ranking.improve(operator)
 
 
 class RankSelection:
@@ -143,12 +157,12 @@ class RankSelection:
             drawn = _propose(self.ranking.ordered(rng), -1, rng)
         else:
             drawn = self.ranking.draw_uniform(rng)
-        self.ranking.selected[drawn] += 1
+        self.ranking.select(drawn)
         return drawn
 
     def accepted(self, operator: str) -> None:
         """Raise the operator's ranking value; from now on the ranking counts."""
-        self.ranking.improved[operator] += 1
+        self.ranking.improve(operator)
         self._has_accepted = True
 
 
@@ -161,6 +175,7 @@ def make_selection(name: SelectionName, operators: Sequence[str], epsilon: float
     return MetropolisHastings(operators, epsilon)
 
 
+@lru_cache(maxsize=1024)
 def acceptance_probability(base: float, index: int, last_index: int) -> float:
     """Return (1 - p) ** (k_i - k_(i-1)), at least 1 for an operator ranked no lower than the last.
 

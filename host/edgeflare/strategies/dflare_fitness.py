@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from edgeflare.transcripts import Word, aligned, words
 from edgeflare.types import Output, Transcript
 
+_FIRST_STATES = 16
+
 
 class ObservedStates:
     """The pairs (f(x), g(x)) observed so far in one search.
@@ -28,22 +30,38 @@ class ObservedStates:
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._stored: NDArray[np.float64] = np.empty((0, 2, 0))
+        self._count = 0
+        self._stored: NDArray[np.float64] = np.empty((_FIRST_STATES, 2, 0))
+        self._difference = self._stored
 
     def observe(self, original: Output, deployed: Output) -> bool:
         """Add a pair; return whether none within the threshold was observed before."""
         rows = [_probabilities(answer) for answer in (original, deployed)]
-        width = max(self._stored.shape[2], *(row.size for row in rows))
-        state = np.stack([_padded(row, width) for row in rows])[np.newaxis]
-        self._stored = _padded(self._stored, width)
-        if len(self._stored):
-            nearest = (
-                np.square(self._stored - state).reshape(len(self._stored), -1).sum(axis=1).min()
-            )
-            if nearest <= self._threshold:
+        self._make_room(max(rows[0].size, rows[1].size))
+        state = self._stored[self._count]
+        for place, row in enumerate(rows):
+            state[place, : row.size] = row
+            state[place, row.size :] = 0.0
+        self._count += 1
+        if self._count > 1:
+            before = self._count - 1
+            difference = self._difference[:before]
+            np.subtract(self._stored[:before], state, out=difference)
+            np.square(difference, out=difference)
+            apart = np.add.reduce(difference.reshape(before, -1), axis=1)
+            if np.minimum.reduce(apart) <= self._threshold:
+                self._count -= 1
                 return False
-        self._stored = np.concatenate((self._stored, state))
         return True
+
+    def _make_room(self, width: int) -> None:
+        """Have room for one more state, each answer of it with `width` values at most."""
+        size, _, wide = self._stored.shape
+        if self._count < size and width <= wide:
+            return
+        stored = np.zeros((2 * size if self._count == size else size, 2, max(width, wide)))
+        stored[: self._count, :, :wide] = self._stored[: self._count]
+        self._stored, self._difference = stored, np.empty_like(stored)
 
 
 def top1_difference(original: Output, deployed: Output) -> float:
@@ -59,8 +77,8 @@ def top1_difference(original: Output, deployed: Output) -> float:
         return max(
             (abs(_probability(one) - _probability(other)) for one, other in pairs), default=0.0
         )
-    tops = [float(_probabilities(answer).max()) for answer in (original, deployed)]
-    return abs(tops[0] - tops[1])
+    ours, theirs = _probabilities(original), _probabilities(deployed)
+    return abs(float(ours[ours.argmax()]) - float(theirs[theirs.argmax()]))
 
 
 class Fitness:
@@ -94,9 +112,3 @@ def _probabilities(answer: Output) -> NDArray[np.float64]:
 
 def _probability(word: Word | None) -> float:
     return 0.0 if word is None else word.probability
-
-
-def _padded(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return the values with zeros at the end of the last axis, up to this width."""
-    missing = width - values.shape[-1]
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]) if missing else values

@@ -91,8 +91,10 @@ DRAWS = 4000
 def ranked(ranking: OperatorRanking) -> None:
     """Give the operators the ranking values 1, 3/4, 2/4, 1/4."""
     for rank, name in enumerate(OPERATORS):
-        ranking.selected[name] = 4
-        ranking.improved[name] = 4 - rank
+        for place in range(4):
+            ranking.select(name)
+            if place >= rank:
+                ranking.improve(name)
 
 
 def check_counts(drawn: Counter[int], weights: np.ndarray) -> None:
@@ -171,6 +173,5 @@ def test_equal_ranks_favour_no_operator() -> None:
     for _ in range(DRAWS):
         selection = MetropolisHastings(OPERATORS, 1e-7)
         selection.draw(rng)
-        selection.ranking.selected = dict.fromkeys(OPERATORS, 0)
         drawn[OPERATORS.index(selection.draw(rng))] += 1
     assert max(drawn.values()) - min(drawn.values()) < 400

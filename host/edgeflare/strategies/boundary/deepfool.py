@@ -20,7 +20,7 @@ from edgeflare.strategies.boundary.directions import directions_for
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
-from edgeflare.types import Answer, Ask
+from edgeflare.types import Answer, Ask, Sample
 
 _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
@@ -117,26 +117,30 @@ class DeepFoolCrossing:
 
     def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
         """Return the slopes of log-probabilities by direction, [n, classes], per level of L2."""
-        space, directions = self._probe.space, self._directions
+        space = self._probe.space
         start = to_sample(values)
         base = space.values(start)
-        samples, lengths = [], []
-        for place in range(len(directions)):
-            region = directions.region(place)
-            direction, step = directions[place][region], directions.probe(place)[region]
+        samples: list[Sample] = []
+        lengths: list[float] = []
+        for region, directions, steps in self._directions.probes():
             here = base[region]
-            found = [space.sample(here + sign * step) for sign in (1, -1)]
-            moved = [exact.dot(space.values(one) - here, direction) for one in found]
-            longer = int(abs(moved[1]) > abs(moved[0]))
-            sample = start.copy()
-            sample[region] = found[longer]
-            samples.append(sample)
-            lengths.append(moved[longer])
+            up, down = space.whole(here + steps), space.whole(here - steps)
+            moved, back = (
+                ((one - here) * directions).reshape(len(steps), -1).sum(axis=1)
+                for one in (up, down)
+            )
+            farther = np.abs(back) > np.abs(moved)
+            up[farther] = down[farther]
+            for part in space.stored(up):
+                sample = start.copy()
+                sample[region] = part
+                samples.append(sample)
+            lengths += np.where(farther, back, moved).tolist()
         path = LinePath(self._probe.values, self._probe.values)
         probed = yield from self._probe.ends([path] * len(samples), samples)
         changes = np.array([one.log_probs - log_probs for one in probed])
-        steps = np.array(lengths)[:, None]
-        return np.where(np.abs(steps) > 1.0, changes / np.where(steps == 0, 1.0, steps), 0.0)
+        by = np.array(lengths)[:, None]
+        return np.where(np.abs(by) > 1.0, changes / np.where(by == 0, 1.0, by), 0.0)
 
     def _step(self, log_probs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
         """Return the step to the nearest boundary at each length, in levels, or None."""

@@ -5,9 +5,9 @@ more host queries. Figures: docs/research/audio.md. What was tried without gain:
 docs/research/tried.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _TWO_SCALES_COUNT = 32
 _MIN_DETAIL = 1.0
 _BLUR_SIGMAS = 4
 _PROBE_LEVELS = 8.0
+_BYTES_AT_ONCE = 2**18
 
 _WARP = 2.5
 """Bands are even on a scale: linear below this share of the rate, then logarithmic (mel scale)."""
@@ -40,6 +41,14 @@ Region: TypeAlias = tuple[slice, ...]
 _EVERYWHERE: Region = (slice(None),)
 
 
+class Probes(NamedTuple):
+    """Some directions and a step along each, float64 [n, ...], in the part that they may change."""
+
+    region: Region
+    directions: Floats
+    steps: Floats
+
+
 class Directions(Protocol):
     """Directions of unit length, each computed on access: float64 of the sample's shape."""
 
@@ -47,12 +56,11 @@ class Directions(Protocol):
 
     def __getitem__(self, place: int) -> Floats: ...
 
-    def probe(self, place: int) -> Floats:
-        """Return a step along a direction, in levels, small enough for a proportional response."""
-        ...
+    def probes(self) -> Iterator[Probes]:
+        """Yield all directions in order, some at a time, with a step along each.
 
-    def region(self, place: int) -> Region:
-        """Return where a direction may be other than 0; the whole sample where it is so all over."""
+        A step, in levels, is small enough for a proportional response.
+        """
         ...
 
     def combine(self, shares: Floats) -> Floats:
@@ -98,16 +106,6 @@ class _LinearDirections:
         """Return the sum of all directions, each times its share."""
         raise NotImplementedError
 
-    def region(self, place: int) -> Region:
-        """Return the whole image."""
-        del place
-        return _EVERYWHERE
-
-    def probe(self, place: int) -> Floats:
-        """Return the direction with a largest value of 8 levels."""
-        direction = self[place]
-        return np.asarray(direction * (_PROBE_LEVELS / np.abs(direction).max()))
-
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the smallest step, which has the same direction at every length."""
         step = self.combine(-decrease / exact.dot(slopes, slopes) * slopes)
@@ -125,6 +123,13 @@ class LowFrequencies(_LinearDirections):
 
     def __getitem__(self, place: int) -> Floats:
         return np.asarray(self._all[place])
+
+    def probes(self) -> Iterator[Probes]:
+        """Yield steps with a largest value of 8 levels."""
+        count = max(1, _BYTES_AT_ONCE // self._all[0].nbytes)
+        for begin in range(0, len(self._all), count):
+            part = self._all[begin : begin + count]
+            yield Probes(_EVERYWHERE, part, part * _probe_factors(part))
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
@@ -157,35 +162,32 @@ class DetailWindows(_LinearDirections):
         return len(self._places)
 
     def __getitem__(self, place: int) -> Floats:
+        region, window = self._window(place)
         found = np.zeros_like(self._details[0])
-        found[self.region(place)] = self._window(place)
+        found[region] = window
         return found
 
-    def region(self, place: int) -> Region:
-        """Return the window of a direction."""
-        _, row, column, _ = self._places[place]
-        return _extent(self._rows[row]), _extent(self._columns[column])
-
-    def probe(self, place: int) -> Floats:
-        """Return the direction with a largest value of 8 levels."""
-        window = self._window(place)
-        found = np.zeros_like(self._details[0])
-        found[self.region(place)] = window * (_PROBE_LEVELS / np.abs(window).max())
-        return found
+    def probes(self) -> Iterator[Probes]:
+        """Yield steps with a largest value of 8 levels."""
+        for place in range(len(self)):
+            region, window = self._window(place)
+            yield Probes(region, window[None], window[None] * _probe_factors(window[None]))
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         total = np.zeros_like(self._details[0], dtype=np.float64)
         for place, share in enumerate(shares):
-            total[self.region(place)] += share * self._window(place)
+            region, window = self._window(place)
+            total[region] += share * window
         return total
 
-    def _window(self, place: int) -> Floats:
-        """Return a direction's values in its region."""
+    def _window(self, place: int) -> tuple[Region, Floats]:
+        """Return where a direction may be other than 0, and its values there."""
         scale, row, column, length = self._places[place]
-        tall, wide = self.region(place)
+        tall, wide = _extent(self._rows[row]), _extent(self._columns[column])
         window = self._rows[row][tall, None] * self._columns[column][None, wide]
-        return np.asarray(self._details[scale][tall, wide] * (window / length)[..., None])
+        values = self._details[scale][tall, wide] * (window / length)[..., None]
+        return (tall, wide), np.asarray(values)
 
     def recentred(self, values: Floats) -> "DetailWindows":
         """Return the same directions: those of the seed."""
@@ -228,14 +230,11 @@ class SoundParts:
             (int(band), int(moment)) for band, moment in np.argwhere(self._lengths > _MIN_SOUND)
         ]
 
-    def region(self, place: int) -> Region:
-        """Return the whole recording."""
-        del place
-        return _EVERYWHERE
-
-    def probe(self, place: int) -> Floats:
-        """Return the step that makes a part louder by a quarter."""
-        return np.asarray(self[place] * (_PROBE_GAIN * self._lengths[self._places[place]]))
+    def probes(self) -> Iterator[Probes]:
+        """Yield steps that make a part louder by a quarter."""
+        for place, at in enumerate(self._places):
+            part = self[place][None]
+            yield Probes(_EVERYWHERE, part, part * (_PROBE_GAIN * self._lengths[at]))
 
     def combine(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
@@ -269,7 +268,7 @@ def noise_like(rng: np.random.Generator, values: Floats) -> Floats:
     if values.ndim > 1:
         return smooth_noise(rng, values.shape)
     parts = SoundParts(values, _NOISE_PARTS)
-    lengths = np.array([exact.norm(parts.probe(place)) for place in range(len(parts))])
+    lengths = np.array([exact.norm(one.steps) for one in parts.probes()])
     drawn = parts.combine(exact.normal(rng, len(parts)) * lengths)
     return np.asarray(drawn / exact.norm(drawn))
 
@@ -312,6 +311,12 @@ def _colours(channels: int) -> Floats:
         return np.ones((1, 1))
     found = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
     return np.asarray(found / np.sqrt(np.square(found).sum(axis=1, keepdims=True)))
+
+
+def _probe_factors(directions: Floats) -> Floats:
+    """Return what gives directions [n, height, width, channels] a largest value of 8 levels."""
+    peaks = np.abs(directions).reshape(len(directions), -1).max(axis=1)
+    return np.asarray(_PROBE_LEVELS / peaks)[:, None, None, None]
 
 
 def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:

@@ -8,7 +8,7 @@ docs/research/tried.md).
 
 import math
 from collections.abc import Generator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -50,7 +50,6 @@ class DriftModel:
             self._at_seed = _centred(self._own[None], _MAX_DRIFT)[0]
         self._known = seed.known if self._at_seed is not None else None
         self._has_steps = self._known is not None and bool((self._known.deployed == 0).any())
-        self._fit: Ridge | None = None
 
     def predict(self, log_probs: Floats, label: int, rival: int) -> float | None:
         """Return the expected drift of `label` over `rival` at the original's `log_probs`.
@@ -64,7 +63,7 @@ class DriftModel:
             return min(max(own, -2 * _MAX_DRIFT), 2 * _MAX_DRIFT)
         drift = self._at_seed
         if self._known is not None and len(self._known.original) > len(log_probs):
-            there, here = self._ridge(self._known).predict(np.stack([log_probs, self._log_probs]))
+            there, here = _fitted(self._known).predict(np.stack([log_probs, self._log_probs]))
             drift = there + _SEED_SHARE * (self._at_seed - here)
         return float(drift[label] - drift[rival])
 
@@ -80,23 +79,19 @@ class DriftModel:
         if self._known is None or len(self._known.original) <= len(self._log_probs):
             return True
         wanted = 0.5 + _CHANCE / math.sqrt(len(self._known.original))
-        return bool(self._ridge(self._known).sign_accuracy >= wanted)
+        return bool(_fitted(self._known).sign_accuracy >= wanted)
 
     def typical(self) -> float:
         """Return the median drift between the two likeliest classes of a seed; 0 if unknown."""
-        if self._known is None:
-            return 0.0
-        log_probs = log_probabilities(self._known.original)
-        order = np.argsort(log_probs, axis=1)[:, -2:]
-        drift = np.take_along_axis(
-            _drift(log_probs, log_probabilities(self._known.deployed)), order, axis=1
-        )
-        return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
+        return 0.0 if self._known is None else _typical_drift(self._known)
 
-    def _ridge(self, known: KnownAnswers) -> "Ridge":
-        if self._fit is None:
-            self._fit = Ridge(known)
-        return self._fit
+
+@lru_cache(maxsize=4)
+def _typical_drift(known: KnownAnswers) -> float:
+    log_probs = log_probabilities(known.original)
+    order = np.argsort(log_probs, axis=1)[:, -2:]
+    drift = np.take_along_axis(_drift(log_probs, log_probabilities(known.deployed)), order, axis=1)
+    return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
 
 
 class Ridge:
@@ -139,6 +134,12 @@ class Ridge:
     def _products(self, features: Floats) -> Floats:
         """Return the products of features with those of all seeds, float64 [n, seeds]."""
         return np.stack([(features * one).sum(axis=1) for one in self._features], axis=1)
+
+
+@lru_cache(maxsize=4)
+def _fitted(known: KnownAnswers) -> Ridge:
+    """Return the regression over these answers, which all searches of a campaign have."""
+    return Ridge(known)
 
 
 def _features(log_probs: Floats) -> Floats:

@@ -235,7 +235,7 @@ def _bisect(
                 return
             halve = True
             continue
-        (point,) = yield from probe.points(path, (t,))
+        (point,) = yield from probe.ask((path,), (t,), (sample,))
         seen.append(point)
         if target.error(point) <= target.tolerance and target.is_met_by(point):
             return

@@ -49,13 +49,13 @@ def perturb_locally(
     """
     groups, signs = _draw_groups(point.sample, _PROBED, rng)
     probed = yield from probe.points_near(point, _single_changes(point.sample, groups, signs))
-    slopes = np.array([one.log_odds - point.log_odds for one in probed]) * np.array(signs)
+    slopes = np.array([one.log_odds - point.log_odds for one in probed]) * signs
     combined = _combine(point.sample, groups, slopes, target.log_odds - point.log_odds, rng)
     return target.best(probed + (yield from probe.points_near(point, combined)))
 
 
 def _combine(
-    sample: Sample, groups: list[_Places], slopes: Floats, wanted: float, rng: np.random.Generator
+    sample: Sample, groups: _Places, slopes: Floats, wanted: float, rng: np.random.Generator
 ) -> list[Sample]:
     """Return samples in which changed groups, by their slopes, shift the log-odds as wanted."""
     found = []
@@ -95,9 +95,17 @@ class TieBreak(NamedTuple):
 
     def log_odds(self, point: PathPoint) -> Floats:
         """Return the log-odds of the others over the winner, plus a handicap; float64 [others]."""
+        return self._log_odds(point.log_probs)
+
+    def slopes(self, probed: Sequence[PathPoint], start: PathPoint) -> Floats:
+        """Return how these log-odds differ from those at `start`, float64 [points, others]."""
+        log_probs = np.array([one.log_probs for one in probed])
+        return self._log_odds(log_probs) - self.log_odds(start)
+
+    def _log_odds(self, log_probs: Floats) -> Floats:
         handicap = np.array([_HANDICAP if one == self.handicapped else 0.0 for one in self.others])
-        log_probs = point.log_probs
-        return np.asarray(log_probs[list(self.others)] - log_probs[self.winner] + handicap)
+        winner = log_probs[..., self.winner, None]
+        return np.asarray(log_probs[..., list(self.others)] - winner + handicap)
 
     def error(self, point: PathPoint) -> float:
         """Return by how much the log-odds of the worst of the others differ from 0."""
@@ -128,8 +136,7 @@ def break_tie(
     for _ in range(_ROUNDS):
         groups, signs = _draw_groups(here.sample, count, rng, groups_of)
         probed = yield from probe.points_near(point, _single_changes(here.sample, groups, signs))
-        slopes = np.array([wanted.log_odds(one) - wanted.log_odds(here) for one in probed])
-        slopes = slopes * np.array(signs)[:, None]
+        slopes = wanted.slopes(probed, here) * signs[:, None]
         change = -wanted.gap(here) - wanted.log_odds(here)
         samples = _combine_greedily(here.sample, groups, slopes, change, rng)
         reached = yield from probe.points_near(point, samples)
@@ -157,7 +164,7 @@ def _best(found: Sequence[PathPoint], start: PathPoint, wanted: TieBreak) -> Pat
 
 
 def _combine_greedily(
-    sample: Sample, groups: list[_Places], slopes: Floats, wanted: Floats, rng: np.random.Generator
+    sample: Sample, groups: _Places, slopes: Floats, wanted: Floats, rng: np.random.Generator
 ) -> list[Sample]:
     """Return samples in which changed groups shift the log-odds of all others as wanted.
 
@@ -178,22 +185,25 @@ def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
     """Return whole levels from -3 to 3 whose changes come near to what is wanted, greedily."""
     levels = np.zeros(len(slopes))
     steps = np.array(_CHANGES, dtype=np.float64)
+    shifts = steps[:, None, None] * slopes
     left = wanted.copy()
     for _ in range(_MAX_CHANGES):
-        after = np.abs(left - steps[:, None, None] * slopes).max(axis=2)
+        after = np.abs(left - shifts).max(axis=2)
         after[np.abs(levels + steps[:, None]) > _MAX_LEVELS] = np.inf
         step, place = np.unravel_index(int(after.argmin()), after.shape)
         if after[step, place] >= _MIN_GAIN * np.abs(left).max():
             break
         levels[place] += steps[step]
-        left = left - steps[step] * slopes[place]
+        left = left - shifts[step, place]
     return levels
 
 
 def _draw_groups(
     sample: Sample, count: int, rng: np.random.Generator, groups_of: int = _GROUPS
-) -> tuple[list[_Places], list[int]]:
+) -> tuple[_Places, Floats]:
     """Return up to `count` random groups of values, and the direction to change each, 1 or -1.
+
+    The groups: [n, values], by their places in the flat sample.
 
     A group is one value in images of fewer than `groups_of` values, else as many as make up a share
     of 1 / `groups_of`.
@@ -202,27 +212,28 @@ def _draw_groups(
     flat, middle = space.values(sample).ravel(), space.middle
     size = max(1, flat.size // groups_of)
     drawn = rng.permutation(flat.size)[: count * size]
-    found = np.array_split(drawn, max(1, len(drawn) // size))
-    return found, [1 if flat[group].mean() < middle else -1 for group in found]
+    found = drawn.reshape(-1, size)
+    return found, np.where(flat[found].mean(axis=1) < middle, 1.0, -1.0)
 
 
-def _single_changes(sample: Sample, groups: list[_Places], signs: list[int]) -> list[Sample]:
-    return [_changed(sample, [change]) for change in zip(groups, signs, strict=True)]
+def _single_changes(sample: Sample, groups: _Places, signs: Floats) -> list[Sample]:
+    """Return a sample for each group, with the values there changed by a step."""
+    space = space_of(sample)
+    flat = space.values(sample).ravel()
+    after = space.clipped(flat[groups] + _step(sample) * signs[:, None])
+    base = sample if sample.ndim > 1 else space.sample(flat)
+    found = np.repeat(base.reshape(1, -1), len(groups), axis=0)
+    found[np.arange(len(groups))[:, None], groups] = space.sample(after)
+    return list(found.reshape(len(groups), *sample.shape))
 
 
 def _changed(sample: Sample, changes: list[tuple[_Places, int]]) -> Sample:
     """Return a sample with the values at each of these places changed by this number of steps."""
-    space, step = space_of(sample), _step(sample)
-    if sample.ndim > 1:
-        found: Sample = sample.copy()
-        bytes_ = found.reshape(-1)
-        for places, by in changes:
-            bytes_[places] = space.clipped(bytes_[places] + step * by)
-        return found
-    values = space.values(sample)
+    space = space_of(sample)
+    flat, step = space.values(sample).ravel(), _step(sample)
     for places, by in changes:
-        values[places] = space.clipped(values[places] + step * by)
-    return space.sample(values)
+        flat[places] = space.clipped(flat[places] + step * by)
+    return space.sample(flat).reshape(sample.shape)
 
 
 def _step(sample: Sample) -> float:

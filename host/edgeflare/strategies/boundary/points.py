@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores, l2
-from edgeflare.types import Answer, Ask, Outcome, Sample, Scores, Seed
+from edgeflare.types import Answer, Ask, Outcome, Outputs, Sample, Scores, Seed
 
 _SMALLEST_PROBABILITY = 1e-30
 _MAX_REQUEST_BYTES = 8 * 2**20
@@ -37,14 +37,28 @@ class Space:
     def values(self, sample: Sample) -> Floats:
         """Return a sample's values in levels, float64 of the sample's shape."""
         whole = sample.astype(np.float64)
-        return whole * self.unit if sample.ndim == 1 else whole
+        return whole * self.unit if self.has_sign else whole
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether samples are recordings, whose values may be negative, and no images."""
+        return self.low < 0
+
+    def whole(self, values: Floats) -> Floats:
+        """Return values in levels, of one sample or of several, rounded and clipped."""
+        whole: Floats = np.asarray(np.rint(values))
+        np.maximum(whole, self.low, out=whole)
+        return np.minimum(whole, self.high, out=whole)
+
+    def stored(self, whole: Floats) -> Sample:
+        """Return what a sample has for whole levels."""
+        if self.has_sign:
+            return np.asarray(whole / self.unit, dtype=np.float32)
+        return whole.astype(np.uint8)
 
     def sample(self, values: Floats) -> Sample:
         """Return the sample with these values in levels, rounded and clipped."""
-        whole = np.clip(np.rint(values), self.low, self.high)
-        if values.ndim == 1:
-            return np.asarray(whole / self.unit, dtype=np.float32)
-        return whole.astype(np.uint8)
+        return self.stored(self.whole(values))
 
     def clipped(self, values: Floats, margin: float = 0.0) -> Floats:
         """Return values clipped to the bounds widened by `margin` times their range."""
@@ -117,6 +131,11 @@ def log_probabilities(scores: Scores) -> Floats:
     return exact.log(np.maximum(scores, _SMALLEST_PROBABILITY))
 
 
+def _scores_of(outputs: Outputs) -> Scores:
+    assert outputs.original is not None  # noqa: S101 - it was asked
+    return class_scores(outputs.original)
+
+
 @dataclass
 class OriginalProbe:
     """Queries the original model for one search; `best` is the outcome that goes with every query.
@@ -138,21 +157,28 @@ class OriginalProbe:
         self.space = space_of(self.seed.sample)
         self.values = self.space.values(self.seed.sample)
 
-    def query(self, samples: Sequence[Sample]) -> Generator[Ask, Answer, list[Scores]]:
-        """Ask the original in requests of at most 8 MB, and both models where it is not finite."""
+    def ask(
+        self, paths: Sequence[Path], places: Sequence[float], samples: Sequence[Sample]
+    ) -> Generator[Ask, Answer, list[PathPoint]]:
+        """Ask about samples, each on its path at its t, in requests of at most 8 MB.
+
+        Both models are asked where the original's answer is not finite.
+        """
         size = max(1, _MAX_REQUEST_BYTES // self.seed.sample.nbytes)
-        found: list[Scores] = []
+        found: list[PathPoint] = []
         for begin in range(0, len(samples), size):
             batch = tuple(samples[begin : begin + size])
             answer = yield Ask(batch, of="original", best=self.best)
-            for sample, outputs in zip(batch, answer.outputs, strict=True):
-                assert outputs.original is not None  # noqa: S101 - it was asked
-                scores = class_scores(outputs.original)
-                if not np.isfinite(scores).all():
-                    yield Ask(
-                        (sample,), best=self.best
-                    )  # a finding of its own kind: the search ends
-                found.append(scores)
+            scores = np.array([_scores_of(outputs) for outputs in answer.outputs])
+            if not np.isfinite(scores).all():
+                for sample, one in zip(batch, scores, strict=True):
+                    if not np.isfinite(one).all():
+                        yield Ask(
+                            (sample,), best=self.best
+                        )  # a finding of its own kind: the search ends
+            found += self._points(
+                paths[begin : begin + size], places[begin : begin + size], batch, scores
+            )
         return found
 
     def points(
@@ -160,35 +186,25 @@ class OriginalProbe:
     ) -> Generator[Ask, Answer, list[PathPoint]]:
         """Ask about the inputs at these values of t on a path."""
         samples = [path.at(t) for t in places]
-        scores = yield from self.query(samples)
-        return [
-            self.point(path, t, sample, one)
-            for t, sample, one in zip(places, samples, scores, strict=True)
-        ]
+        return (yield from self.ask([path] * len(samples), places, samples))
 
     def points_near(
         self, start: PathPoint, samples: Sequence[Sample]
     ) -> Generator[Ask, Answer, list[PathPoint]]:
         """Ask about samples next to a point; they have its path and its t."""
-        scores = yield from self.query(samples)
-        return [
-            self.point(start.path, start.t, sample, one)
-            for sample, one in zip(samples, scores, strict=True)
-        ]
+        count = len(samples)
+        return (yield from self.ask([start.path] * count, [start.t] * count, samples))
 
     def ends(
         self, paths: Sequence[Path], samples: Sequence[Sample]
     ) -> Generator[Ask, Answer, list[PathPoint]]:
         """Ask about the inputs at 1 of several paths, which are `samples`."""
-        scores = yield from self.query(samples)
-        return [
-            self.point(path, 1.0, sample, one)
-            for path, sample, one in zip(paths, samples, scores, strict=True)
-        ]
+        return (yield from self.ask(paths, [1.0] * len(samples), samples))
 
     def seed_point(self, path: Path) -> PathPoint:
         """Return the seed as the first point of a path."""
-        return self.point(path, 0.0, self.seed.sample, self._scores)
+        (point,) = self._points((path,), (0.0,), (self.seed.sample,), self._scores[None])
+        return point
 
     def first_point(self, path: Path) -> PathPoint:
         """Return the point that a path starts at."""
@@ -196,15 +212,24 @@ class OriginalProbe:
             return path.start._replace(path=path, t=0.0)
         return self.seed_point(path)
 
-    def point(self, path: Path, t: float, sample: Sample, scores: Scores) -> PathPoint:
-        """Return the point of an input that the original has answered with these scores."""
+    def _points(
+        self,
+        paths: Sequence[Path],
+        places: Sequence[float],
+        samples: Sequence[Sample],
+        scores: Scores,
+    ) -> list[PathPoint]:
+        """Return the points of inputs that the original has answered with `scores` [n, classes]."""
         log_probs = log_probabilities(scores)
         others = log_probs.copy()
-        others[self.label] = -np.inf
-        rival = int(others.argmax())
-        log_odds = float(log_probs[self.label] - log_probs[rival])
-        top = np.partition(scores, -2)[-2:]
-        return PathPoint(path, t, sample, log_probs, log_odds, rival, float(top[1] - top[0]))
+        others[:, self.label] = -np.inf
+        rivals = others.argmax(axis=1)
+        log_odds = log_probs[:, self.label] - log_probs[np.arange(len(rivals)), rivals]
+        top = np.partition(scores, -2, axis=1)[:, -2:]
+        margins = top[:, 1] - top[:, 0]
+        numbers = (log_odds.tolist(), rivals.tolist(), margins.tolist())
+        columns = zip(paths, places, samples, log_probs, *numbers, strict=True)
+        return [PathPoint(*one) for one in columns]
 
     def distance(self, sample: Sample) -> float:
         """Return the L2 distance to the seed, of pixels from 0 to 1 or amplitudes from -1 to 1."""

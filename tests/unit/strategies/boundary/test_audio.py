@@ -186,7 +186,7 @@ def test_recordings_without_sound_are_searched_as_well(sample: NDArray[np.float6
 def test_directions_are_parts_of_the_sound_and_sum_up_to_it() -> None:
     values = AUDIO_SPACE.values(recording(0))
     found = directions_for(values, 64)
-    lengths = [found.probe(place) @ found[place] * 4 for place in range(len(found))]
+    lengths = [(one.steps * one.directions).sum() * 4 for one in found.probes()]
     assert np.allclose([np.linalg.norm(found[place]) for place in range(len(found))], 1.0)
     assert np.allclose(found.combine(np.array(lengths)), values, atol=40.0)
     drawn = noise_like(np.random.default_rng(0), values)
