@@ -23,6 +23,10 @@ Floats: TypeAlias = NDArray[np.float64]
 _EIGHTH_COEFFICIENTS = 9
 _SINE = tuple((1, -1)[n % 2] / math.factorial(2 * n + 1) for n in range(_EIGHTH_COEFFICIENTS))
 _COSINE = tuple((1, -1)[n % 2] / math.factorial(2 * n) for n in range(_EIGHTH_COEFFICIENTS))
+_ROOT_HALF = 0.7071067811865476
+_LOG_SERIES = tuple(2.0 / n for n in range(23, 0, -2))
+_FEW = 16
+"""Up to so many values the steps of a logarithm take longer with arrays than without."""
 _UNIT = 2**53
 """Random numbers from 0 to 1 are multiples of 1 / this."""
 
@@ -42,7 +46,23 @@ def log(values: ArrayLike) -> Floats:
     `values` are finite and at least 1e-300.
     """
     array = np.asarray(values, dtype=np.float64)
-    return np.asarray(elementary.natural_log(array.reshape(-1))).reshape(array.shape)
+    flat = array.reshape(-1)
+    if flat.size <= _FEW:
+        return np.array([_log_of_one(one) for one in flat.tolist()]).reshape(array.shape)
+    return np.asarray(elementary.natural_log(flat)).reshape(array.shape)
+
+
+def _log_of_one(value: float) -> float:
+    """Return ln(value) by the steps of `elementary.natural_log`, without arrays."""
+    fraction, exponent = math.frexp(value)
+    if fraction < _ROOT_HALF:
+        fraction, exponent = 2.0 * fraction, exponent - 1
+    s = (fraction - 1.0) / (fraction + 1.0)
+    square = s * s
+    total = _LOG_SERIES[0]
+    for term in _LOG_SERIES[1:]:
+        total = total * square + term
+    return total * s + exponent * elementary.LN_2
 
 
 def tanh(value: float) -> float:

@@ -28,6 +28,16 @@ def test_exp_and_log_are_right_to_two_units() -> None:
     assert np.abs(exact.log(near) - [math.log(one) for one in near]).max() <= 1e-15
 
 
+def test_logs_of_few_values_are_those_of_many() -> None:
+    rng = np.random.default_rng(RNG_SEED)
+    spread = exact.exp(rng.uniform(-690, 700, 2000))
+    near = np.append(1 + rng.uniform(-0.3, 0.3, 2000), [1.0, math.sqrt(0.5), 2.0, 1e-300, np.nan])
+    for values in (spread, near):
+        few = np.concatenate([exact.log(part) for part in np.array_split(values, 400)])
+        assert few.tobytes() == exact.log(values).tobytes()
+    assert exact.log(near[:6].reshape(2, 3)).shape == (2, 3)
+
+
 def test_the_ends_of_exp() -> None:
     found = exact.exp([-1e9, -709.0, 0.0, 709.0, 1e9, np.nan])
     assert found[:3].tolist() == [0.0, 0.0, 1.0]
