@@ -1,6 +1,8 @@
 """How busy a device is kept: seconds of a campaign at several concurrencies, as a ratio to one search at a time.
 
-python tests/benchmarks/throughput.py [--device local] [--repeats 3]
+python tests/benchmarks/throughput.py [--device local] [--repeats 3] [--seeds 40] [--workers 0 1 2 4]
+
+With `--workers`: at several numbers of worker processes, as a ratio to the first.
 
 Uses the demo's models; the searches, and so the queries, are the same in every run.
 """
@@ -20,12 +22,12 @@ from edgeflare.campaign import demo_config
 CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 
 
-def campaign_seconds(device: str, concurrency: int) -> tuple[float, int]:
+def campaign_seconds(device: str, seeds: int, changes: dict[str, int]) -> tuple[float, int]:
     """Return the wall-clock seconds and the queries of one campaign."""
     with tempfile.TemporaryDirectory() as folder:
-        config = demo_config({"devices": [device]}, seeds=40, out=Path(folder) / "campaign")
+        config = demo_config({"devices": [device]}, seeds=seeds, out=Path(folder) / "campaign")
         began = time.monotonic()
-        campaign = run_campaign(config.model_copy(update={"concurrency": concurrency}))
+        campaign = run_campaign(config.model_copy(update=changes))
         seconds = time.monotonic() - began
         return seconds, sum(summarize(campaign).total_queries.values())
 
@@ -35,19 +37,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="local")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--workers", type=int, nargs="+")
     arguments = parser.parse_args()
-    seconds: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCIES}
+    setting = "workers" if arguments.workers else "concurrency"
+    numbers = arguments.workers or CONCURRENCIES
+    seconds: dict[int, list[float]] = {number: [] for number in numbers}
     queries = 0
     for _ in range(arguments.repeats):
-        for concurrency, taken in seconds.items():
-            one, queries = campaign_seconds(arguments.device, concurrency)
+        for number, taken in seconds.items():
+            changes = {"workers": 0, setting: number}
+            one, queries = campaign_seconds(arguments.device, arguments.seeds, changes)
             taken.append(one)
-    baseline = statistics.median(seconds[1])
-    table = Table("searches in flight", "median s", "queries/s", "speed against 1")
-    for concurrency, taken in seconds.items():
+    baseline = statistics.median(seconds[numbers[0]])
+    table = Table(setting, "median s", "queries/s", f"speed against {numbers[0]}")
+    for number, taken in seconds.items():
         median = statistics.median(taken)
         table.add_row(
-            str(concurrency), f"{median:.2f}", f"{queries / median:.0f}", f"{baseline / median:.2f}"
+            str(number), f"{median:.2f}", f"{queries / median:.0f}", f"{baseline / median:.2f}"
         )
     Console().print(table)
 

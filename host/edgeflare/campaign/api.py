@@ -78,7 +78,7 @@ def resume_campaign(
 
     Seeds that are finished stay as they are; the others start again and end as they would have.
     `changes` (nested) are laid on top of the configuration that the campaign began with: its
-    `devices` and `inventory`, its `fleet` table, `original_timeout_s`; `typed` names their flags,
+    `devices` and `inventory`, its `fleet` table, `original_timeout_s`, `workers`; `typed` names their flags,
     as in `config_from`. A device that can't be reached now is left out,
     with a notice, where another one can. A control that is not finished goes on once the search is.
 

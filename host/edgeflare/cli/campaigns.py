@@ -46,7 +46,7 @@ Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 DemoCommand = command_with("device", "fleet", "python", "out")
 ResumeCommand = command_with(
     *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
-    "original_timeout",
+    *("original_timeout", "workers"),
     device={"help": "Other devices than the campaign's; may be repeated."},
     inventory={"help": "Another device inventory than before (TOML)."},
 )
