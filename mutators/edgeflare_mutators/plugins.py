@@ -9,8 +9,11 @@ The object named is an `Operator`, or a class or function that gives one when ca
 arguments. The entry point and the operator have the same name.
 """
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+import sys
+from collections.abc import Hashable
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 
 from edgeflare_mutators.base import KINDS, Operator
 from edgeflare_mutators.errors import MutatorLoadError
@@ -20,7 +23,7 @@ GROUP = "edgeflare.mutators"
 
 def names() -> tuple[str, ...]:
     """Return the names that installed distributions declare, sorted; nothing is loaded."""
-    return tuple(sorted(entry_points(group=GROUP).names))
+    return tuple(sorted(_installed().names))
 
 
 def origin(name: str) -> str:
@@ -73,7 +76,27 @@ def _load(entry: EntryPoint) -> Operator:
 
 
 def _declared(name: str) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=GROUP, name=name))
+    return tuple(_installed().select(name=name))
+
+
+def _installed() -> EntryPoints:
+    return _read(tuple(map(_identity, sys.path)))
+
+
+@lru_cache(maxsize=1)
+def _read(path: tuple[Hashable, ...]) -> EntryPoints:
+    """Return what is declared; again only where `path` differs, as this reads all distributions."""
+    del path
+    return entry_points(group=GROUP)
+
+
+def _identity(entry: str) -> Hashable:
+    """Return what changes where a distribution is put into or taken out of this folder."""
+    try:
+        found = Path(entry).stat()
+    except (OSError, ValueError):
+        return entry
+    return entry, found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _distribution(entry: EntryPoint) -> str:

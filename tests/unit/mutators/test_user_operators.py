@@ -1,7 +1,10 @@
 """Operators from real distributions: a folder with metadata and a module, put on sys.path."""
 
 import itertools
+import os
+import sys
 from collections.abc import Callable
+from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +105,49 @@ def test_users_operators_come_after_the_built_in_ones_in_the_order_of_their_name
     second, first = install("zz-last", "make", "one"), install("aa-first", "make", "two")
     assert list(operators()) == [*BUILT_IN, first, second]
     assert len(default_pool()) == 6
+
+
+class CountingFinder(DistributionFinder):
+    """Finds no distribution; counts how often distributions are looked for."""
+
+    def __init__(self) -> None:
+        self.scans = 0
+
+    def find_spec(self, *_: object) -> None:
+        return None
+
+    def find_distributions(self, *_: object, **__: object) -> list[Distribution]:
+        self.scans += 1
+        return []
+
+
+def test_distributions_are_read_once_for_all_names(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = install("once-first", "make", "one"), install("once-second", "make", "two")
+    assert get(first) is not get(second)  # their first import may add __pycache__ to the folders
+    finder = CountingFinder()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])
+    for _ in range(3):
+        assert list(operators()) == [*BUILT_IN, first, second]
+    assert finder.scans <= 1
+
+
+def test_what_is_installed_or_removed_while_the_program_runs_is_seen(
+    install: Install, tmp_path: Path
+) -> None:
+    first, second = install("seen-first", "make", "one"), install("seen-second", "make", "two")
+    assert list(operators()) == [*BUILT_IN, first, second]
+    site = tmp_path / "1"
+    info = next(site.glob("*.dist-info"))
+    os.utime(site, (1, 1))  # so that each change shows, however coarse the clock of the disk is
+    assert list(operators()) == [*BUILT_IN, first, second]
+    info.rename(tmp_path / info.name)
+    assert list(operators()) == [*BUILT_IN, first]
+    os.utime(site, (2, 2))
+    assert list(operators()) == [*BUILT_IN, first]
+    (tmp_path / info.name).rename(info)
+    assert list(operators()) == [*BUILT_IN, first, second]
 
 
 @pytest.mark.parametrize(
