@@ -84,8 +84,13 @@ def control_figures(store: Store) -> ControlFigures | None:
     config = store.campaign
     if not config.get("control"):
         return None
-    from edgeflare.campaign.control import REFUSED, Alarms, control_folder, count_alarms
-    from edgeflare.campaign.status import expected_outcomes
+    from edgeflare.campaign.status import (
+        REFUSED,
+        Alarms,
+        control_folder,
+        count_alarms,
+        expected_outcomes,
+    )
 
     folder = control_folder(store.folder)
     own = store.setting("original", "path")

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.campaign import executor
-from edgeflare.campaign.control import check_control, control_folder, run_control
+from edgeflare.campaign.control import check_control, run_control
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.run import resume_import
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
-from edgeflare.campaign.status import replica_names
+from edgeflare.campaign.status import control_folder, replica_names
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import SeedError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store

@@ -12,14 +12,13 @@ import filecmp
 import shutil
 import time
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
@@ -30,6 +29,7 @@ from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
+from edgeflare.campaign.status import REFUSED, control_folder, count_alarms
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
 from edgeflare.errors import (
     EdgeFlareError,
@@ -45,37 +45,10 @@ from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.types import TRIGGERS, Status
 
-CONTROL_NAME = "control"
-REFUSED = "control_refused"
-"""Name of the fact with the reason why a control can't be run."""
 _PERMANENT = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""
 _PREFIX = "control: "
-
-
-class Alarms(NamedTuple):
-    """The numbers of a control's searches and false alarms, without searches that failed.
-
-    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended
-    without a query, so that they could raise no false alarm. `largest_margin` is the largest of the
-    false alarms' smaller margins; with a margin floor above it none of them counts, unless a
-    tolerance decides. `surveyed` inputs of the survey were asked about, `survey_alarms` of them are
-    confident deviations, each a false alarm, too.
-    """
-
-    searches: int
-    unasked: int
-    false_alarms: int
-    largest_margin: float | None
-    surveyed: int = 0
-    survey_alarms: int = 0
-
-
-def control_folder(folder: Path) -> Path:
-    """Return where a campaign's control is."""
-    return folder / CONTROL_NAME
 
 
 def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
@@ -184,27 +157,6 @@ def run_control(
             )
         raise
     reporter.end("finished")
-
-
-def count_alarms(control: Store) -> Alarms:
-    """Count the false alarms of a control."""
-    searches, unasked, margins, found = 0, 0, [], 0
-    for outcome in control.outcomes():
-        if outcome.status is not Status.FAILED:
-            queried = outcome.search_queries > 0 or outcome.status in TRIGGERS
-            searches += queried
-            unasked += not queried
-        if outcome.status not in TRIGGERS:
-            continue
-        found += 1
-        if outcome.severity is not None:
-            margins.append(outcome.severity)
-    surveyed = Counter(
-        one.confident_deviation for one in control.survey() if one.deployed is not None
-    )
-    return Alarms(
-        searches, unasked, found, max(margins, default=None), surveyed.total(), surveyed[True]
-    )
 
 
 def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import write_whole
 from edgeflare.devices import DeviceStatus
@@ -16,6 +16,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store import MEASURING, SEED_QUERIES, CampaignLock, OutcomeCounts, Store
 from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.records import REPLAY
+from edgeflare.types import TRIGGERS, Status
 
 
 def replica_names(store: Store) -> Sequence[str]:
@@ -63,6 +64,55 @@ def queries_before(store: Store) -> Counter[str]:
     for one in store.outcomes():
         spent[one.device_name] += one.search_queries + one.confirmation_queries
     return spent
+
+
+CONTROL_NAME = "control"
+REFUSED = "control_refused"
+"""Name of the fact with the reason why a control can't be run."""
+
+
+def control_folder(folder: Path) -> Path:
+    """Return where a campaign's control is."""
+    return folder / CONTROL_NAME
+
+
+class Alarms(NamedTuple):
+    """The numbers of a control's searches and false alarms, without searches that failed.
+
+    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended
+    without a query, so that they could raise no false alarm. `largest_margin` is the largest of the
+    false alarms' smaller margins; with a margin floor above it none of them counts, unless a
+    tolerance decides. `surveyed` inputs of the survey were asked about, `survey_alarms` of them are
+    confident deviations, each a false alarm, too.
+    """
+
+    searches: int
+    unasked: int
+    false_alarms: int
+    largest_margin: float | None
+    surveyed: int = 0
+    survey_alarms: int = 0
+
+
+def count_alarms(control: Store) -> Alarms:
+    """Count the false alarms of a control."""
+    searches, unasked, margins, found = 0, 0, [], 0
+    for outcome in control.outcomes():
+        if outcome.status is not Status.FAILED:
+            queried = outcome.search_queries > 0 or outcome.status in TRIGGERS
+            searches += queried
+            unasked += not queried
+        if outcome.status not in TRIGGERS:
+            continue
+        found += 1
+        if outcome.severity is not None:
+            margins.append(outcome.severity)
+    surveyed = Counter(
+        one.confident_deviation for one in control.survey() if one.deployed is not None
+    )
+    return Alarms(
+        searches, unasked, found, max(margins, default=None), surveyed.total(), surveyed[True]
+    )
 
 
 LIVE_NAME = "live.json"

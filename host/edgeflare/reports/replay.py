@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
-from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
@@ -16,6 +16,9 @@ from edgeflare.reports.campaign import (
     text_parts,
 )
 from edgeflare.reports.document import Block, Column, Heading, Name, Table, Text, table_of
+
+if TYPE_CHECKING:
+    from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
 
 STATE_WORDS: Mapping[ReplayState, str] = {
     "new": "new: deviates now, did not before",
@@ -139,12 +142,12 @@ def replayed_words(one: ReplayedInput, name: Name) -> str:
     return f"{words}, was {answers_text(labels_before, texts_before, name)}"
 
 
-def reproductions_document(found: Sequence[Reproduction]) -> list[Block]:
+def reproductions_document(found: "Sequence[Reproduction]") -> list[Block]:
     """Return the answers of both models to each trigger, when it was found and now."""
     return [block for one in found for block in _reproduction(one)]
 
 
-def _reproduction(one: Reproduction) -> list[Block]:
+def _reproduction(one: "Reproduction") -> list[Block]:
     texts = one.original_text_now is not None or one.original_text_before is not None
     rows = [
         [
@@ -165,7 +168,7 @@ def _reproduction(one: Reproduction) -> list[Block]:
     ]
 
 
-def _outcome(one: Reproduction) -> str:
+def _outcome(one: "Reproduction") -> str:
     if one.deviates:
         verb = "deviates" if one.found_on is None else "still deviates"
         return f"{verb} (confirmed {one.confirmed} times)"
@@ -181,11 +184,11 @@ def _text(text: str | None) -> str:
     return "not known" if text is None else f'"{text}"'
 
 
-def _scores(top: Sequence[TopScore]) -> str:
+def _scores(top: "Sequence[TopScore]") -> str:
     return ", ".join(f"{one.label} ({one.probability:.4f})" for one in top) or "not known"
 
 
-def _equality(one: Reproduction) -> str:
+def _equality(one: "Reproduction") -> str:
     if one.bit_equal is None:
         return "No scores are stored to compare with."
     where = "" if one.found_on == one.device else f", on {one.found_on}"

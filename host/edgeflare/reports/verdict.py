@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
-from edgeflare.campaign.control import CONTROL_NAME, count_alarms
-from edgeflare.campaign.status import CampaignStatus
+from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
 from edgeflare.oracles import traits_in
 from edgeflare.reports.survey.document import (
     TONES,

@@ -52,6 +52,13 @@ def test_the_import_is_light(module: str) -> None:
     assert HEAVY & loaded == set()
 
 
+def test_showing_a_campaign_needs_nothing_that_running_one_does() -> None:
+    words = "edgeflare.reports.campaign, edgeflare.reports.replay, edgeflare.reports.verdict"
+    loaded = set(json.loads(python(LOADED.format(module=words))))
+    assert HEAVY & loaded == {"numpy", "pydantic", "sqlalchemy"}
+    assert "edgeflare.campaign.executor" not in loaded
+
+
 def test_the_plugin_costs_a_pytest_session_next_to_nothing() -> None:
     before = set(json.loads(python(LOADED.format(module="pytest"))))
     loaded = set(json.loads(python(LOADED.format(module="pytest, edgeflare.pytest_plugin"))))

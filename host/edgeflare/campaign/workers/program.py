@@ -19,6 +19,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import cv2
+
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.metrics import numbers
 from edgeflare.models import OriginalModel, as_output
@@ -143,6 +145,7 @@ def probed(original: OriginalModel, samples: Sequence[Sample]) -> list[bytes]:
 def serve(descriptor: int) -> None:
     """Run searches for the process at the other end of a pipe until that closes it."""
     connection: Connection[Any, Any] = Connection(descriptor)
+    cv2.setNumThreads(1)  # the processors have a worker each
     settings = connection.recv()
     try:
         worker = _Worker(settings, connection.send)
