@@ -157,12 +157,15 @@ def while_running(folder: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.parametrize(
+    "one_trip", [False, pytest.param(True, marks=pytest.mark.extended)]
+)  # True: one request has the queries of all searches, those that wait for their turn left out
 def test_a_killed_worker_costs_nothing_but_time(
-    tmp_path: Path, in_one_process: Callable[[str], Found]
+    tmp_path: Path, in_one_process: Callable[[str], Found], one_trip: bool
 ) -> None:
     folder = tmp_path / "campaign"
     killed = while_running(folder, lambda: os.kill(worker_processes()[0], signal.SIGKILL))
-    run_campaign(config(folder, DFLARE, workers=2))
+    run_campaign(config(folder, DFLARE, workers=2, one_trip=one_trip))
     killed.join()
     assert found_in(folder) == in_one_process("dflare")
     (told,) = notices(folder)

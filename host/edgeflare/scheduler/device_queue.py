@@ -169,6 +169,8 @@ class RunningJob(Generic[R]):
         self.generator: JobRun[R] = job.run()
         self.asked = 0
         """Number of inputs that it gave to the device."""
+        self.has_turn = True
+        """Whether it goes on by itself; else it waits for another job."""
 
     @property
     def most_left(self) -> int | None:
@@ -234,8 +236,9 @@ class DeviceQueue(Generic[R]):
         return self.device.submit(samples)
 
     def take_batch(self) -> Sequence[BatchedRequest]:
-        """Remove and return the held requests if all running jobs wait for the device."""
-        if self._batcher is None or self._batcher.count_waiting < len(self.running):
+        """Remove and return the held requests if all running jobs wait for them."""
+        active = sum(one.has_turn for one in self.running)
+        if self._batcher is None or self._batcher.count_waiting < active:
             return ()
         return self._batcher.take()
 

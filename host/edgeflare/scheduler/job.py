@@ -68,6 +68,11 @@ class Counters:
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
+
+class Turn(Future[None]):
+    """A future that a job yields and that another job settles: no batch waits for it meanwhile."""
+
+
 JobRun: TypeAlias = Generator["Ask | Future[Any]", Answer, R]
 """Yields requests, is sent the answers, returns the result.
 

@@ -23,7 +23,7 @@ from edgeflare.scheduler.device_queue import (
     DeviceQueue,
     RunningJob,
 )
-from edgeflare.scheduler.job import Feed, FleetLimits, Job, R, answer_of
+from edgeflare.scheduler.job import Feed, FleetLimits, Job, R, Turn, answer_of
 from edgeflare.scheduler.step_threads import StepThreads
 from edgeflare.types import Answer, Ask, Output, Sample
 
@@ -362,9 +362,12 @@ class Scheduler(Generic[R]):
         began = time.thread_time()
         try:
             ask = step()
+            running.has_turn = not isinstance(ask, Turn)
             if isinstance(ask, Future):
                 going_on = partial(running.generator.send, Answer(()))
                 ask.add_done_callback(lambda _: self._submit(running, going_on))
+                if running.queue.batches:
+                    self._events.put(None)
                 return time.thread_time() - began
             pending = None
             if ask.of != "original":

@@ -24,6 +24,7 @@ from edgeflare.campaign.workers.program import (
     Refused,
     WorkerSettings,
 )
+from edgeflare.scheduler.job import Turn
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -236,7 +237,7 @@ class WorkerPool:
         self._ready: list[_Worker] = []
         self._all: set[_Worker] = set()
         self._alone: _Worker | None = None
-        self._turns: deque[Future[None]] = deque()
+        self._turns: deque[Turn] = deque()
         self._starting: list[threading.Thread] = []
         self._numbers = count()
         self._losses = 0
@@ -247,8 +248,12 @@ class WorkerPool:
         """Start the workers whose number is stated, and wait for them."""
         if not self._auto:
             self._start(self._wanted)
-            for thread in self._starting:
-                thread.join()
+            try:
+                for thread in self._starting:
+                    thread.join()
+            except BaseException:  # Ctrl-C
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -281,9 +286,9 @@ class WorkerPool:
             worker = min(self._ready, key=lambda one: len(one.searches), default=None)
             return None if worker is None else Link(worker, next(self._numbers))
 
-    def turn(self) -> "Future[None]":
+    def turn(self) -> Turn:
         """Return a future that is settled when a search may use the process for one alone."""
-        turn: Future[None] = Future()
+        turn = Turn()
         with self._lock:
             self._turns.append(turn)
             first = self._turns[0] is turn
@@ -291,7 +296,7 @@ class WorkerPool:
             turn.set_result(None)
         return turn
 
-    def end_turn(self, turn: "Future[None]") -> None:
+    def end_turn(self, turn: Turn) -> None:
         """Let the next search have the process for one alone."""
         with self._lock:
             was_first = self._turns[0] is turn
