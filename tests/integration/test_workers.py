@@ -29,7 +29,7 @@ SEEDS = 10
 DFLARE = {"strategy": "dflare", "options": {"variant": "text"}, "max_queries": 150, "timeout_s": 0}
 BOUNDARY = {"strategy": "boundary", "timeout_s": 0}
 PLUGINS = '''
-import os, signal, sys
+import os, signal, sys, time
 import numpy as np
 from edgeflare import Ask, Outcome
 
@@ -45,6 +45,10 @@ def walk(seed, rng):
             return Outcome(noisy)
     return Outcome(None, reason=f"process {os.getpid()}")
 
+def slow(seed, rng):
+    time.sleep(0.4)
+    return (yield from walk(seed, rng))
+
 def deadly(seed, rng):
     if seed.id.endswith(":3"):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -59,7 +63,7 @@ def broken(seed, rng):
 @pytest.fixture(scope="module", autouse=True)
 def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     site = tmp_path_factory.mktemp("site")
-    names = {f"edgeflare.strategies/{name}": name for name in ("walk", "deadly", "broken")}
+    names = {f"edgeflare.strategies/{name}": name for name in ("walk", "slow", "deadly", "broken")}
     write_distribution(site, "strategies_for_workers", PLUGINS, names)
     sys.path.insert(0, str(site))
     plugins.load.cache_clear()
@@ -129,19 +133,24 @@ def test_any_number_of_workers_finds_the_same(
     assert worker_processes() == []
 
 
+@pytest.mark.extended
 def test_workers_start_by_themselves_where_enough_is_left(
-    tmp_path: Path, in_one_process: Callable[[str], Found], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[int] = set()
     monkeypatch.setattr(pool, "usable_processors", lambda: 2)
     monkeypatch.setattr(pool, "_WORTH_AFTER_S", 0.0)
     monkeypatch.setattr(pool, "_WORTH_LEFT_S", 0.0)
+    search = {"strategy": "slow", "timeout_s": 0}
     folder = run_campaign(
-        config(tmp_path / "campaign", DFLARE, concurrency=1),
+        config(tmp_path / "campaign", search, concurrency=1),
         progress=lambda _: seen.update(worker_processes()),
     )
     assert len(seen) == 2
-    assert found_in(folder) == in_one_process("dflare")
+    with Store.open(folder) as store:
+        details = [one.detail for one in store.outcomes() if one.status is Status.GAVE_UP]
+    assert f"process {os.getpid()}" in details  # the first began before there was a worker
+    assert {f"process {one}" for one in seen} & set(details)
 
 
 def while_running(folder: Path, act: Callable[[], None]) -> threading.Thread:

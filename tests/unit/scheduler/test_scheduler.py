@@ -1,6 +1,7 @@
 """The scheduler over real strategies and a small linear classifier whose device answers out of order."""
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Literal
@@ -209,6 +210,7 @@ def test_searches_that_wait_for_the_host_end_one_after_the_other() -> None:
     def counted(samples: Sequence[Sample]) -> tuple[list[Scores], list[float]]:
         nonlocal asked
         asked += len(samples)
+        time.sleep(0.002)  # results are counted meanwhile
         return original.scores(samples), []
 
     original.answer = counted  # type: ignore[method-assign]
