@@ -54,6 +54,14 @@ def deadly(seed, rng):
         os.kill(os.getpid(), signal.SIGKILL)
     return (yield from walk(seed, rng))
 
+class Odd:
+    def __reduce__(self):
+        return int, ("no number",)
+
+def odd(seed, rng):
+    return Outcome(None, reason=Odd())
+    yield
+
 def broken(seed, rng):
     raise ValueError("nothing works")
     yield
@@ -63,7 +71,9 @@ def broken(seed, rng):
 @pytest.fixture(scope="module", autouse=True)
 def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     site = tmp_path_factory.mktemp("site")
-    names = {f"edgeflare.strategies/{name}": name for name in ("walk", "slow", "deadly", "broken")}
+    names = {
+        f"edgeflare.strategies/{name}": name for name in ("walk", "slow", "deadly", "odd", "broken")
+    }
     write_distribution(site, "strategies_for_workers", PLUGINS, names)
     sys.path.insert(0, str(site))
     plugins.load.cache_clear()
@@ -245,6 +255,17 @@ def test_a_strategy_that_only_this_process_has_runs_here_which_is_said_once(
     (told,) = notices(folder)
     assert "searches run in this process" in told
     assert "it is not meant for this process" in told
+
+
+@pytest.mark.extended
+def test_what_a_strategy_returns_and_nobody_can_read_fails_that_search(tmp_path: Path) -> None:
+    search = {"strategy": "odd", "timeout_s": 0}
+    seeds = {"path": DEMO / "seeds.npz", "limit": 1}
+    folder = run_campaign(config(tmp_path / "campaign", search, seeds=seeds, workers=1))
+    with Store.open(folder) as store:
+        (outcome,) = store.outcomes()
+    assert outcome.status is Status.FAILED
+    assert "a message that can't be read here: ValueError" in outcome.detail
 
 
 def test_a_broken_strategy_is_named_as_without_workers(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def resume_campaign(
 
     Seeds that are finished stay as they are; the others start again and end as they would have.
     `changes` (nested) are laid on top of the configuration that the campaign began with: its
-    `devices` and `inventory`, its `fleet` table, `original_timeout_s`, `workers`; `typed` names their flags,
-    as in `config_from`. A device that can't be reached now is left out,
-    with a notice, where another one can. A control that is not finished goes on once the search is.
+    `devices` and `inventory`, its `fleet` table, `original_timeout_s`, `workers`; `typed` names
+    their flags, as in `config_from`. A device that can't be reached now is left out, with a notice,
+    where another one can. A control that is not finished goes on once the search is.
 
     Raises UsageError, naming it, where a model, a seed file, a library, a device or the
     original's answers to fixed inputs have changed, unless `force`; StoreError where another

@@ -192,7 +192,8 @@ class SearchStage(CampaignStage):
     ) -> WorkerPool | None:
         """Return the processes that searches run in; None: they run in this one."""
         config, search = self._config, self._config.search
-        if config.workers == 0 or search.strategy == "none":
+        left = expected_outcomes(self._store) - count_outcomes(self._store).done
+        if config.workers == 0 or search.strategy == "none" or not left:
             return None
         oracle = {
             "name": search.oracle,
@@ -212,7 +213,7 @@ class SearchStage(CampaignStage):
         )
         return WorkerPool(
             shared,
-            config.workers,
+            None if config.workers is None else min(config.workers, left),
             partial(probed, self._original, others),
             self._reporter.queue_notice,
         )

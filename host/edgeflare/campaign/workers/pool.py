@@ -159,7 +159,8 @@ class _Worker:
             self.kill()  # the reader tells those who wait
 
     def _read(self) -> None:
-        with suppress(EOFError, OSError):
+        unread = ""
+        try:
             while True:
                 number, event = self._connection.recv()
                 with self._lock:
@@ -168,13 +169,17 @@ class _Worker:
                         self.searches.discard(number)
                 if future is not None:
                     future.set_result(event)
+        except (EOFError, OSError):
+            pass
+        except Exception as fault:  # noqa: BLE001 - an object of a plug-in's that can't be made here
+            unread = f", after a message that can't be read here: {type(fault).__name__}: {fault}"
         self.kill()
         self._process.wait()
         with self._lock:
             self._ended = True
             waiting, self._waiting = self._waiting, {}
         self._on_end(self)
-        error = WorkerLostError(self.ending + self._last_words())
+        error = WorkerLostError(self.ending + (unread or self._last_words()))
         for future in waiting.values():
             future.set_exception(error)
         with self._sending:
