@@ -8,8 +8,8 @@ from datetime import datetime
 
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Latencies, Slowed
-from edgeflare.store import OutcomeRecord, ReplayRecord
-from edgeflare.types import Decision, Status
+from edgeflare.store import ReplayRecord
+from edgeflare.types import Decision
 
 
 @dataclass(frozen=True)
@@ -42,40 +42,6 @@ class Transfer:
     tried: int
     deviating: int
     rate: float
-
-
-class DeviceCounts:
-    """Running counts of each device's outcomes."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], Counter[str]] = {}
-
-    def add(self, outcome: OutcomeRecord) -> None:
-        """Count an outcome, unless it names no device."""
-        if not outcome.device_name:
-            return
-        count = self._counts.setdefault((outcome.device_name, outcome.replica), Counter())
-        count["finished"] += 1
-        count["searched"] += outcome.searched
-        count["found"] += outcome.status is Status.FOUND
-        count["failed"] += outcome.status is Status.FAILED
-        count["queries"] += outcome.search_queries
-
-    def figures(self) -> tuple[DeviceFigures, ...]:
-        """Return a row for each device, by name."""
-        return tuple(
-            DeviceFigures(
-                name=name,
-                replica=replica,
-                finished=count["finished"],
-                searched=count["searched"],
-                found=count["found"],
-                failed=count["failed"],
-                queries=count["queries"],
-                success_rate=count["found"] / count["searched"] if count["searched"] else None,
-            )
-            for (name, replica), count in sorted(self._counts.items())
-        )
 
 
 def transfers(replays: Iterable[ReplayRecord]) -> tuple[Transfer, ...]:

@@ -102,7 +102,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
     faults: list[Fault] = []
     unlisted, unlisted_seeds = 0, set[str]()
     for replica, found in sorted(stored.items()):
-        records = {one.key: one for one in store.survey(replica) if one.confident_deviation}
+        records = {one.key: one for one in store.survey(replica, deviating=True)}
         rest = {one.sample: one.seed_id for one in records.values()}
         number = 0
         for entry in found:

@@ -11,7 +11,7 @@ from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.campaign.status import replica_names
-from edgeflare.metrics import numbers, text_of
+from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
@@ -33,7 +33,7 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
     `mutations` as text. `replica` is the device that searched for itself, "" in a pool that shares
     the seeds.
     """
-    row = {
+    return {
         "seed_id": outcome.seed_id,
         "replica": outcome.replica,
         "status": outcome.status.value,
@@ -73,8 +73,6 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "device": outcome.device,
         "environment": outcome.environment,
     }
-    plain: dict[str, Any] = jsonable(row)
-    return plain
 
 
 def seed_part(seed: SeedRecord, outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,8 +111,11 @@ def jsonable(value: Any) -> Any:
 
 
 def score_list(output: Output | None) -> list[Any] | None:
-    """Return the scores of an answer as JSON, None without an answer."""
-    return None if output is None else numbers(output).astype(float).tolist()
+    """Return the scores of an answer as `jsonable` data, None without an answer."""
+    if output is None:
+        return None
+    scores: list[Any] = numbers(output).tolist()
+    return scores if is_finite(output) else jsonable(scores)
 
 
 def _pieces(output: Output | None) -> list[str] | None:
@@ -140,6 +141,13 @@ class Finding:
     outcome: OutcomeRecord
     cause: TriggerCause
     command: str
+
+
+def count_findings(store: Store) -> int:
+    """Return the number of `findings`."""
+    rows = store.outcome_columns()
+    failed = rows.status.among(Status.FAILED) & rows.has_trigger
+    return int((failed | rows.status.among(*_FINDINGS)).sum())
 
 
 def findings(store: Store) -> Iterator[Finding]:

@@ -209,15 +209,6 @@ def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[
     return baseline_pairs(limits) or set()
 
 
-def _answered_seeds(store: Store) -> int:
-    """Return the number of seeds that both models have answered, per replica."""
-    return sum(
-        seed.outputs is not None
-        for replica in replica_names(store)
-        for seed in store.seeds(replica)
-    )
-
-
 def _pair_words(pairs: Mapping[Pair, int]) -> str:
     """Return the most frequent pairs of labels with their counts."""
     ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
@@ -306,7 +297,8 @@ def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
 
 def _max_seed_deviation_rate(context: LimitContext) -> LimitVerdict:
     these, limit = context.counts.seeds, context.limits.max_seed_deviation_rate or 0.0
-    known = _answered_seeds(context.store)
+    store = context.store
+    known = sum(store.answered_seeds(replica) for replica in replica_names(store))
     if not known:
         return _undecidable(context, "answered")
     rate = these.count / known

@@ -1,19 +1,22 @@
-"""Figures of many outcomes, computed in one pass over the store."""
+"""Figures of many outcomes."""
 
-from array import array
-from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
+from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
-from edgeflare.analysis.devices import DeviceCounts
+from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.metrics import text_of
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.statistics import median
+from edgeflare.store import Store
+from edgeflare.store.queries import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.strategies.operators import (
     changing,
@@ -25,6 +28,7 @@ from edgeflare.transcripts import WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Status
 
 _SHOWN = 10
+_FAILURES_KEPT = 20
 _T = TypeVar("_T", int, str)
 
 
@@ -47,47 +51,6 @@ class TriggerFigures:
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
-
-
-class _FirstTriggers:
-    """The first few triggers, and counts of their corruptions."""
-
-    def __init__(self) -> None:
-        self._first: list[tuple[Any, OutcomeRecord]] = []
-        self._corruptions: Counter[str] = Counter()
-
-    def add(self, outcome: OutcomeRecord) -> None:
-        """Count an outcome."""
-        self._corruptions.update(corruption_names(outcome.mutations))
-        insort(
-            self._first,
-            ((natural_key(outcome.seed_id), outcome.replica), outcome),
-            key=lambda one: one[0],
-        )
-        del self._first[_SHOWN:]
-
-    def first(self) -> tuple[TriggerFigures, ...]:
-        """Return the first of them by their seeds' names, the numbers in names in their order."""
-        return tuple(
-            TriggerFigures(
-                one.seed_id,
-                one.replica,
-                one.original_label,
-                one.deployed_label,
-                tuple(describe_mutations(changing(one.mutations))),
-                text_of(one.original),
-                text_of(one.deployed),
-                one.disagreement,
-            )
-            for _, one in self._first
-        )
-
-    def corruptions(self) -> dict[str, int]:
-        """Return the number of triggers for each natural corruption, the most frequent first."""
-        return dict(sorted(self._corruptions.items(), key=lambda one: (-one[1], one[0])))
-
-
-_FAILURES_KEPT = 20
 
 
 @dataclass(frozen=True)
@@ -151,80 +114,149 @@ class Coverage:
         )
 
 
+@dataclass(frozen=True)
 class OutcomeFigures:
-    """Running figures of outcomes, see `Summary`."""
+    """Figures of all outcomes; names are those of `Summary`, where they are explained."""
 
-    def __init__(self) -> None:
-        self.statuses: Counter[Status] = Counter()
-        self.devices = DeviceCounts()
-        self.failures: list[Failure] = []
-        self.given_up: Counter[str] = Counter()
-        self.replicas: set[str] = set()
-        self.queries: Counter[str] = Counter()
-        self.round_trips = 0
-        self.coverage = Coverage()
-        self.searched_queries, self.found_queries = array("q"), array("q")
-        self.searched_seconds, self.found_seconds = array("d"), array("d")
-        self.original_margins, self.deployed_margins = array("d"), array("d")
-        self.l2, self.linf, self.snr_db = array("d"), array("d"), array("d")
-        self.triggers = _FirstTriggers()
-        self._pairs: Counter[tuple[int, int]] = Counter()
-        self._changes: Counter[WordChange] = Counter()
+    by_status: dict[str, int]
+    searched: int
+    replicas: tuple[str, ...]
+    by_device: tuple[DeviceFigures, ...]
+    queries: dict[str, int]
+    round_trips: int
+    coverage: Coverage
+    queries_found: Spread | None
+    queries_searched: Spread | None
+    seconds_found: Spread | None
+    seconds_searched: Spread | None
+    original_margin: float | None
+    deployed_margin: float | None
+    l2: float | None
+    linf: float | None
+    snr_db: float | None
+    label_pairs: tuple[LabelPair, ...]
+    word_pairs: tuple[WordPair, ...]
+    given_up: dict[str, int]
+    failures: tuple[Failure, ...]
+    triggers: tuple[TriggerFigures, ...]
+    corruptions: dict[str, int]
 
-    def add(self, outcome: OutcomeRecord) -> None:
-        """Count an outcome."""
-        self.statuses[outcome.status] += 1
-        self.replicas.add(outcome.replica)
-        self.devices.add(outcome)
-        self.queries["seed"] += outcome.seed_queries
-        self.queries["search"] += outcome.search_queries
-        self.queries["confirmation"] += outcome.confirmation_queries
-        self.queries["host_only"] += outcome.host_only_queries
-        self.round_trips += outcome.round_trips
-        if outcome.searched:
-            self.searched_queries.append(outcome.search_queries)
-            self.searched_seconds.append(outcome.seconds)
-        if outcome.status in SEARCH_ENDS and outcome.searched:
-            self.coverage = Coverage(
-                self.coverage.searches + 1,
-                self.coverage.unasked + (outcome.search_queries == 0),
-                self.coverage.device_queries + outcome.search_queries,
-                self.coverage.host_queries + outcome.host_only_queries,
-            )
-        if outcome.status is Status.FOUND:
-            self._add_found(outcome)
-        if outcome.status in TRIGGERS and (
-            both := transcript_diff(outcome.original, outcome.deployed)
-        ):
-            self._changes.update(set(both.changes))
-        if outcome.status is Status.GAVE_UP and outcome.detail:
-            self.given_up[outcome.detail] += 1
-        if outcome.status is Status.FAILED and len(self.failures) < _FAILURES_KEPT:
-            self.failures.append(Failure(outcome.seed_id, outcome.device_name, outcome.detail))
 
-    def label_pairs(self) -> tuple[LabelPair, ...]:
-        """Return the pairs of labels of the triggering inputs, the most frequent first."""
-        return counted_pairs(self._pairs.items())
+def outcome_figures(store: Store) -> OutcomeFigures:
+    """Return the figures of all outcomes of a campaign. Raises StoreError."""
+    rows = store.outcome_columns()
+    found, searched = rows.status.among(Status.FOUND), rows.searched
+    ended = searched & rows.status.among(*SEARCH_ENDS)
+    failed = rows.position[rows.status.among(Status.FAILED)][:_FAILURES_KEPT]
+    labelled = found & ~np.isnan(rows.original_label) & ~np.isnan(rows.deployed_label)
+    labels = (rows.original_label[labelled], rows.deployed_label[labelled])
+    details = rows.detail.codes[rows.status.among(Status.GAVE_UP)].tolist()
+    given_up = Counter(rows.detail.names[code] for code in details)
+    del given_up[""]
+    return OutcomeFigures(
+        by_status={one.value: int(rows.status.among(one).sum()) for one in Status},
+        searched=int(searched.sum()),
+        replicas=tuple(sorted(filter(None, rows.replica.names))),
+        by_device=tuple(_by_device(rows)),
+        queries={
+            name: int(getattr(rows, f"{name}_queries").sum())
+            for name in ("seed", "search", "confirmation", "host_only")
+        },
+        round_trips=int(rows.round_trips.sum()),
+        coverage=Coverage(
+            int(ended.sum()),
+            int((rows.search_queries[ended] == 0).sum()),
+            int(rows.search_queries[ended].sum()),
+            int(rows.host_only_queries[ended].sum()),
+        ),
+        queries_found=spread(rows.first_queries[found]),
+        queries_searched=spread(rows.search_queries[searched]),
+        seconds_found=spread(rows.seconds[found]),
+        seconds_searched=spread(rows.seconds[searched]),
+        original_margin=_median(rows.original_margin[found]),
+        deployed_margin=_median(rows.deployed_margin[found]),
+        l2=_median(rows.l2[found]),
+        linf=_median(rows.linf[found]),
+        snr_db=_median(rows.snr_db[found]),
+        label_pairs=counted_pairs(
+            Counter(zip(*(one.astype(np.int64).tolist() for one in labels), strict=True)).items()
+        ),
+        word_pairs=_word_pairs(store, rows),
+        given_up=dict(given_up.most_common()),
+        failures=tuple(
+            Failure(one.seed_id, one.device_name, one.detail)
+            for one in store.outcomes_at(failed.tolist())
+        ),
+        triggers=_first_triggers(store),
+        corruptions=_corruptions(store),
+    )
 
-    def word_pairs(self) -> tuple[WordPair, ...]:
-        """Return the words that differ on triggers, the most frequent first."""
-        return counted_pairs(self._changes.items())
 
-    def _add_found(self, outcome: OutcomeRecord) -> None:
-        self.triggers.add(outcome)
-        self.found_queries.append(outcome.first_queries)
-        self.found_seconds.append(outcome.seconds)
-        for numbers, value in (
-            (self.original_margins, outcome.original_margin),
-            (self.deployed_margins, outcome.deployed_margin),
-            (self.l2, outcome.l2),
-            (self.linf, outcome.linf),
-            (self.snr_db, outcome.snr_db),
-        ):
-            if value is not None:
-                numbers.append(value)
-        if outcome.original_label is not None and outcome.deployed_label is not None:
-            self._pairs[outcome.original_label, outcome.deployed_label] += 1
+def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:
+    for name, replica in product(
+        sorted(filter(None, rows.device_name.names)), sorted(rows.replica.names)
+    ):
+        here = rows.device_name.among(name) & rows.replica.among(replica)
+        if not here.any():
+            continue
+        searched = int((here & rows.searched).sum())
+        found = int((here & rows.status.among(Status.FOUND)).sum())
+        yield DeviceFigures(
+            name=name,
+            replica=replica,
+            finished=int(here.sum()),
+            searched=searched,
+            found=found,
+            failed=int((here & rows.status.among(Status.FAILED)).sum()),
+            queries=int(rows.search_queries[here].sum()),
+            success_rate=found / searched if searched else None,
+        )
+
+
+def _word_pairs(store: Store, rows: OutcomeColumns) -> tuple[WordPair, ...]:
+    changes: Counter[WordChange] = Counter()
+    if transcribes(store):
+        triggers = rows.position[rows.status.among(*TRIGGERS)].tolist()
+        for one in store.outcomes_at(triggers):
+            if both := transcript_diff(one.original, one.deployed):
+                changes.update(set(both.changes))
+    return counted_pairs(changes.items())
+
+
+def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
+    """Return the first triggers by their seeds' names, the numbers in names in their order."""
+
+    def order(seed_id: str, replica: str) -> tuple[Any, str]:
+        return natural_key(seed_id), replica
+
+    names = store.outcome_names(Status.FOUND)
+    first = nsmallest(_SHOWN, names, key=lambda one: order(*one[1:]))
+    records = store.outcomes_at([position for position, *_ in first])
+    return tuple(
+        TriggerFigures(
+            one.seed_id,
+            one.replica,
+            one.original_label,
+            one.deployed_label,
+            tuple(describe_mutations(changing(one.mutations))),
+            text_of(one.original),
+            text_of(one.deployed),
+            one.disagreement,
+        )
+        for one in sorted(records, key=lambda one: order(one.seed_id, one.replica))
+    )
+
+
+def _corruptions(store: Store) -> dict[str, int]:
+    """Return the number of triggers for each natural corruption, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for mutations in store.trigger_mutations():
+        counts.update(corruption_names(mutations))
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _median(values: NDArray[np.float64]) -> float | None:
+    return median(values[~np.isnan(values)].tolist())
 
 
 def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
@@ -233,7 +265,7 @@ def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedP
     return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
 
-def spread(values: Sequence[float]) -> Spread | None:
+def spread(values: ArrayLike) -> Spread | None:
     """Return the figures of some numbers, None of none."""
     numbers = np.asarray(values, np.float64)
     if numbers.size == 0:

@@ -1,6 +1,5 @@
 """A campaign in figures, with those of its control: how often the search raises a false alarm."""
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,20 +18,18 @@ from edgeflare.analysis.outcome_stats import (
     Coverage,
     Failure,
     LabelPair,
-    OutcomeFigures,
     Spread,
     TriggerFigures,
     WordPair,
-    spread,
+    outcome_figures,
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
-from edgeflare.metrics import top_label
-from edgeflare.statistics import median, rounded_up, upper_bound
-from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, open_store
+from edgeflare.statistics import rounded_up, upper_bound
+from edgeflare.store import MEASURING, WALL_S, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import REPLAY
-from edgeflare.types import Decision, Status
+from edgeflare.types import Status
 
 if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
@@ -246,18 +243,11 @@ def summarize(campaign: Store | Path) -> Summary:
 
 
 def _summary(store: Store) -> Summary:
-    figures = OutcomeFigures()
-    for outcome in store.outcomes():
-        figures.add(outcome)
-    decisions: Counter[Decision | None] = Counter()
-    right: Counter[str] = Counter()
-    for seed in store.seeds():
-        decisions[seed.outputs and seed.outputs.decision] += 1
-        right.update(_right(seed))
-    seeds = decisions.total()
-    finished = figures.statuses.total()
-    searched, found = len(figures.searched_queries), figures.statuses[Status.FOUND]
-    replicas = tuple(sorted(figures.replicas - {""}))
+    figures = outcome_figures(store)
+    answers = store.label_counts()
+    seeds = store.seed_count()
+    finished = sum(figures.by_status.values())
+    searched, found = figures.searched, figures.by_status[Status.FOUND]
     compared, every_device = agreements(store)
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
@@ -274,16 +264,16 @@ def _summary(store: Store) -> Summary:
         unfinished=max(0, expected - finished),
         searched=searched,
         found=found,
-        ties=decisions[Decision.TIE],
-        labelled=right["labelled"],
-        original_right=right["original"],
-        deployed_right=right["deployed"],
+        ties=answers.ties,
+        labelled=answers.labelled,
+        original_right=answers.original_right,
+        deployed_right=answers.deployed_right,
         success_rate=found / searched if searched else None,
-        by_status={status.value: figures.statuses[status] for status in Status},
-        queries_found=spread(figures.found_queries),
-        queries_searched=spread(figures.searched_queries),
-        seconds_found=spread(figures.found_seconds),
-        seconds_searched=spread(figures.searched_seconds),
+        by_status=figures.by_status,
+        queries_found=figures.queries_found,
+        queries_searched=figures.queries_searched,
+        seconds_found=figures.seconds_found,
+        seconds_searched=figures.seconds_searched,
         total_queries={
             "seed": figures.queries["seed"],
             "survey": surveyed.survey,
@@ -294,20 +284,20 @@ def _summary(store: Store) -> Summary:
         },
         round_trips=figures.round_trips,
         wall_s=store.fact(WALL_S),
-        label_pairs=figures.label_pairs(),
-        original_margin=median(figures.original_margins),
-        deployed_margin=median(figures.deployed_margins),
-        l2=median(figures.l2),
-        linf=median(figures.linf),
-        replicas=replicas,
-        by_device=figures.devices.figures(),
+        label_pairs=figures.label_pairs,
+        original_margin=figures.original_margin,
+        deployed_margin=figures.deployed_margin,
+        l2=figures.l2,
+        linf=figures.linf,
+        replicas=figures.replicas,
+        by_device=figures.by_device,
         transfers=transfers(store.replays()),
         agreements=compared,
         every_device=every_device,
-        failures=tuple(figures.failures),
-        given_up=dict(figures.given_up.most_common()),
-        triggers=figures.triggers.first(),
-        corruptions=figures.triggers.corruptions(),
+        failures=figures.failures,
+        given_up=figures.given_up,
+        triggers=figures.triggers,
+        corruptions=figures.corruptions,
         control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
@@ -318,8 +308,8 @@ def _summary(store: Store) -> Summary:
         limits=context.checks(),
         replay=_replay(store),
         sample_rate=store.sample_rate,
-        snr_db=median(figures.snr_db),
-        word_pairs=figures.word_pairs(),
+        snr_db=figures.snr_db,
+        word_pairs=figures.word_pairs,
         coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,
@@ -333,11 +323,3 @@ def _replay(store: Store) -> "ReplayFigures | None":
     from edgeflare.analysis.replay import replay_summary
 
     return replay_summary(store).figures
-
-
-def _right(seed: SeedRecord) -> list[str]:
-    """Return "labelled" for a seed with a label, and which models' top-1 label it is."""
-    if seed.label is None or seed.outputs is None:
-        return []
-    answers = {"original": seed.outputs.original, "deployed": seed.outputs.deployed}
-    return ["labelled", *(name for name, one in answers.items() if top_label(one) == seed.label)]

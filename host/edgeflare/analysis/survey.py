@@ -1,15 +1,16 @@
 """A campaign's survey in figures: how often the device decides differently far from the seeds."""
 
-import heapq
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
-from edgeflare.oracles import Margins
-from edgeflare.statistics import clustered_interval, mean
+from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import SEVERITIES
 from edgeflare.types import Decision, Transcript
@@ -159,191 +160,154 @@ class SurveyFigures:
 def survey_figures(store: Store) -> SurveyFigures | None:
     """Return the figures of a campaign's survey; None where it has none. Raises StoreError."""
     counts = store.survey_counts("survey")
-    config = store.campaign.get("survey") or {}
     if not counts.seeds:
         return None
-    inputs = SurveyInputs(store)
-    figures = _Counting(inputs)
-    for one in store.survey(phase="survey"):
-        figures.add(one)
-    runs = [one for one in store.surveyed_seeds() if one.phase == "survey"]
-    without = {(one.replica, one.seed_id) for one in runs if not one.detail} - figures.asked
-    replicas = store.fact("replicas") or [""]
-    answered = sum(
-        seed.outputs is not None for replica in replicas for seed in store.seeds(replica)
-    )
-    return figures.figures(
+    inputs = _Inputs(store)
+    every, families = inputs.part(), inputs.families()
+    agreeing = [name for name, part in families.items() if not part.found]
+    unsure, failed = store.survey_unsure()
+    answered = sum(store.answered_seeds(one) for one in store.fact("replicas") or [""])
+    mean_distance = every.mean_distance
+    return SurveyFigures(
+        overall=every.rate if every.inputs else None,
+        by_family=tuple(
+            sorted(
+                (
+                    FamilyFigures(name, inputs.group(name), part.rate, part.mean_distance)
+                    for name, part in families.items()
+                ),
+                key=lambda one: (-one.rate.rate, -(one.mean_distance or 0.0), one.family),
+            )
+        ),
+        others=inputs.part(families=agreeing).rate if agreeing else None,
+        by_severity=tuple(
+            SeverityFigures(one, "", part.rate, part.mean_distance)
+            for one in SEVERITIES
+            if (part := inputs.part(severity=one)).inputs
+        ),
+        by_group=tuple(inputs.by_group(families)),
+        by_cell=tuple(
+            CellCounts(name, severity, part.found, part.inputs)
+            for name, severity in product(sorted(families), SEVERITIES)
+            if (part := inputs.part(families=[name], severity=severity)).inputs
+        ),
+        by_device=tuple(inputs.by_device()),
+        mean_total_variation=None if inputs.speech else mean_distance,
+        mean_word_difference=mean_distance if inputs.speech else None,
+        nonfinite=inputs.count(Decision.NONFINITE, confident=True),
+        unstable=inputs.count(Decision.DEVIATION, Decision.NONFINITE, confident=False),
+        failed=inputs.failed,
         seeds=counts.seeds,
         seeds_in_all=max(answered, counts.seeds),
-        seeds_unsure=len(without),
-        seeds_failed=sum(bool(one.detail) for one in runs),
-        sure=float(config.get("sure", 0.0)),
+        seeds_unsure=unsure,
+        sure=float((store.campaign.get("survey") or {}).get("sure", 0.0)),
         queries={
             "survey": counts.survey,
             "confirmation": counts.confirmation,
             "host_only": counts.host_only,
         },
+        worst=tuple(inputs.worst(_WORST)),
+        repeated=inputs.repeated,
+        seeds_failed=failed,
     )
 
 
-@dataclass
-class _Sum:
-    """Counts of some inputs by the seed that they were made from."""
+class _Part(NamedTuple):
+    """Some inputs: whether each deviates, the place of its seed, its distance; NaN: none."""
 
-    inputs: Counter[str] = field(default_factory=Counter)
-    deviations: Counter[str] = field(default_factory=Counter)
-    distances: list[float] = field(default_factory=list)
+    deviates: NDArray[np.bool_]
+    seed: NDArray[np.int64]
+    distance: NDArray[np.float64]
 
-    def add(self, one: SurveyRecord, distance: float | None) -> None:
-        self.inputs[one.seed_id] += 1
-        self.deviations[one.seed_id] += one.confident_deviation
-        if distance is not None:
-            self.distances.append(distance)
+    @property
+    def inputs(self) -> int:
+        return len(self.seed)
 
-    def __add__(self, other: "_Sum") -> "_Sum":
-        return _Sum(
-            self.inputs + other.inputs,
-            self.deviations + other.deviations,
-            self.distances + other.distances,
-        )
+    @property
+    def found(self) -> int:
+        return int(self.deviates.sum())
 
     @property
     def rate(self) -> Rate:
-        found, total = self.deviations.total(), self.inputs.total()
-        low, high = clustered_interval(
-            [self.deviations[seed] for seed in self.inputs], list(self.inputs.values())
-        )
-        return Rate(found, total, len(self.inputs), found / total, low, high)
+        totals = np.bincount(self.seed)
+        found = np.bincount(self.seed, self.deviates, len(totals)).astype(np.int64)
+        some = totals > 0
+        low, high = clustered_interval(found[some].tolist(), totals[some].tolist())
+        rate = self.found / self.inputs
+        return Rate(self.found, self.inputs, int(some.sum()), rate, low, high)
 
     @property
     def mean_distance(self) -> float | None:
-        return mean(self.distances)
+        known = self.distance[~np.isnan(self.distance)]
+        return float(np.mean(known)) if known.size else None
 
 
-class _Key(NamedTuple):
-    """How bad an input is: confident deviations by their margin, then others by their distance."""
+class _Inputs:
+    """The inputs of a survey, and parts of those that count: answered ones, each once."""
 
-    confident: bool
-    size: float
-    order: tuple[str, str, int]
+    def __init__(self, store: Store) -> None:
+        self._store, self._inputs = store, SurveyInputs(store)
+        columns = self._columns = store.survey_columns("survey")
+        self.speech = columns.transcripts
+        self._distance = columns.total_variation
+        if self.speech:
+            words = [one.disagreement for one in store.survey(phase="survey")]
+            self._distance = np.array(words, np.float64)
+        self._counted = ~(columns.repeated | columns.decision.among(Decision.UNDECIDED))
+        self.repeated = int(columns.repeated.sum())
+        self.failed = len(columns.repeated) - self.repeated - int(self._counted.sum())
 
+    def part(self, *, families: Sequence[str] | None = None, severity: int | None = None) -> _Part:
+        chosen = self._counted
+        if families is not None:
+            chosen = chosen & self._columns.family.among(*families)
+        if severity is not None:
+            chosen = chosen & (self._columns.severity == severity)
+        return self._part(chosen)
 
-class _Counting:
-    """Counts the answers of a survey one by one."""
+    def families(self) -> dict[str, _Part]:
+        parts = {one: self.part(families=[one]) for one in self._columns.family.names}
+        return {name: part for name, part in parts.items() if part.inputs}
 
-    def __init__(self, inputs: SurveyInputs) -> None:
-        self._inputs = inputs
-        self._families: defaultdict[str, _Sum] = defaultdict(_Sum)
-        self._severities: defaultdict[int, _Sum] = defaultdict(_Sum)
-        self._groups: defaultdict[tuple[str, int], _Sum] = defaultdict(_Sum)
-        self._cells: defaultdict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-        self._devices: defaultdict[str, _Sum] = defaultdict(_Sum)
-        self._all = _Sum()
-        self._speech = False
-        self._kinds: Counter[str] = Counter()
-        self._worst: list[tuple[_Key, SurveyRecord]] = []
-        self._samples: set[tuple[str, str]] = set()
-        self.asked: set[tuple[str, str]] = set()
+    def by_group(self, families: Mapping[str, _Part]) -> Iterator[SeverityFigures]:
+        groups: dict[str, list[str]] = {}
+        for name in families:
+            groups.setdefault(self.group(name), []).append(name)
+        for group, names in sorted(groups.items()):
+            for severity in SEVERITIES if any(families[one].found for one in names) else ():
+                if (part := self.part(families=names, severity=severity)).inputs:
+                    yield SeverityFigures(severity, group, part.rate, part.mean_distance)
 
-    def add(self, one: SurveyRecord) -> None:
-        """Count an answer."""
-        self.asked.add((one.replica, one.seed_id))
-        if (one.replica, one.sample) in self._samples:
-            self._kinds["repeated"] += 1
-            return
-        self._samples.add((one.replica, one.sample))
-        if one.decision is Decision.UNDECIDED:
-            self._kinds["failed"] += 1
-            return
-        self._kinds["nonfinite"] += one.confident_deviation and one.decision is Decision.NONFINITE
-        self._kinds["unstable"] += not one.confident_deviation and one.decision in (
-            Decision.DEVIATION,
-            Decision.NONFINITE,
-        )
-        self._speech = self._speech or isinstance(one.original, Transcript)
-        distance = one.disagreement if self._speech else one.total_variation
-        cell = self._cells[one.family, one.severity]
-        cell.update(inputs=1, deviations=int(one.confident_deviation))
-        for part in (
-            self._all,
-            self._families[one.family],
-            self._severities[one.severity],
-            self._groups[self._group(one.family), one.severity],
-            *([self._devices[one.replica]] if one.replica else []),
-        ):
-            part.add(one, distance)
-        margins = Margins(one.original_margin, one.deployed_margin)
-        size = margins.smaller if one.confident_deviation else distance
-        key = _Key(one.confident_deviation, size or 0.0, (one.seed_id, one.replica, -one.number))
-        heapq.heappush(self._worst, (key, one))  # keys differ: records are never compared
-        if len(self._worst) > _WORST:
-            heapq.heappop(self._worst)
+    def by_device(self) -> Iterator[DeviceRate]:
+        for name in sorted(self._columns.replica.names):
+            part = self._part(self._counted & self._columns.replica.among(name))
+            if name and part.inputs:
+                yield DeviceRate(name, part.rate)
 
-    def figures(
-        self,
-        *,
-        seeds: int,
-        seeds_in_all: int,
-        seeds_unsure: int,
-        seeds_failed: int,
-        sure: float,
-        queries: Mapping[str, int],
-    ) -> SurveyFigures:
-        """Return the figures of what was counted."""
-        means = self._all.mean_distance
-        agreeing = [part for part in self._families.values() if not part.deviations.total()]
-        return SurveyFigures(
-            overall=self._all.rate if self._all.inputs else None,
-            by_family=tuple(self._by_family()),
-            others=sum(agreeing[1:], agreeing[0]).rate if agreeing else None,
-            by_severity=tuple(
-                SeverityFigures(one, "", part.rate, part.mean_distance)
-                for one in SEVERITIES
-                if (part := self._severities.get(one))
-            ),
-            by_group=tuple(self._by_group()),
-            by_cell=tuple(
-                CellCounts(*cell, counts["deviations"], counts["inputs"])
-                for cell, counts in sorted(self._cells.items())
-            ),
-            by_device=tuple(
-                DeviceRate(name, part.rate) for name, part in sorted(self._devices.items())
-            ),
-            mean_total_variation=None if self._speech else means,
-            mean_word_difference=means if self._speech else None,
-            nonfinite=self._kinds["nonfinite"],
-            unstable=self._kinds["unstable"],
-            failed=self._kinds["failed"],
-            seeds=seeds,
-            seeds_in_all=seeds_in_all,
-            seeds_unsure=seeds_unsure,
-            sure=sure,
-            queries=dict(queries),
-            worst=tuple(
-                surveyed_input(one, self._inputs) for _, one in sorted(self._worst, reverse=True)
-            ),
-            repeated=self._kinds["repeated"],
-            seeds_failed=seeds_failed,
-        )
+    def count(self, *decisions: Decision, confident: bool) -> int:
+        this = self._columns.confident_deviation == confident
+        return int((self._counted & this & self._columns.decision.among(*decisions)).sum())
 
-    def _by_family(self) -> list[FamilyFigures]:
-        found = [
-            FamilyFigures(name, self._group(name), part.rate, part.mean_distance)
-            for name, part in self._families.items()
-        ]
-        return sorted(
-            found, key=lambda one: (-one.rate.rate, -(one.mean_distance or 0.0), one.family)
-        )
+    def worst(self, most: int) -> Iterator[SurveyedInput]:
+        """Yield confident deviations by their margin, then others by their distance."""
+        confident = self._columns.confident_deviation
+        smaller = np.fmin(self._columns.original_margin, self._columns.deployed_margin)
+        size = np.nan_to_num(np.where(confident, smaller, self._distance))
+        rows = np.flatnonzero(self._counted)
+        rows = rows[np.lexsort((-size[rows], ~confident[rows]))][:most]
+        records = self._store.survey_at(self._columns.position[np.sort(rows)].tolist())
+        found = dict(zip(np.sort(rows).tolist(), records, strict=True))
+        return (surveyed_input(found[row], self._inputs) for row in rows.tolist())
 
-    def _by_group(self) -> Iterator[SeverityFigures]:
-        deviating = {group for (group, _), part in self._groups.items() if part.deviations.total()}
-        for (group, severity), part in sorted(self._groups.items()):
-            if group in deviating:
-                yield SeverityFigures(severity, group, part.rate, part.mean_distance)
-
-    def _group(self, family: str) -> str:
+    def group(self, family: str) -> str:
         known = self._inputs.families.get(family)
         return "plugin" if known is None else known.group
+
+    def _part(self, chosen: NDArray[np.bool_]) -> _Part:
+        columns = self._columns
+        return _Part(
+            columns.confident_deviation[chosen], columns.seed[chosen], self._distance[chosen]
+        )
 
 
 def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:

@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from edgeflare._internal.files import write_whole
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
@@ -61,8 +63,10 @@ def queries_before(store: Store) -> Counter[str]:
     for kind in (MEASURING, SEED_QUERIES):
         spent.update(store.fact(kind) or {})
     spent.update(store.survey_counts().by_device)
-    for one in store.outcomes():
-        spent[one.device_name] += one.search_queries + one.confirmation_queries
+    rows = store.outcome_columns()
+    queries = rows.search_queries + rows.confirmation_queries
+    for name in rows.device_name.names:
+        spent[name] += int(queries[rows.device_name.among(name)].sum())
     return spent
 
 
@@ -96,22 +100,19 @@ class Alarms(NamedTuple):
 
 def count_alarms(control: Store) -> Alarms:
     """Count the false alarms of a control."""
-    searches, unasked, margins, found = 0, 0, [], 0
-    for outcome in control.outcomes():
-        if outcome.status is not Status.FAILED:
-            queried = outcome.search_queries > 0 or outcome.status in TRIGGERS
-            searches += queried
-            unasked += not queried
-        if outcome.status not in TRIGGERS:
-            continue
-        found += 1
-        if outcome.severity is not None:
-            margins.append(outcome.severity)
-    surveyed = Counter(
-        one.confident_deviation for one in control.survey() if one.deployed is not None
-    )
+    rows = control.outcome_columns()
+    triggers, failed = rows.status.among(*TRIGGERS), rows.status.among(Status.FAILED)
+    queried = (rows.search_queries > 0) | triggers
+    margins = np.fmin(rows.original_margin, rows.deployed_margin)[triggers]
+    known = margins[~np.isnan(margins)]
+    surveyed, alarms = control.survey_alarms()
     return Alarms(
-        searches, unasked, found, max(margins, default=None), surveyed.total(), surveyed[True]
+        int((queried & ~failed).sum()),
+        int((~queried & ~failed).sum()),
+        int(triggers.sum()),
+        float(known.max()) if known.size else None,
+        surveyed,
+        alarms,
     )
 
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.findings import (
     Finding,
+    count_findings,
     csv_cell,
     findings,
-    has_input,
     jsonable,
     outcome_part,
     results,
@@ -114,7 +114,7 @@ def write_text_report(
     """
     with open_store(campaign) as store:
         check_report_path(path, store.folder)
-        count, surveyed = sum(map(has_input, store.outcomes())), count_survey_findings(store)
+        count, surveyed = count_findings(store), count_survey_findings(store)
         shown = PictureFolder.of(path) if pictures and format == "markdown" else None
         data = _text(store, format, class_names, pictures=shown).encode()
     with translate_report_errors(path):
@@ -131,7 +131,7 @@ def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
     `original_class` and `deployed_class` are the labels' names, None where they have none;
     `disagreement` is how far both answers are apart, from 0 to 1.
     """
-    row = outcome_part(data.store.models, finding.outcome)
+    row = outcome_part(data.summary.models, finding.outcome)
     labels = {name: row[f"{name}_label"] for name in ("original", "deployed")}
     known = data.names is not None
     return {
@@ -252,4 +252,7 @@ def _json(data: ReportData) -> str:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(jsonable(value), allow_nan=False)
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:  # NaN or infinity
+        return json.dumps(jsonable(value), allow_nan=False)

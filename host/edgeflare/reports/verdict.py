@@ -261,12 +261,9 @@ def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
     """Return the number of seeds with an outcome, and of those with a trigger."""
     if len(summary.replicas) <= 1:
         return summary.finished, _triggers(summary)
-    finished, deviating = set(), set()
-    for one in store.outcomes():
-        finished.add(one.seed_id)
-        if one.status in TRIGGERS:
-            deviating.add(one.seed_id)
-    return len(finished), len(deviating)
+    rows = store.outcome_columns()
+    deviating = rows.seed[rows.status.among(*TRIGGERS)]
+    return len({*rows.seed.tolist()}), len({*deviating.tolist()})
 
 
 def _triggers(summary: Summary) -> int:

@@ -223,10 +223,9 @@ class Database:
             page = query.where(position > last).order_by(position).limit(BATCH)
             with self.reading(what) as connection:
                 rows = list(connection.execute(page))
-            for row in rows:
-                with decoding(self.folder, what):
-                    one = record(row)
-                yield one
+            with decoding(self.folder, what):
+                for row in rows:
+                    yield record(row)
             if len(rows) < BATCH:
                 return
             last = rows[-1]._mapping[position]

@@ -6,6 +6,7 @@ sentence on the folder.
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable
 from datetime import datetime
@@ -21,6 +22,8 @@ from edgeflare._internal.toml import leaves
 _T = TypeVar("_T")
 _LARGEST = sys.float_info.max
 _DEEPEST = 50
+_UNUSUAL = re.compile(r"[0-9]{200}|[eE][+]?[0-9]{3}|NaN|Infinity|\\u[dD]")
+"""What a JSON document has that holds a number which is not finite, or half a character."""
 _TOO_DEEP = f"JSON is nested more than {_DEEPEST} levels deep"
 """So deep a JSON document may be nested; the code that goes through one is recursive."""
 
@@ -174,6 +177,8 @@ def read_json(text: str | bytes) -> Any:
         value = json.loads(text)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
+    if text.count("[") + text.count("{") <= _DEEPEST and not _UNUSUAL.search(text):
+        return value
     if "\\ud" in text.lower():  # maybe half a character, which nothing can print: raises
         json.dumps(value, ensure_ascii=False).encode()
     for _, one in leaves(value, _DEEPEST, _TOO_DEEP):
@@ -200,10 +205,12 @@ def fact(name: str, value: Any) -> Any:
 def record(kind: type[_T], row: Any, **other: Any) -> _T:
     """Return a dataclass or NamedTuple of a row's columns; `other` fields take precedence."""
     fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
-    values = {name: other[name] if name in other else getattr(row, name) for name in fields}
-    for name, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}")
+    values = dict(other)
+    for name in fields:
+        if name not in other:
+            value = values[name] = getattr(row, name)
+            if value.__class__ is float and not math.isfinite(value):
+                raise ValueError(f"{name} is {value}")
     found: _T = validated(kind, values)
     return found
 

@@ -150,8 +150,8 @@ def survey_id(one: SurveyRecord) -> str:
 
 def survey_deviations(store: Store) -> Iterator[SurveyRecord]:
     """Yield the confident deviations of a survey where both models gave a finite answer."""
-    for one in store.survey():
-        if one.confident_deviation and one.decision is Decision.DEVIATION:
+    for one in store.survey(deviating=True):
+        if one.decision is Decision.DEVIATION:
             yield one
 
 

@@ -62,7 +62,7 @@ def _pictures(store: Store, worst: list[SurveyedInput]) -> dict[tuple[str, str],
     inputs = SurveyInputs(store)
     wanted = {(one.replica, one.sample) for one in worst}
     found: dict[tuple[str, str], str] = {}
-    for one in store.survey():
+    for one in store.survey(deviating=True):
         key = (one.replica, one.sample)
         if key in wanted and key not in found:
             try:

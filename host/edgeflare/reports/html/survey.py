@@ -51,7 +51,7 @@ def _worst(store: Store, survey: SurveyFigures, name: Name) -> list[WorstInput]:
     worst = [one for one in survey.worst if one.confident_deviation]
     wanted = {(one.replica, one.seed_id, one.number) for one in worst}
     pictures = {}
-    for one in store.survey(phase="survey"):
+    for one in store.survey(phase="survey", deviating=True):
         key = (one.replica, one.seed_id, one.number)
         if key in wanted:
             try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeflare._internal.files import replacing
-from edgeflare.analysis.findings import Commands, jsonable, score_list
+from edgeflare.analysis.findings import Commands, score_list
 from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
@@ -50,7 +50,7 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
 
 def count_survey_findings(store: Store) -> int:
     """Return the number of confident deviations."""
-    return sum(one.confident_deviation for one in store.survey())
+    return sum(1 for _ in store.survey(deviating=True))
 
 
 def survey_findings(store: Store) -> Iterator[dict[str, Any]]:
@@ -58,9 +58,8 @@ def survey_findings(store: Store) -> Iterator[dict[str, Any]]:
     if not store.survey_counts().seeds:
         return
     inputs, commands = SurveyInputs(store), Commands(store)
-    for one in store.survey():
-        if one.confident_deviation:
-            yield survey_row(one, inputs, commands)
+    for one in store.survey(deviating=True):
+        yield survey_row(one, inputs, commands)
 
 
 def survey_row(one: SurveyRecord, inputs: SurveyInputs, commands: Commands) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def survey_row(one: SurveyRecord, inputs: SurveyInputs, commands: Commands) -> d
     finding. `params` make it again, `words` say so for people. `command` sends a finding again.
     """
     again = one.confident_deviation and one.decision is Decision.DEVIATION
-    row = {
+    return {
         "seed_id": one.seed_id,
         "replica": one.replica,
         "phase": one.phase,
@@ -97,5 +96,3 @@ def survey_row(one: SurveyRecord, inputs: SurveyInputs, commands: Commands) -> d
         "detail": one.detail,
         "command": commands.replay(survey_id(one), one.replica) if again else None,
     }
-    plain: dict[str, Any] = jsonable(row)
-    return plain
