@@ -14,6 +14,7 @@ _SEQUENCES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, such as a colour
 )
+_ASCII_LINES = re.compile(r"[\n\t -~]*")
 _CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
 _NONE = "\ufffe\uffff"
@@ -111,7 +112,7 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     the direction of writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line
     feeds and tabs stay, else they become spaces.
     """
-    if not text.isprintable():
+    if not text.isprintable() and not (lines and _ASCII_LINES.fullmatch(text)):
         if longest is not None:
             text = text[: 2 * longest]
         text = _SEQUENCES.sub("", text).replace("\r\n", "\n")

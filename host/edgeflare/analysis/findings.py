@@ -145,7 +145,7 @@ class Finding:
 
 def count_findings(store: Store) -> int:
     """Return the number of `findings`."""
-    rows = store.outcome_columns()
+    rows = store.columns.outcomes()
     failed = rows.status.among(Status.FAILED) & rows.has_trigger
     return int((failed | rows.status.among(*_FINDINGS)).sum())
 

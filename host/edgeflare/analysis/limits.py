@@ -298,7 +298,7 @@ def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
 def _max_seed_deviation_rate(context: LimitContext) -> LimitVerdict:
     these, limit = context.counts.seeds, context.limits.max_seed_deviation_rate or 0.0
     store = context.store
-    known = sum(store.answered_seeds(replica) for replica in replica_names(store))
+    known = sum(store.columns.answered_seeds(replica) for replica in replica_names(store))
     if not known:
         return _undecidable(context, "answered")
     rate = these.count / known

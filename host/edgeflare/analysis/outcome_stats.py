@@ -16,7 +16,7 @@ from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.metrics import text_of
 from edgeflare.statistics import median
 from edgeflare.store import Store
-from edgeflare.store.queries import OutcomeColumns
+from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.strategies.operators import (
     changing,
@@ -144,7 +144,7 @@ class OutcomeFigures:
 
 def outcome_figures(store: Store) -> OutcomeFigures:
     """Return the figures of all outcomes of a campaign. Raises StoreError."""
-    rows = store.outcome_columns()
+    rows = store.columns.outcomes()
     found, searched = rows.status.among(Status.FOUND), rows.searched
     ended = searched & rows.status.among(*SEARCH_ENDS)
     failed = rows.position[rows.status.among(Status.FAILED)][:_FAILURES_KEPT]
@@ -229,7 +229,7 @@ def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
     def order(seed_id: str, replica: str) -> tuple[Any, str]:
         return natural_key(seed_id), replica
 
-    names = store.outcome_names(Status.FOUND)
+    names = store.columns.outcome_names(Status.FOUND)
     first = nsmallest(_SHOWN, names, key=lambda one: order(*one[1:]))
     records = store.outcomes_at([position for position, *_ in first])
     return tuple(
@@ -250,7 +250,7 @@ def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
 def _corruptions(store: Store) -> dict[str, int]:
     """Return the number of triggers for each natural corruption, the most frequent first."""
     counts: Counter[str] = Counter()
-    for mutations in store.trigger_mutations():
+    for mutations in store.columns.trigger_mutations():
         counts.update(corruption_names(mutations))
     return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 

@@ -244,7 +244,7 @@ def summarize(campaign: Store | Path) -> Summary:
 
 def _summary(store: Store) -> Summary:
     figures = outcome_figures(store)
-    answers = store.label_counts()
+    answers = store.columns.seed_labels()
     seeds = store.seed_count()
     finished = sum(figures.by_status.values())
     searched, found = figures.searched, figures.by_status[Status.FOUND]

@@ -165,8 +165,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     inputs = _Inputs(store)
     every, families = inputs.part(), inputs.families()
     agreeing = [name for name, part in families.items() if not part.found]
-    unsure, failed = store.survey_unsure()
-    answered = sum(store.answered_seeds(one) for one in store.fact("replicas") or [""])
+    unsure, failed = store.columns.unsure_seeds()
+    answered = sum(store.columns.answered_seeds(one) for one in store.fact("replicas") or [""])
     mean_distance = every.mean_distance
     return SurveyFigures(
         overall=every.rate if every.inputs else None,
@@ -247,7 +247,7 @@ class _Inputs:
 
     def __init__(self, store: Store) -> None:
         self._store, self._inputs = store, SurveyInputs(store)
-        columns = self._columns = store.survey_columns("survey")
+        columns = self._columns = store.columns.survey("survey")
         self.speech = columns.transcripts
         self._distance = columns.total_variation
         if self.speech:

@@ -63,7 +63,7 @@ def queries_before(store: Store) -> Counter[str]:
     for kind in (MEASURING, SEED_QUERIES):
         spent.update(store.fact(kind) or {})
     spent.update(store.survey_counts().by_device)
-    rows = store.outcome_columns()
+    rows = store.columns.outcomes()
     queries = rows.search_queries + rows.confirmation_queries
     for name in rows.device_name.names:
         spent[name] += int(queries[rows.device_name.among(name)].sum())
@@ -100,12 +100,12 @@ class Alarms(NamedTuple):
 
 def count_alarms(control: Store) -> Alarms:
     """Count the false alarms of a control."""
-    rows = control.outcome_columns()
+    rows = control.columns.outcomes()
     triggers, failed = rows.status.among(*TRIGGERS), rows.status.among(Status.FAILED)
     queried = (rows.search_queries > 0) | triggers
     margins = np.fmin(rows.original_margin, rows.deployed_margin)[triggers]
     known = margins[~np.isnan(margins)]
-    surveyed, alarms = control.survey_alarms()
+    surveyed, alarms = control.columns.survey_alarms()
     return Alarms(
         int((queried & ~failed).sum()),
         int((~queried & ~failed).sum()),

@@ -3,9 +3,10 @@
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from tempfile import SpooledTemporaryFile
 from typing import Literal, TypeAlias
 
 from edgeflare._internal.text import clean_text, counted, margin_text
@@ -213,29 +214,33 @@ class _LimitCrossings:
 
 
 _INDENT = "  "
+_HELD_BYTES = 1 << 23
 
 
-def junit_text(data: ReportData) -> str:
-    """Return the document: a suite "limits" with a test case each, one "campaign" with what is left
+def junit_pieces(data: ReportData) -> Iterator[str]:
+    """Yield the document: a suite "limits" with a test case each, one "campaign" with what is left
     open, and a suite a device with one a seed input.
 
     Where there are limits these are the verdict: a triggering input then fails its test case only
     if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
     replay a new deviation is a failure, and one that was known is skipped, where there are limits.
     """
-    suites = [suite for suite in (_limits(data), _open(data)) if suite.counts]
-    by_device: dict[str, _Suite] = {}
-    for device, case in _cases(data):
-        if device not in by_device:
-            by_device[device] = _Suite(data, device, hostname=device)
-        by_device[device].add(case)
-    return _document(data, [*suites, *by_device.values()])
+    with ExitStack() as files:
+        suites = [suite for suite in (_limits(files, data), _open(files, data)) if suite.counts]
+        by_device: dict[str, _Suite] = {}
+        for device, case in _cases(data):
+            if device not in by_device:
+                by_device[device] = _Suite(files, data, device, hostname=device)
+            by_device[device].add(case)
+        yield from _document(data, [*suites, *by_device.values()])
 
 
 class _Suite:
-    """Test cases as text, and their counts."""
+    """Test cases as text, beyond some megabytes in a temporary file, and their counts."""
 
-    def __init__(self, data: ReportData, name: str, *, hostname: str = "localhost") -> None:
+    def __init__(
+        self, files: ExitStack, data: ReportData, name: str, *, hostname: str = "localhost"
+    ) -> None:
         folder = data.store.folder.resolve().name
         self.name = name
         self.seconds = 0.0
@@ -244,12 +249,13 @@ class _Suite:
         # Jenkins takes the text before the last dot for a package.
         self._classname = f"{_undotted(folder)}.{_undotted(name)}"
         self._began = datetime.fromisoformat(data.summary.created_at).astimezone(timezone.utc)
-        self._cases: list[str] = []
+        self._cases = SpooledTemporaryFile(_HELD_BYTES, "w+", encoding="utf-8", newline="")  # noqa: SIM115
+        files.callback(self._cases.close)
 
     def add(self, case: Case) -> None:
         self.counts[case.verdict] += 1
         self.seconds += case.seconds
-        self._cases.append(f"{_INDENT * 2}{dumped(case.xml(self._classname))}\n")
+        self._cases.write(f"{_INDENT * 2}{dumped(case.xml(self._classname))}\n")
 
     def lines(self) -> Iterator[str]:
         attributes = {
@@ -263,12 +269,13 @@ class _Suite:
             "hostname": self._hostname,
         }
         yield f"{_INDENT}{open_tag('testsuite', attributes)}\n"
+        self._cases.seek(0)
         yield from self._cases
         yield f"{_INDENT}</testsuite>\n"
 
 
-def _limits(data: ReportData) -> _Suite:
-    suite = _Suite(data, "limits")
+def _limits(files: ExitStack, data: ReportData) -> _Suite:
+    suite = _Suite(files, data, "limits")
     for one in data.limits:
         if not one.checked:
             suite.add(Case(one.name, "skipped", message=one.words))
@@ -281,9 +288,9 @@ def _limits(data: ReportData) -> _Suite:
     return suite
 
 
-def _open(data: ReportData) -> _Suite:
+def _open(files: ExitStack, data: ReportData) -> _Suite:
     """Return what the campaign leaves open, as skipped test cases."""
-    suite = _Suite(data, "campaign")
+    suite = _Suite(files, data, "campaign")
     if progress := data.progress:
         suite.add(Case("every seed input is finished", "skipped", message=progress))
     surveyed = data.summary.survey is not None
@@ -308,7 +315,7 @@ def _cases(data: ReportData) -> Iterator[tuple[str, Case]]:
         yield device, _seed_case(data, finding, breaches.of(outcome))
 
 
-def _document(data: ReportData, suites: list[_Suite]) -> str:
+def _document(data: ReportData, suites: list[_Suite]) -> Iterator[str]:
     counts = sum((suite.counts for suite in suites), Counter())
     attributes = {
         "name": f"edgeflare {data.store.folder.resolve().name}",
@@ -317,13 +324,11 @@ def _document(data: ReportData, suites: list[_Suite]) -> str:
         "errors": str(counts["error"]),
         "time": f"{sum(suite.seconds for suite in suites):.3f}",
     }
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>\n',
-        f"{open_tag('testsuites', attributes)}\n",
-        *(line for suite in suites for line in suite.lines()),
-        "</testsuites>\n",
-    ]
-    return "".join(lines)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f"{open_tag('testsuites', attributes)}\n"
+    for suite in suites:
+        yield from suite.lines()
+    yield "</testsuites>\n"
 
 
 def _undotted(name: str) -> str:

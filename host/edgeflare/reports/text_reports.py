@@ -3,13 +3,12 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from edgeflare._internal.files import write_durably
+from edgeflare._internal.files import replacing
 from edgeflare.analysis.findings import (
     Finding,
     count_findings,
@@ -25,7 +24,7 @@ from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors
-from edgeflare.reports.junit import junit_text
+from edgeflare.reports.junit import junit_pieces
 from edgeflare.reports.markdown import PictureFolder, markdown_text
 from edgeflare.reports.report_data import ReportData, report_data
 from edgeflare.reports.survey.export import count_survey_findings, survey_findings
@@ -58,26 +57,27 @@ def report_text(
     be used.
     """
     with open_store(campaign) as store:
-        return _text(store, format, class_names, limits)
+        return b"".join(_pieces(store, format, class_names, limits)).decode()
 
 
-def _text(
+def _pieces(
     store: Store,
     format: ReportFormat,  # noqa: A002
     class_names: Sequence[str] | None,
     limits: tuple[LimitCheck, ...] | None = None,
     pictures: PictureFolder | None = None,
-) -> str:
-    writers: Mapping[str, Callable[[ReportData], str]] = {
-        "junit": junit_text,
+) -> Iterator[bytes]:
+    """Return the report in UTF-8, piece by piece."""
+    writers: Mapping[str, Callable[[ReportData], Iterable[str]]] = {
+        "junit": junit_pieces,
         "json": _json,
-        "markdown": partial(markdown_text, pictures=pictures),
+        "markdown": lambda data: [markdown_text(data, pictures=pictures)],
         "csv": _csv,
     }
     if format not in writers:
         raise UsageError(f"there is no report format {format!r}; take one of {', '.join(writers)}")
-    text = writers[format](report_data(store, class_names, limits))
-    return text.encode(errors="replace").decode()
+    pieces = writers[format](report_data(store, class_names, limits))
+    return (piece.encode(errors="replace") for piece in pieces)
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,13 @@ def write_text_report(
         check_report_path(path, store.folder)
         count, surveyed = count_findings(store), count_survey_findings(store)
         shown = PictureFolder.of(path) if pictures and format == "markdown" else None
-        data = _text(store, format, class_names, pictures=shown).encode()
-    with translate_report_errors(path):
-        if shown is not None:
-            shown.write()
-        write_durably(path, data)
+        pieces = _pieces(store, format, class_names, pictures=shown)
+        with translate_report_errors(path), replacing(path, durable=True) as file:
+            size = sum(map(file.write, pieces))
+            if shown is not None:
+                shown.write()
     files = 0 if shown is None else len(shown)
-    return TextReport(str(path), len(data), count, files, surveyed)
+    return TextReport(str(path), size, count, files, surveyed)
 
 
 def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
@@ -176,13 +176,16 @@ _OF_INPUT = (
 """What a replay knows of an input better than the outcome, in which the input is a seed."""
 
 
-def _csv(data: ReportData) -> str:
-    """Return a line for each finding, or each input of a replay, below the header."""
+def _csv(data: ReportData) -> Iterator[str]:
+    """Yield a line for each finding, or each input of a replay, below the header."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_csv_lines(data))
-    return file.getvalue()
+    for line in _csv_lines(data):
+        writer.writerow(line)
+        yield file.getvalue()
+        file.seek(file.truncate(0))
+    yield file.getvalue()
 
 
 def _csv_lines(data: ReportData) -> Iterator[dict[str, Any]]:
@@ -225,8 +228,8 @@ def _class(data: ReportData, label: int | None) -> str | None:
 # JSON
 
 
-def _json(data: ReportData) -> str:
-    """Return the object, each finding on a line of its own; NaN and infinity are texts."""
+def _json(data: ReportData) -> Iterator[str]:
+    """Yield the object, each finding on a line of its own; NaN and infinity are texts."""
     replay = data.replay
     known: dict[str, Any] = {
         **data.summary.to_json(),
@@ -235,20 +238,16 @@ def _json(data: ReportData) -> str:
         "replay": None if replay is None else replay.to_json(),
         "class_names": data.names,
     }
-    file = io.StringIO()
-    file.write("{\n")
+    yield "{\n"
     for name, value in known.items():
-        file.write(f"{json.dumps(name)}: {_dumped(value)},\n")
-    file.write('"findings": [')
+        yield f"{json.dumps(name)}: {_dumped(value)},\n"
+    yield '"findings": ['
     for number, finding in enumerate(findings(data.store)):
-        file.write(",\n" if number else "\n")
-        file.write(_dumped(finding_row(data, finding)))
-    file.write('\n],\n"survey_findings": [')
+        yield f"{',' if number else ''}\n{_dumped(finding_row(data, finding))}"
+    yield '\n],\n"survey_findings": ['
     for number, row in enumerate(survey_findings(data.store)):
-        file.write(",\n" if number else "\n")
-        file.write(_dumped(row))
-    file.write("\n]\n}\n")
-    return file.getvalue()
+        yield f"{',' if number else ''}\n{_dumped(row)}"
+    yield "\n]\n}\n"
 
 
 def _dumped(value: Any) -> str:

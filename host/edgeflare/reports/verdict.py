@@ -261,7 +261,7 @@ def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
     """Return the number of seeds with an outcome, and of those with a trigger."""
     if len(summary.replicas) <= 1:
         return summary.finished, _triggers(summary)
-    rows = store.outcome_columns()
+    rows = store.columns.outcomes()
     deviating = rows.seed[rows.status.among(*TRIGGERS)]
     return len({*rows.seed.tolist()}), len({*deviating.tolist()})
 

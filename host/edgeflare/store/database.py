@@ -231,6 +231,24 @@ class Database:
             last = rows[-1]._mapping[position]
 
 
+def no_campaign_error(folder: Path) -> StoreError:
+    """Return the error of a folder that has no campaign's database."""
+    if (folder / CORPUS_NAME).is_file():
+        return StoreError(
+            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
+            "what it has, `edgeflare replay` sends it again"
+        )
+    if (folder / UNFINISHED_NAME).is_file():
+        return StoreError(
+            f"the campaign in {folder} was interrupted before it began: delete the folder and run "
+            "it anew"
+        )
+    return StoreError(
+        f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
+        " (of a bench, `edgeflare bench show` has the figures)"
+    )
+
+
 def batches(items: Iterable[_T]) -> Iterator[Sequence[_T]]:
     """Yield all items, up to BATCH at a time."""
     iterator = iter(items)

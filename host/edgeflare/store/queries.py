@@ -1,12 +1,9 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import (
     Connection,
     Row,
@@ -41,7 +38,6 @@ _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
 _REPLAYS = tables.replays
-_COLUMN_PAGE = 4096
 _PAGE = 64
 """How many seeds are compared at a time, each with the scores of every device."""
 
@@ -88,6 +84,12 @@ def seed_count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
 
 
+def first_replica(connection: Connection) -> str:
+    """Return the replica whose answer to a seed was added first; "" where there is none."""
+    query = select(_ANSWERS.c.replica).order_by(_ANSWERS.c.position).limit(1)
+    return connection.execute(query).scalar() or ""
+
+
 def seeds_with_answers(replica: str, *, every_seed: bool) -> Select[Any]:
     """Return the query of the seeds that a replica answered, or of all, with its answers."""
     answer = and_(_ANSWERS.c.seed == _SEEDS.c.position, _ANSWERS.c.replica == replica)
@@ -124,7 +126,7 @@ def position(connection: Connection, folder: Path, seed_id: str) -> int:
     return positions(connection, folder, [seed_id])[seed_id]
 
 
-_searched = or_(  # as `OutcomeRecord.searched`
+SEARCHED = or_(
     _OUTCOMES.c.search_queries > 0,
     _OUTCOMES.c.host_only_queries > 0,
     and_(
@@ -132,6 +134,7 @@ _searched = or_(  # as `OutcomeRecord.searched`
         _OUTCOMES.c.detail != NOTHING_SEARCHED,
     ),
 )
+"""`OutcomeRecord.searched` as an expression."""
 
 
 def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
@@ -139,146 +142,12 @@ def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
     query = select(
         func.count(),
         func.sum(case((_OUTCOMES.c.status == Status.FOUND.value, 1), else_=0)),
-        func.sum(case((_searched, 1), else_=0)),
+        func.sum(case((SEARCHED, 1), else_=0)),
         func.sum(_OUTCOMES.c.search_queries),
     ).select_from(_OUTCOMES)
     if replica is not None:
         query = query.where(_OUTCOMES.c.replica == replica)
     return OutcomeCounts(*(int(value or 0) for value in connection.execute(query).one()))
-
-
-class Texts(NamedTuple):
-    """A column of texts of which few differ: `codes` (int64 [rows]) are the places in `names`."""
-
-    codes: NDArray[np.int64]
-    names: list[str]
-
-    def among(self, *names: str) -> NDArray[np.bool_]:
-        """Return for each row whether it has one of these texts."""
-        return np.isin(self.codes, [place for place, one in enumerate(self.names) if one in names])
-
-
-class OutcomeColumns(NamedTuple):
-    """The figures of all outcomes, an array a column, in the order they were added.
-
-    All have the shape [outcomes]. `position` is what `Store.outcomes_at` takes, `seed` the seed's
-    place among all seeds. Labels, margins and distances are NaN where there are none. The rest is
-    as in `OutcomeRecord`.
-    """
-
-    position: NDArray[np.int64]
-    status: Texts
-    seed: NDArray[np.int64]
-    replica: Texts
-    device_name: Texts
-    detail: Texts
-    searched: NDArray[np.bool_]
-    has_trigger: NDArray[np.bool_]
-    seed_queries: NDArray[np.int64]
-    search_queries: NDArray[np.int64]
-    confirmation_queries: NDArray[np.int64]
-    host_only_queries: NDArray[np.int64]
-    round_trips: NDArray[np.int64]
-    first_queries: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    original_label: NDArray[np.float64]
-    deployed_label: NDArray[np.float64]
-    original_margin: NDArray[np.float64]
-    deployed_margin: NDArray[np.float64]
-    l2: NDArray[np.float64]
-    linf: NDArray[np.float64]
-    snr_db: NDArray[np.float64]
-
-
-def columns(
-    connection: Connection, query: Select[Any], types: Mapping[str, type[Any]]
-) -> dict[str, Any]:
-    """Return each column of the query as an array of its type, as `Texts` of the type str.
-
-    A number that is missing is NaN. Raises ValueError for a value of another type, and infinity.
-    """
-    codes: dict[str, dict[Any, int]] = {name: {} for name, kind in types.items() if kind is str}
-    pages: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0)] for name in types}
-    for rows in connection.execute(query).partitions(_COLUMN_PAGE):
-        for name, values in zip(types, zip(*rows, strict=True), strict=True):
-            if name in codes:
-                known = codes[name]
-                for one in dict.fromkeys(values):
-                    known.setdefault(one, len(known))
-                page = np.array([known[one] for one in values], np.int64)
-            else:
-                page = np.array(values, types[name])
-            if np.isinf(page).any():
-                raise ValueError(f"{name} is infinite")
-            pages[name].append(page)
-    found: dict[str, Any] = {}
-    for name, kind in types.items():
-        array = np.concatenate(pages[name]).astype(np.int64 if kind is str else kind)
-        found[name] = Texts(array, [str(one) for one in codes[name]]) if kind is str else array
-    return found
-
-
-def outcome_columns(connection: Connection) -> OutcomeColumns:
-    """Return the figures of all outcomes."""
-    types: dict[str, type[Any]] = {
-        name: str if kind is Texts else get_args(get_args(kind)[1])[0]
-        for name, kind in get_type_hints(OutcomeColumns).items()
-    }
-    table = _OUTCOMES.c
-    first = table.front[(0, "queries")].as_integer()
-    made: dict[str, Any] = {
-        **table,
-        "searched": _searched,
-        "has_trigger": table.trigger.is_not(None),
-        "first_queries": func.coalesce(first, table.search_queries),
-    }
-    query = select(*(made[name] for name in types)).order_by(table.position)
-    found = OutcomeColumns(**columns(connection, query, types))
-    set(map(Status, found.status.names))  # ValueError for another
-    return found
-
-
-class LabelCounts(NamedTuple):
-    """Numbers of seeds: with a tie, with a label, and those whose label a model's top-1 class is."""
-
-    ties: int
-    labelled: int
-    original_right: int
-    deployed_right: int
-
-
-def label_counts(connection: Connection, replica: str) -> LabelCounts:
-    """Count a replica's answers to seeds."""
-    query = seeds_with_answers(replica, every_seed=False).with_only_columns(
-        *(_SEEDS.c.label, _ANSWERS.c.decision, _ANSWERS.c.original, _ANSWERS.c.deployed),
-        *(_ANSWERS.c.original_pieces, _ANSWERS.c.deployed_pieces),
-    )
-    sums = np.zeros(4, np.int64)
-    for rows in connection.execute(query).partitions(_COLUMN_PAGE):
-        labels, decisions, original, deployed, *pieces = zip(*rows, strict=True)
-        ties = sum(Decision(one) is Decision.TIE for one in decisions)
-        scores = np.array([one is None for one in pieces[0]])
-        sizes = np.array([len(one) for one in original])
-        same = sizes == [len(one) for one in deployed]
-        if (scores != [one is None for one in pieces[1]]).any() or (scores & ~same).any():
-            raise ValueError("the two models' answers are of two kinds")
-        tops = (
-            _top_labels(answers, np.where(scores, sizes, 0)) for answers in (original, deployed)
-        )
-        known = np.array([np.nan if one is None else one for one in labels], np.float64)
-        sums += [ties, (~np.isnan(known)).sum(), *((top == known).sum() for top in tops)]
-    return LabelCounts(*sums.tolist())
-
-
-def _top_labels(answers: Sequence[bytes], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the top-1 class of each answer of that many bytes; NaN of one with NaN, or of none."""
-    tops = np.full(len(answers), np.nan)
-    for size in np.unique(sizes[sizes > 0]).tolist():
-        chosen = sizes == size
-        data = b"".join(compress(answers, chosen))
-        scores = np.frombuffer(data, "<f8").reshape(-1, size // 8)
-        tops[chosen] = np.where(np.isnan(scores).any(axis=1), np.nan, scores.argmax(axis=1))
-    return tops
 
 
 def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:

@@ -9,15 +9,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, cast, func, insert, select, update
+from sqlalchemy import Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare._internal.files import is_unused, remove_torn, sync_folder
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
 from edgeflare.store import documents, queries, survey, tables
+from edgeflare.store.columns import Columns
 from edgeflare.store.database import (
-    CORPUS_NAME,
     DATABASE_NAME,
     UNFINISHED_NAME,
     Database,
@@ -25,6 +25,7 @@ from edgeflare.store.database import (
     batches,
     connect,
     decoding,
+    no_campaign_error,
     publish_database,
     translate_errors,
 )
@@ -53,12 +54,11 @@ from edgeflare.store.records import (
 from edgeflare.store.samples import LazySamples, StoredFolder
 from edgeflare.store.survey import (
     ReferenceAnswer,
-    SurveyColumns,
     SurveyCounts,
     SurveyedSeed,
     SurveyRecord,
 )
-from edgeflare.types import Sample, SeedInput, Skipped, Status
+from edgeflare.types import Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
 _SAMPLE_RATE = "sample_rate"
@@ -82,6 +82,8 @@ class Store(StoredFolder):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self.columns = Columns(database)
+        """Figures as arrays, for what needs no record of each outcome or answer."""
         self._environment: str | None = None
         self._made_folder = False
         self._copies: list[Path] = []
@@ -150,7 +152,7 @@ class Store(StoredFolder):
             if not folder.is_dir():
                 raise StoreError(f"there is no campaign folder {folder}; check the path")
             if url is None and not (folder / DATABASE_NAME).is_file():
-                raise _no_campaign(folder)
+                raise no_campaign_error(folder)
             store = cls(open_database(folder, _SCHEMA, CampaignLock(folder), url=url))
             try:
                 newest = tables.environments.c.position.desc()
@@ -393,21 +395,11 @@ class Store(StoredFolder):
 
         None takes the replica whose answer was added first: the only one, "", in a pool.
         """
-        replica = self._first_replica() if replica is None else replica
+        if replica is None:
+            with self._database.reading() as connection:
+                replica = queries.first_replica(connection)
         query = queries.seeds_with_answers(replica, every_seed=True)
         return self._database.pages(query, _SEEDS.c.position, seed_from_row)
-
-    def label_counts(self) -> queries.LabelCounts:
-        """Count the answers that `seeds` has: ties, and how often a model gives a seed's label."""
-        replica = self._first_replica()
-        with self._database.reading("the table seed_answers of its database") as connection:
-            return queries.label_counts(connection, replica)
-
-    def answered_seeds(self, replica: str = "") -> int:
-        """How many seeds this replica has answered."""
-        query = select(func.count()).select_from(_ANSWERS).where(_ANSWERS.c.replica == replica)
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
 
     def pending_seeds(self, replica: str = "") -> Iterator[SeedRecord]:
         """The seeds that this replica has answered and has no outcome of, in order, each once.
@@ -446,21 +438,9 @@ class Store(StoredFolder):
         """
         return survey.read(self._database, replica, phase, deviating=deviating)
 
-    def survey_columns(self, phase: str) -> SurveyColumns:
-        """The figures of a phase's answers as arrays; of 100,000 inputs about 10 MB."""
-        return survey.read_columns(self._database, phase)
-
     def survey_at(self, positions: Sequence[int]) -> Iterator[SurveyRecord]:
-        """The answers at these positions of `survey_columns`, in the order of `survey`."""
+        """The answers at these positions of `Columns.survey`, in the order of `survey`."""
         return survey.read_at(self._database, positions)
-
-    def survey_alarms(self) -> tuple[int, int]:
-        """How many inputs the deployed model answered, and how many are confident deviations."""
-        return survey.count_alarms(self._database)
-
-    def survey_unsure(self) -> tuple[int, int]:
-        """How many surveyed seeds have no input, as the original is not sure or can't answer."""
-        return survey.count_unsure(self._database)
 
     def surveyed_seeds(self) -> Iterator[SurveyedSeed]:
         """What each finished part of the survey cost, in the order they were added."""
@@ -511,34 +491,11 @@ class Store(StoredFolder):
         query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
         return self._database.pages(query, _OUTCOMES.c.seed, outcome_from_row)
 
-    def outcome_columns(self) -> queries.OutcomeColumns:
-        """The figures of all outcomes as arrays; of 100,000 outcomes about 15 MB."""
-        with self._database.reading("the table outcomes of its database") as connection:
-            return queries.outcome_columns(connection)
-
     def outcomes_at(self, positions: Sequence[int]) -> Iterator[OutcomeRecord]:
-        """The outcomes at these positions of `outcome_columns`, in the order they were added."""
+        """The outcomes at these positions of `Columns.outcomes`, in the order they were added."""
         for some in batches(sorted(positions)):
             query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.position.in_(some))
             yield from self._database.pages(query, _OUTCOMES.c.position, outcome_from_row)
-
-    def outcome_names(self, status: Status) -> Iterator[tuple[int, str, str]]:
-        """Position, seed and replica of each outcome of this status, in the order they were added."""
-        table = _OUTCOMES.c
-        query = select(table.position, _SEEDS.c.id, table.replica).join(_SEEDS)
-        query = query.where(table.status == status.value)
-        return self._database.pages(query, table.position, tuple)
-
-    def trigger_mutations(self) -> Iterator[list[dict[str, Any]]]:
-        """The mutations of each triggering input that a search made by some."""
-        table = _OUTCOMES.c
-        query = select(table.position, table.mutations).where(
-            table.status == Status.FOUND.value, cast(table.mutations, Text) != "[]"
-        )
-        kind = list[dict[str, Any]]
-        return self._database.pages(
-            query, table.position, lambda row: documents.validated(kind, row.mutations, strict=True)
-        )
 
     def finished_seed_ids(self, replica: str = "") -> set[str]:
         """The ids of all seeds that have an outcome of this replica."""
@@ -576,11 +533,6 @@ class Store(StoredFolder):
         itself, what it answered and confirmed then counts, not the replay.
         """
         return queries.compare(self._database, list(replicas))
-
-    def _first_replica(self) -> str:
-        query = select(_ANSWERS.c.replica).order_by(_ANSWERS.c.position).limit(1)
-        with self._database.reading() as connection:
-            return connection.execute(query).scalar() or ""
 
     def _fill(
         self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None
@@ -620,24 +572,6 @@ class Store(StoredFolder):
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self.has_sample(digest):
             raise StoreError(f"the sample {digest} was not put into {self.folder}")
-
-
-def _no_campaign(folder: Path) -> StoreError:
-    """Return the error of a folder that has no campaign's database."""
-    if (folder / CORPUS_NAME).is_file():
-        return StoreError(
-            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
-            "what it has, `edgeflare replay` sends it again"
-        )
-    if (folder / UNFINISHED_NAME).is_file():
-        return StoreError(
-            f"the campaign in {folder} was interrupted before it began: delete the folder and run "
-            "it anew"
-        )
-    return StoreError(
-        f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
-        " (of a bench, `edgeflare bench show` has the figures)"
-    )
 
 
 def _empty(folder: Path, copies: Iterable[Path]) -> None:

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
-from sqlalchemy import Row, func, insert, select, tuple_
+from sqlalchemy import Row, func, insert, select
 
 from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import record
-from edgeflare.store.queries import Texts
 from edgeflare.store.records import output_columns, output_from
 from edgeflare.types import Decision, Output
 
@@ -30,14 +27,8 @@ _Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 _RUNS = tables.surveyed_seeds
 _SURVEY = tables.survey_answers
 _REFERENCES = tables.reference_answers
-_ORDER = (_SURVEY.c.phase.desc(), _SURVEY.c.replica, _SURVEY.c.seed, _SURVEY.c.number)
-_TABLE = "the table survey_answers of its database"
-_COLUMNS: dict[str, type[Any]] = {
-    **dict.fromkeys(("position", "seed", "severity"), np.int64),
-    **dict.fromkeys(("family", "replica", "decision"), str),
-    "confident_deviation": np.bool_,
-    **dict.fromkeys(("original_margin", "deployed_margin", "total_variation"), np.float64),
-}
+ORDER = (_SURVEY.c.phase.desc(), _SURVEY.c.replica, _SURVEY.c.seed, _SURVEY.c.number)
+TABLE = "the table survey_answers of its database"
 _WITH_ARRAYS = {"arbitrary_types_allowed": True}
 
 
@@ -150,29 +141,6 @@ class SurveyCounts:
     """Each device's queries, confirmations included."""
 
 
-class SurveyColumns(NamedTuple):
-    """The answers of one phase of a survey without scores and parameters, an array a column.
-
-    All have the shape [inputs], in the order of `Store.survey`. `position` is what
-    `Store.survey_at` takes, `seed` the seed's place among all seeds. Margins and total variation
-    are NaN where there are none. `repeated`: the replica was asked about the same input before.
-    `transcripts`: the models are speech recognisers.
-    """
-
-    position: NDArray[np.int64]
-    seed: NDArray[np.int64]
-    severity: NDArray[np.int64]
-    family: Texts
-    replica: Texts
-    decision: Texts
-    confident_deviation: NDArray[np.bool_]
-    original_margin: NDArray[np.float64]
-    deployed_margin: NDArray[np.float64]
-    total_variation: NDArray[np.float64]
-    repeated: NDArray[np.bool_]
-    transcripts: bool
-
-
 def add(database: Database, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed]) -> None:
     """Add answers and the seeds that they finish, in one transaction."""
     ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
@@ -196,7 +164,7 @@ def read(
 
     `deviating`: only the confident deviations.
     """
-    query = select(_SURVEY.c.position).order_by(*_ORDER)
+    query = select(_SURVEY.c.position).order_by(*ORDER)
     if replica is not None:
         query = query.where(_SURVEY.c.replica == replica)
     if phase is not None:
@@ -211,32 +179,10 @@ def read(
 def read_at(database: Database, positions: Sequence[int]) -> Iterator[SurveyRecord]:
     """Yield the answers in these rows, as `read` does."""
     for some in batches(positions):
-        page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(some)).order_by(*_ORDER)
-        with database.reading(_TABLE) as connection:
+        page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(some)).order_by(*ORDER)
+        with database.reading(TABLE) as connection:
             found = [_survey_from_row(row) for row in connection.execute(page)]
         yield from found
-
-
-def read_columns(database: Database, phase: str) -> SurveyColumns:
-    """Return the answers of a phase as columns, in the order of `read`."""
-    table = _SURVEY.c
-    this, whose = table.phase == phase, (table.replica, table.sample)
-    query = select(*(table[name] for name in _COLUMNS)).where(this).order_by(*_ORDER)
-    several = select(*whose).where(this).group_by(*whose).having(func.count() > 1)
-    same = select(table.position, *whose).where(this, tuple_(*whose).in_(several))
-    speech = select(table.position).where(this, table.original_pieces.is_not(None)).limit(1)
-    with database.reading(_TABLE) as connection:
-        found = queries.columns(connection, query, _COLUMNS)
-        set(map(Decision, found["decision"].names))  # ValueError for another
-        seen: set[tuple[str, str]] = set()
-        again: list[int] = []
-        for position, *input_ in connection.execute(same.order_by(*_ORDER)):
-            if (one := tuple(input_)) in seen:
-                again.append(position)
-            seen.add(one)
-        transcripts = connection.execute(speech).first() is not None
-    repeated = np.isin(found["position"], again)
-    return SurveyColumns(**found, repeated=repeated, transcripts=transcripts)
 
 
 def finished_ids(database: Database, replica: str) -> set[str]:
@@ -274,33 +220,6 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
             found.device_seconds += seconds
             found.by_device[name] = survey + confirmation
     return found
-
-
-def count_alarms(database: Database) -> tuple[int, int]:
-    """Return how many inputs of all phases were answered, and how many deviate confidently."""
-    query = select(func.count(), func.count().filter(_SURVEY.c.confident_deviation))
-    with database.reading() as connection:
-        answered, alarms = connection.execute(query.where(_SURVEY.c.deployed.is_not(None))).one()
-    return answered, alarms
-
-
-def count_unsure(database: Database) -> tuple[int, int]:
-    """Return from how many surveyed seeds no input was made, and on how many the original failed.
-
-    The first are those at which the original was never sure; of several replicas each counts.
-    """
-    asked = select(_SURVEY.c.position).where(
-        _SURVEY.c.replica == _RUNS.c.replica,
-        _SURVEY.c.seed == _RUNS.c.seed,
-        _SURVEY.c.phase == _RUNS.c.phase,
-    )
-    failed = _RUNS.c.detail != ""
-    query = select(
-        func.count().filter(~failed, ~asked.exists()), func.count().filter(failed)
-    ).where(_RUNS.c.phase == "survey")
-    with database.reading() as connection:
-        unsure, failures = connection.execute(query).one()
-    return unsure, failures
 
 
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:

@@ -1,6 +1,6 @@
 """Mutated seeds, labels, model metadata and campaign files: whatever they hold, one clear error, in bounded memory.
 
-`python tests/benchmarks/fuzz_loaders.py [--seconds 180] [--seed 0] [--only NAME] [--keep FOLDER]`. Each execution mutates a
+`python tests/benchmarks/fuzz/loaders.py [--seconds 180] [--seed 0] [--only NAME] [--keep FOLDER]`. Each execution mutates a
 valid input and gives it to what reads it. Anything but an error for the user, more than 4 GB of address space beyond what the
 libraries take, or more than 20 s is a failure: its input is written to FOLDER, and the exit code is 1.
 """

@@ -1,6 +1,6 @@
 """Damages a small finished campaign at random, again and again, and reads it with the commands that read one.
 
-python tests/benchmarks/fuzz_campaign_files.py [--seconds 300] [--seed 0] [--only N] [--keep-going]
+python tests/benchmarks/fuzz/campaign_files.py [--seconds 300] [--seed 0] [--only N] [--keep-going]
 
 One campaign of the demo's models with a control and two searching devices, a replay of it, a corpus and a campaign.toml
 are made first. Each round copies them, changes one thing (a cell of a database, a row, bytes of the file, live.json,
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from campaign_damage import NO_DEVICE, Hang, cut, damage, run
 from command import DEMO

@@ -1,0 +1,273 @@
+"""Figures of a campaign's outcomes and answers as arrays, without a record for each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Select, Text, cast, func, select, tuple_
+
+from edgeflare.store import queries, tables
+from edgeflare.store.database import Database
+from edgeflare.store.documents import validated
+from edgeflare.store.survey import ORDER, TABLE
+from edgeflare.types import Decision, Status
+
+_SEEDS = tables.seeds
+_ANSWERS = tables.seed_answers
+_OUTCOMES = tables.outcomes
+_SURVEY = tables.survey_answers
+_RUNS = tables.surveyed_seeds
+_PAGE = 4096
+
+
+class Texts(NamedTuple):
+    """A column of texts of which few differ: `codes` (int64 [rows]) are the places in `names`."""
+
+    codes: NDArray[np.int64]
+    names: list[str]
+
+    def among(self, *names: str) -> NDArray[np.bool_]:
+        """Return for each row whether it has one of these texts."""
+        return np.isin(self.codes, [place for place, one in enumerate(self.names) if one in names])
+
+
+class OutcomeColumns(NamedTuple):
+    """The figures of all outcomes, an array a column, in the order they were added.
+
+    All have the shape [outcomes]. `position` is what `Store.outcomes_at` takes, `seed` the seed's
+    place among all seeds. Labels, margins and distances are NaN where there are none. The rest is
+    as in `OutcomeRecord`.
+    """
+
+    position: NDArray[np.int64]
+    status: Texts
+    seed: NDArray[np.int64]
+    replica: Texts
+    device_name: Texts
+    detail: Texts
+    searched: NDArray[np.bool_]
+    has_trigger: NDArray[np.bool_]
+    seed_queries: NDArray[np.int64]
+    search_queries: NDArray[np.int64]
+    confirmation_queries: NDArray[np.int64]
+    host_only_queries: NDArray[np.int64]
+    round_trips: NDArray[np.int64]
+    first_queries: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    original_label: NDArray[np.float64]
+    deployed_label: NDArray[np.float64]
+    original_margin: NDArray[np.float64]
+    deployed_margin: NDArray[np.float64]
+    l2: NDArray[np.float64]
+    linf: NDArray[np.float64]
+    snr_db: NDArray[np.float64]
+
+
+class SurveyColumns(NamedTuple):
+    """The answers of one phase of a survey without scores and parameters, an array a column.
+
+    All have the shape [inputs], in the order of `Store.survey`. `position` is what
+    `Store.survey_at` takes, `seed` the seed's place among all seeds. Margins and total variation
+    are NaN where there are none. `repeated`: the replica was asked about the same input before.
+    `transcripts`: the models are speech recognisers.
+    """
+
+    position: NDArray[np.int64]
+    seed: NDArray[np.int64]
+    severity: NDArray[np.int64]
+    family: Texts
+    replica: Texts
+    decision: Texts
+    confident_deviation: NDArray[np.bool_]
+    original_margin: NDArray[np.float64]
+    deployed_margin: NDArray[np.float64]
+    total_variation: NDArray[np.float64]
+    repeated: NDArray[np.bool_]
+    transcripts: bool
+
+
+class LabelCounts(NamedTuple):
+    """Numbers of seeds: with a tie, with a label, and those whose label a model's top-1 class is."""
+
+    ties: int
+    labelled: int
+    original_right: int
+    deployed_right: int
+
+
+class Columns:
+    """Reads figures from a campaign's database. All methods raise StoreError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def outcomes(self) -> OutcomeColumns:
+        """The figures of all outcomes; of 100,000 outcomes about 20 MB."""
+        table = _OUTCOMES.c
+        first = table.front[(0, "queries")].as_integer()
+        made: dict[str, Any] = {
+            **table,
+            "searched": queries.SEARCHED,
+            "has_trigger": table.trigger.is_not(None),
+            "first_queries": func.coalesce(first, table.search_queries),
+        }
+        types = _types(OutcomeColumns)
+        query = select(*(made[name] for name in types)).order_by(table.position)
+        with self._database.reading("the table outcomes of its database") as connection:
+            found = OutcomeColumns(**_read(connection, query, types))
+            set(map(Status, found.status.names))  # ValueError for another
+        return found
+
+    def survey(self, phase: str) -> SurveyColumns:
+        """The figures of a phase's answers; of 100,000 inputs about 10 MB."""
+        table = _SURVEY.c
+        types = _types(SurveyColumns)
+        this, whose = table.phase == phase, (table.replica, table.sample)
+        query = select(*(table[name] for name in types)).where(this).order_by(*ORDER)
+        several = select(*whose).where(this).group_by(*whose).having(func.count() > 1)
+        same = select(table.position, *whose).where(this, tuple_(*whose).in_(several))
+        speech = select(table.position).where(this, table.original_pieces.is_not(None)).limit(1)
+        seen: set[tuple[str, str]] = set()
+        again: list[int] = []
+        with self._database.reading(TABLE) as connection:
+            found = _read(connection, query, types)
+            set(map(Decision, found["decision"].names))  # ValueError for another
+            if connection.execute(several.limit(1)).first() is not None:
+                for position, *input_ in connection.execute(same.order_by(*ORDER)):
+                    if (one := tuple(input_)) in seen:
+                        again.append(position)
+                    seen.add(one)
+            transcripts = connection.execute(speech).first() is not None
+        repeated = np.isin(found["position"], again)
+        return SurveyColumns(**found, repeated=repeated, transcripts=transcripts)
+
+    def outcome_names(self, status: Status) -> list[tuple[int, str, str]]:
+        """Position, seed and replica of each outcome of this status, in the order they were added."""
+        table = _OUTCOMES.c
+        query = select(table.position, _SEEDS.c.id, table.replica).join(_SEEDS)
+        query = query.where(table.status == status.value).order_by(table.position)
+        with self._database.reading() as connection:
+            return [tuple(row) for row in connection.execute(query)]
+
+    def trigger_mutations(self) -> Iterator[list[dict[str, Any]]]:
+        """The mutations of each triggering input that a search made by some."""
+        table = _OUTCOMES.c
+        query = select(table.position, table.mutations).where(
+            table.status == Status.FOUND.value, cast(table.mutations, Text) != "[]"
+        )
+        kind = list[dict[str, Any]]
+        return self._database.pages(
+            query, table.position, lambda row: validated(kind, row.mutations, strict=True)
+        )
+
+    def answered_seeds(self, replica: str = "") -> int:
+        """How many seeds this replica has answered."""
+        query = select(func.count()).select_from(_ANSWERS).where(_ANSWERS.c.replica == replica)
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar_one()
+
+    def seed_labels(self) -> LabelCounts:
+        """Count the answers of the replica that answered first."""
+        with self._database.reading("the table seed_answers of its database") as connection:
+            return _label_counts(connection, queries.first_replica(connection))
+
+    def survey_alarms(self) -> tuple[int, int]:
+        """How many inputs the deployed model answered, and how many are confident deviations."""
+        query = select(func.count(), func.count().filter(_SURVEY.c.confident_deviation))
+        with self._database.reading() as connection:
+            answered, alarms = connection.execute(
+                query.where(_SURVEY.c.deployed.is_not(None))
+            ).one()
+        return answered, alarms
+
+    def unsure_seeds(self) -> tuple[int, int]:
+        """From how many surveyed seeds no input was made, and on how many the original failed.
+
+        The first are those at which the original was never sure; of several replicas each counts.
+        """
+        asked = select(_SURVEY.c.position).where(
+            _SURVEY.c.replica == _RUNS.c.replica,
+            _SURVEY.c.seed == _RUNS.c.seed,
+            _SURVEY.c.phase == _RUNS.c.phase,
+        )
+        failed = _RUNS.c.detail != ""
+        query = select(
+            func.count().filter(~failed, ~asked.exists()), func.count().filter(failed)
+        ).where(_RUNS.c.phase == "survey")
+        with self._database.reading() as connection:
+            unsure, failures = connection.execute(query).one()
+        return unsure, failures
+
+
+def _types(kind: type[NamedTuple]) -> dict[str, type[Any]]:
+    """Return the type of each column of a table's class, in order; str of `Texts`."""
+    hints = get_type_hints(kind)
+    return {
+        name: str if hint is Texts else get_args(get_args(hint)[1])[0]
+        for name, hint in hints.items()
+        if name not in ("repeated", "transcripts")
+    }
+
+
+def _read(
+    connection: Connection, query: Select[Any], types: Mapping[str, type[Any]]
+) -> dict[str, Any]:
+    """Return each column of the query as an array of its type, as `Texts` of the type str.
+
+    A number that is missing is NaN. Raises ValueError for a value of another type, and infinity.
+    """
+    codes: dict[str, dict[Any, int]] = {name: {} for name, kind in types.items() if kind is str}
+    pages: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0)] for name in types}
+    for rows in connection.execute(query).partitions(_PAGE):
+        for name, values in zip(types, zip(*rows, strict=True), strict=True):
+            if name in codes:
+                known = codes[name]
+                for one in dict.fromkeys(values):
+                    known.setdefault(one, len(known))
+                page = np.array([known[one] for one in values], np.int64)
+            else:
+                page = np.array(values, types[name])
+            if np.isinf(page).any():
+                raise ValueError(f"{name} is infinite")
+            pages[name].append(page)
+    found: dict[str, Any] = {}
+    for name, kind in types.items():
+        array = np.concatenate(pages[name]).astype(np.int64 if kind is str else kind)
+        found[name] = Texts(array, [str(one) for one in codes[name]]) if kind is str else array
+    return found
+
+
+def _label_counts(connection: Connection, replica: str) -> LabelCounts:
+    """Count a replica's answers to seeds."""
+    query = queries.seeds_with_answers(replica, every_seed=False).with_only_columns(
+        *(_SEEDS.c.label, _ANSWERS.c.decision, _ANSWERS.c.original, _ANSWERS.c.deployed),
+        *(_ANSWERS.c.original_pieces, _ANSWERS.c.deployed_pieces),
+    )
+    sums = np.zeros(4, np.int64)
+    for rows in connection.execute(query).partitions(_PAGE):
+        labels, decisions, original, deployed, *pieces = zip(*rows, strict=True)
+        ties = sum(Decision(one) is Decision.TIE for one in decisions)
+        scores = np.array([one is None for one in pieces[0]])
+        sizes = np.array([len(one) for one in original])
+        same = sizes == [len(one) for one in deployed]
+        if (scores != [one is None for one in pieces[1]]).any() or (scores & ~same).any():
+            raise ValueError("the two models' answers are of two kinds")
+        tops = (
+            _top_labels(answers, np.where(scores, sizes, 0)) for answers in (original, deployed)
+        )
+        known = np.array([np.nan if one is None else one for one in labels], np.float64)
+        sums += [ties, (~np.isnan(known)).sum(), *((top == known).sum() for top in tops)]
+    return LabelCounts(*sums.tolist())
+
+
+def _top_labels(answers: Sequence[bytes], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the top-1 class of each answer of that many bytes; NaN of one with NaN, or of none."""
+    tops = np.full(len(answers), np.nan)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        chosen = sizes == size
+        data = b"".join(compress(answers, chosen))
+        scores = np.frombuffer(data, "<f8").reshape(-1, size // 8)
+        tops[chosen] = np.where(np.isnan(scores).any(axis=1), np.nan, scores.argmax(axis=1))
+    return tops
