@@ -5,7 +5,8 @@ python tests/benchmarks/search/boundary_pairs.py --data FOLDER [--made FOLDER2] 
 
 FOLDER has the shared models and images, FOLDER2 what `deploy/models/build_sure_pairs.py` makes.
 `same` is LeNet-5 against its own file, `fp16` against itself with weights rounded to half
-precision. `--crossings`: each pair with the default's options and with those of other crossings. A
+precision. `--crossings`: each pair with the default's options and with those of other crossings;
+`--efforts`: with as many slopes measured, and by `dflare`: the front of distance against seconds. A
 line a pair: triggers found, device queries a seed (mean and largest), host queries, median L2,
 median smaller margin, processor seconds a seed. Both models run on this machine; seeds on which
 they differ already are left out. Options that are not stated follow from the images.
@@ -285,15 +286,19 @@ def main() -> None:
     parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--floor", type=float, default=FLOOR)
     parser.add_argument("--crossings", action="store_true")
+    parser.add_argument("--efforts", type=int, nargs="+")
     chosen = parser.parse_args()
     print("pair            found  queries  max   host  L2 margin seconds")
     with tempfile.TemporaryDirectory() as folder:
         loaders = pairs(chosen.data, chosen.made, Path(folder))
         for name in chosen.pairs or loaders:
             pair = loaders[name]()
-            for stated in CROSSINGS if chosen.crossings else [chosen.options]:
-                results = search_pair(pair, chosen.strategy, stated, chosen.seeds, chosen.floor)
-                print(line(name, results), stated or "", flush=True)
+            ways = [(chosen.strategy, one) for one in CROSSINGS if chosen.crossings]
+            if chosen.efforts:
+                ways = [("dflare", {}), *(("boundary", {"effort": one}) for one in chosen.efforts)]
+            for strategy, stated in ways or [(chosen.strategy, chosen.options)]:
+                results = search_pair(pair, strategy, stated, chosen.seeds, chosen.floor)
+                print(line(name, results), strategy, stated or "", flush=True)
 
 
 if __name__ == "__main__":
