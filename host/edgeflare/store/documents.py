@@ -205,13 +205,16 @@ def fact(name: str, value: Any) -> Any:
 def record(kind: type[_T], row: Any, **other: Any) -> _T:
     """Return a dataclass or NamedTuple of a row's columns; `other` fields take precedence."""
     fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
-    values = dict(other)
-    for name in fields:
-        if name not in other:
-            value = values[name] = getattr(row, name)
-            if value.__class__ is float and not math.isfinite(value):
-                raise ValueError(f"{name} is {value}")
-    found: _T = validated(kind, values)
+    known = dict(zip(row._fields, row, strict=True))  # by the columns' names, not their keys
+    values = {
+        name: known[name] if name in known else getattr(row, name)
+        for name in fields
+        if name not in other
+    }
+    for name, value in values.items():
+        if value.__class__ is float and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}")
+    found: _T = validated(kind, values | other)
     return found
 
 
