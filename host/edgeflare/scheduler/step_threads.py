@@ -14,6 +14,9 @@ _SLOW_S = 0.002
 _TOGETHER_S = 0.004
 _MOST_TOGETHER = 6
 _RECENT = 0.1
+_BRIEF_S = 0.0003
+"""Mean seconds of the original's answer up to which one thread works alone: two would wait for each
+other's use of the interpreter for longer than for the original."""
 
 
 class HostRequest(Protocol):
@@ -34,7 +37,8 @@ class StepThreads(Generic[Q]):
     to one sample. Where that answers quickly, the requests of up to 6 jobs are gathered before it is asked
     about them; a slow one is asked about each alone, by several threads at once. While all that
     there is to do takes less than 2 ms at a time, one thread does it without waking
-    another: `unblock`, to be called every few milliseconds, wakes another where it was wrong.
+    another, and others that work stop where the original answers within 0.3 ms: `unblock`, to be
+    called every few milliseconds, wakes another where it was wrong.
     """
 
     def __init__(self, count: int, ask_original: Callable[[Sequence[Q]], float]) -> None:
@@ -93,11 +97,20 @@ class StepThreads(Generic[Q]):
         if self._idle and (slow or self._idle == len(self._threads)):
             self._changed.notify()
 
+    def _is_surplus(self) -> bool:
+        """Whether another thread works already that one is enough."""
+        return (
+            self._idle < len(self._threads) - 1
+            and self._mean_step_s < _SLOW_S
+            and self._mean_answer_s < _BRIEF_S
+            and not self._ended
+        )
+
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._steps and not self._requests:
-                    if self._ended:
+                while not (self._steps or self._requests) or self._is_surplus():
+                    if self._ended and not (self._steps or self._requests):
                         return
                     self._idle += 1
                     self._changed.wait()
