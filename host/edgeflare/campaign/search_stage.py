@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 
@@ -111,12 +111,13 @@ class SearchStage(CampaignStage):
         self._reporter(tally.step())
 
         def tick() -> None:
-            self._reporter(tally.step(scheduler.under_way))
+            under_way = scheduler.under_way
+            self._reporter(tally.step(under_way))
             if pool is not None:
-                pool.consider(tally.ended, total - tally.done)
+                pool.consider(tally.ended, total - tally.done - len(under_way))
 
         try:
-            with pool or nullcontext():
+            with _opencv_on_one_thread(), pool or nullcontext():
                 scheduler.run(add, tick)
         finally:
             self._reporter(tally.step())
@@ -296,6 +297,19 @@ class SearchStage(CampaignStage):
                 "`edgeflare resume` with a larger one goes on"
             )
         )
+
+
+@contextmanager
+def _opencv_on_one_thread() -> Iterator[None]:
+    """Keep OpenCV from threads of its own: the searches use all processors."""
+    import cv2
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)
 
 
 class _Tally:

@@ -1,5 +1,6 @@
 """One device of a run: its running jobs and whether it may start more."""
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -53,6 +54,11 @@ class RequestBatcher:
     def count_waiting(self) -> int:
         """Number of requests held."""
         return len(self._requests)
+
+    @property
+    def samples_waiting(self) -> int:
+        """Number of samples of the requests held."""
+        return sum(len(one.samples) for one in tuple(self._requests))
 
     def take(self) -> list[BatchedRequest]:
         """Remove and return all requests, in the order they came."""
@@ -122,6 +128,10 @@ def _fail(batch: Sequence[BatchedRequest], error: BaseException) -> None:
         one.future.set_exception(error)
 
 
+_TOGETHER_S = 0.004
+_MOST_TOGETHER = 12
+_RECENT = 0.1
+_LEAST_S = 1e-6
 MOST_JOBS = 512
 MOST_BATCHED_BYTES = 256 << 20
 """Memory limit of all jobs that wait together, on all devices."""
@@ -185,6 +195,9 @@ class DeviceQueue(Generic[R]):
     With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together.
     Then, without `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the
     largest so far, but at least 16. `at_limit`: a limit on queries lets no other job begin here.
+
+    Without `batches` a quick device's requests wait for `flush`, or until they have as many samples
+    as it answers within 4 ms, at most 12. No longer so after it could not answer such a request.
     """
 
     def __init__(
@@ -213,7 +226,10 @@ class DeviceQueue(Generic[R]):
         self._lock = threading.Lock()
         self._memory = memory
         self._largest_job_bytes = 1
-        self._batcher = RequestBatcher(device.submit, self._count) if batches else None
+        self._batcher = RequestBatcher(device.submit, self._count_again)
+        self._mean_s = _TOGETHER_S
+        self._mean_together = 1.0
+        self._each_alone = False
 
     def begin(self, job: Job[R], number: int) -> "RunningJob[R]":
         """Start a job."""
@@ -229,33 +245,52 @@ class DeviceQueue(Generic[R]):
             return self._asked
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
-        """Count a request and send it to the device, or add it to the batch."""
+        """Count a request and send it to the device, or add it to those that are held."""
         self._count(samples)
-        if self._batcher is not None:
+        if self.batches:
             return self._batcher.add(samples)
-        return self.device.submit(samples)
+        together = min(_MOST_TOGETHER, int(_TOGETHER_S / self._mean_s))
+        if self._each_alone or together < 2:
+            return self.device.submit(samples)
+        future = self._batcher.add(samples)
+        if self._batcher.samples_waiting >= together:
+            self.flush()
+        return future
+
+    def flush(self) -> None:
+        """Send the requests that are held, but for those of a batch."""
+        if not self.batches and self._batcher.count_waiting and (held := self._batcher.take()):
+            self._mean_together += _RECENT * (len(held) - self._mean_together)
+            self._batcher.send(held)
+
+    def record_seconds(self, seconds: Sequence[float]) -> None:
+        """Record the device's seconds for each sample of a reply."""
+        for one in seconds:
+            self._mean_s += _RECENT * (max(one, _LEAST_S) - self._mean_s)
 
     def take_batch(self) -> Sequence[BatchedRequest]:
         """Remove and return the held requests if all running jobs wait for them."""
         active = sum(one.has_turn for one in self.running)
-        if self._batcher is None or self._batcher.count_waiting < active:
+        if not self.batches or self._batcher.count_waiting < active:
             return ()
         return self._batcher.take()
 
     def send(self, batch: Sequence[BatchedRequest]) -> None:
         """Send requests that `take_batch` returned."""
-        if self._batcher is not None:
-            self._batcher.send(batch)
+        self._batcher.send(batch)
 
     def _count(self, samples: Sequence[Sample]) -> None:
         with self._lock:
             self._asked += len(samples)
 
+    def _count_again(self, samples: Sequence[Sample]) -> None:
+        self._each_alone = True
+        self._count(samples)
+
     def withdraw(self) -> None:
         """Fail the device's pending and held requests with DeviceAwayError."""
         self.device.withdraw()
-        if self._batcher is not None:
-            self._batcher.give_up(DeviceAwayError(f"{self.device.name} is away"))
+        self._batcher.give_up(DeviceAwayError(f"{self.device.name} is away"))
 
     @property
     def up(self) -> bool:
@@ -271,7 +306,8 @@ class DeviceQueue(Generic[R]):
     def _jobs_wanted(self) -> int:
         """How many jobs keep the device busy, limited by memory."""
         if not self.batches:
-            return min(MOST_JOBS, self.device.depth + self._spare)
+            together = math.ceil(self._mean_together)
+            return min(MOST_JOBS, self.device.depth * together + self._spare)
         return max(_LEAST_BATCHED_JOBS, min(MOST_JOBS, self._memory // self._largest_job_bytes))
 
     @property

@@ -190,7 +190,7 @@ class Scheduler(Generic[R]):
         stops the run; it is raised after finished results were passed on: DeviceAwayError where no
         device is left. Ends early at the limits; see `left`.
         """
-        self._threads = StepThreads(self._workers, self._ask_original)
+        self._threads = StepThreads(self._workers, self._ask_original, self._flush)
         with ResultWriter(on_result) as writer:
             try:
                 self._loop(writer, on_tick)
@@ -233,6 +233,7 @@ class Scheduler(Generic[R]):
             with suppress(Empty):
                 return self._events.get(timeout=min(left, _UNBLOCK_S))
             self._threads.unblock()
+            self._flush()
         return None
 
     def _fill(self) -> None:
@@ -252,6 +253,11 @@ class Scheduler(Generic[R]):
         for queue in self._queues:
             if batch := queue.take_batch():
                 self._threads.run(_FIRST, partial(self._send, queue, batch))
+
+    def _flush(self) -> None:
+        """Send what is held for devices that jobs have not filled a request for."""
+        for queue in self._queues:
+            queue.flush()
 
     def _send(self, queue: DeviceQueue[R], batch: Sequence[BatchedRequest]) -> float:
         if not self._stopping.is_set():
@@ -446,7 +452,10 @@ class Scheduler(Generic[R]):
             else:
                 deployed = None if reply is None else reply.result()
                 counters = running.job.counters
-                device_s = 0.0 if deployed is None else sum(deployed.seconds)
+                device_s = 0.0
+                if deployed is not None:
+                    device_s = sum(deployed.seconds)
+                    running.queue.record_seconds(deployed.seconds)
                 counters.device_seconds += device_s
                 if running.job.seconds_count:
                     counters.seconds += device_s + exchange.original_s

@@ -12,8 +12,11 @@ from edgeflare.types import Sample
 _SLOW_S = 0.002
 """Mean seconds of a step or an answer from which on another thread is woken, where one is idle."""
 _TOGETHER_S = 0.004
-_MOST_TOGETHER = 6
+_MOST_TOGETHER = 12
 _RECENT = 0.1
+_BRIEF_S = 0.0003
+"""Mean seconds of the original's answer up to which one thread works alone: two would wait for each
+other's use of the interpreter for longer than for the original."""
 
 
 class HostRequest(Protocol):
@@ -30,15 +33,24 @@ _Step: TypeAlias = Callable[[], float]
 class StepThreads(Generic[Q]):
     """Runs steps, the one of the lowest number first, and `ask_original` on requests, in threads.
 
+    A thread calls `before_waiting` after steps, before it asks the original or waits for work.
+
     A step returns the processor seconds that it took, `ask_original` those of the original's answer
-    to one sample. Where that answers quickly, the requests of up to 6 jobs are gathered before it is asked
+    to one sample. Where that answers quickly, the requests of up to 12 jobs are gathered before it is asked
     about them; a slow one is asked about each alone, by several threads at once. While all that
     there is to do takes less than 2 ms at a time, one thread does it without waking
-    another: `unblock`, to be called every few milliseconds, wakes another where it was wrong.
+    another, and others that work stop where the original answers within 0.3 ms: `unblock`, to be
+    called every few milliseconds, wakes another where it was wrong.
     """
 
-    def __init__(self, count: int, ask_original: Callable[[Sequence[Q]], float]) -> None:
+    def __init__(
+        self,
+        count: int,
+        ask_original: Callable[[Sequence[Q]], float],
+        before_waiting: Callable[[], None] = lambda: None,
+    ) -> None:
         self._ask_original = ask_original
+        self._before_waiting = before_waiting
         self._changed = threading.Condition()
         self._steps: list[tuple[int, int, _Step]] = []
         self._requests: list[tuple[int, int, Q]] = []
@@ -93,27 +105,46 @@ class StepThreads(Generic[Q]):
         if self._idle and (slow or self._idle == len(self._threads)):
             self._changed.notify()
 
+    def _is_surplus(self) -> bool:
+        """Whether another thread works already that one is enough."""
+        return (
+            self._idle < len(self._threads) - 1
+            and self._mean_step_s < _SLOW_S
+            and self._mean_answer_s < _BRIEF_S
+            and not self._ended
+        )
+
     def _work(self) -> None:
+        stepped = False
         while True:
+            step: _Step | None = None
+            batch: list[Q] = []
             with self._changed:
-                while not self._steps and not self._requests:
-                    if self._ended:
+                while not (self._steps or self._requests) or self._is_surplus():
+                    if stepped:
+                        break
+                    if self._ended and not (self._steps or self._requests):
                         return
                     self._idle += 1
                     self._changed.wait()
                     self._idle -= 1
-                self._taken += 1
-                together = max(1, min(_MOST_TOGETHER, int(_TOGETHER_S / self._mean_answer_s)))
-                if self._steps and len(self._requests) < together:
-                    *_, step = heapq.heappop(self._steps)
-                    batch = []
                 else:
-                    batch = self._take_batch(together)
+                    self._taken += 1
+                    together = max(1, min(_MOST_TOGETHER, int(_TOGETHER_S / self._mean_answer_s)))
+                    if self._steps and len(self._requests) < together:
+                        *_, step = heapq.heappop(self._steps)
+                    else:
+                        batch = self._take_batch(together)
+            if step is not None:
+                self._mean_step_s += _RECENT * (step() - self._mean_step_s)
+                stepped = True
+                continue
+            if stepped:
+                self._before_waiting()
+                stepped = False
             if batch:
                 each_s = self._ask_original(batch)
                 self._mean_answer_s += _RECENT * (each_s - self._mean_answer_s)
-            else:
-                self._mean_step_s += _RECENT * (step() - self._mean_step_s)
 
     def _take_batch(self, together: int) -> list[Q]:
         """Remove and return the oldest requests, with no more samples than `together`, or one."""

@@ -32,6 +32,8 @@ SEEDS = make_seeds(16, Linear(), DEPLOYED)
 RULES = SearchSettings(
     build_strategy("dflare", {"variant": "text"}), Budget(60, None), 2, 7, Shelf()
 )
+SLOW_S = 0.01
+"""Seconds of a device for an answer from which on each request travels by itself."""
 AT_ONCE = FleetLimits(handover_s=0.0, patience_s=0.0)
 
 
@@ -68,7 +70,7 @@ class Controlled:
             if self.state is not DeviceState.UP or not self._pending:
                 return False
             samples, future = self._pending.pop(which % len(self._pending))
-        future.set_result(Reply(DEPLOYED.scores(samples), [0.0] * len(samples)))
+        future.set_result(Reply(DEPLOYED.scores(samples), [SLOW_S] * len(samples)))
         return True
 
     def lose(self) -> None:

@@ -1,4 +1,7 @@
-"""One-trip mode: what all jobs ask a device travels in few requests, and nothing else changes."""
+"""What several jobs ask a device travels in few requests, and nothing else changes.
+
+All jobs' requests in one-trip mode, some of them where the device is quick.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -94,7 +97,9 @@ def essence(results: dict[str, SearchJobResult]) -> dict[str, tuple[object, ...]
     }
 
 
-EXPECTED = essence(run(Batches(), one_trip=False))
+SLOW_S = 0.01
+"""Seconds of a device for an answer from which on each request travels by itself."""
+EXPECTED = essence(run(Batches(seconds=SLOW_S), one_trip=False))
 
 
 def trips(results: Iterable[SearchJobResult]) -> list[int]:
@@ -125,7 +130,7 @@ def test_other_strategies_that_ask_about_many_samples_find_the_same() -> None:
     rules = RULES._replace(
         strategy=build_strategy("diffchaser", {"population": 12}), budget=Budget(150, None)
     )
-    alone, together = Batches(), Batches()
+    alone, together = Batches(seconds=SLOW_S), Batches()
     one_by_one = run(alone, rules, SEEDS[:6], one_trip=False)
     assert essence(run(together, rules, SEEDS[:6])) == essence(one_by_one)
     assert len(together.requests) < len(alone.requests) / 2
@@ -190,11 +195,40 @@ class Fragile(Batches):
 
 
 def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> None:
-    alone = run(Fragile(), one_trip=False)
+    alone = run(Fragile(seconds=SLOW_S), one_trip=False)
     failed = [one for one in alone.values() if one.status is Status.FAILED]
     assert 0 < len(failed) < len(SEEDS)
     assert all(one.sample is not None for one in failed)
     assert essence(run(Fragile())) == essence(alone)
+    assert essence(run(Fragile(), one_trip=False)) == essence(alone)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_some_requests_to_a_quick_device_travel_together_and_none_to_a_slow_one(
+    workers: int,
+) -> None:
+    quick, slow = Batches(), Batches(seconds=SLOW_S)
+    for device in (quick, slow):
+        results = run(device, one_trip=False, workers=workers)
+        assert essence(results) == EXPECTED
+        assert sum(device.requests) == sum(trips(results.values()))
+    assert 1 < max(quick.requests) <= 12
+    assert set(slow.requests) == {1}
+
+
+def test_a_quick_device_that_cannot_answer_requests_together_gets_each_alone() -> None:
+    class Single(Batches):
+        def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+            if len(samples) == 1:
+                return super().submit(samples)
+            self.requests.append(len(samples))
+            failed: Future[Reply] = Future()
+            failed.set_exception(InferenceFailedError("board can't answer on so many inputs"))
+            return failed
+
+    device = Single()
+    assert essence(run(device, one_trip=False, workers=1)) == EXPECTED
+    assert sum(count > 1 for count in device.requests) == 1
 
 
 def test_seconds_of_a_shared_request_are_counted_for_each_search_alone() -> None:

@@ -274,7 +274,10 @@ class WorkerPool:
             worker.join()
 
     def consider(self, done: int, left: int) -> None:
-        """Start the usual number of workers where that is worth it, by how many searches have ended."""
+        """Start the usual number of workers where that is worth it.
+
+        By how many searches have ended, and how many have not begun: those under way stay here.
+        """
         spent = time.monotonic() - self._began
         if (
             self._auto
