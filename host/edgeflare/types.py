@@ -89,14 +89,20 @@ AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 class Ask(NamedTuple):
     """A query that a strategy yields: samples, and which models are to answer.
 
+    `want`: what is answered; a "gradient" is the original's alone, of its log-odds of the first of
+    `classes` over each of the others, with respect to a sample's values. It counts as one host-only
+    query for each of `classes`: a forward pass, and a backward pass for each of the others. Only an
+    original that can be differentiated answers it (see `OriginalModel.gradients`).
+
     `best` is the best triggering input so far, where the strategy searches for a better one: the
     result of the search if a budget ends it.
     """
 
     samples: Sequence[Sample]
     of: Literal["original", "deployed", "both"] = "both"
-    want: Literal["scores"] = "scores"
+    want: Literal["scores", "gradient"] = "scores"
     best: "Outcome | None" = None
+    classes: Sequence[int] = ()
 
 
 class Outputs(NamedTuple):
@@ -112,9 +118,14 @@ class Outputs(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The reply to an `Ask`: one `Outputs` for each of its samples, in order."""
+    """The reply to an `Ask`: one `Outputs` for each of its samples, in order.
+
+    `gradients`: of an `Ask` that wants them, one for each sample, float64 [classes - 1, *sample's
+    shape], per level of an image (1 of 255); the outputs then have no answers.
+    """
 
     outputs: Sequence[Outputs]
+    gradients: Sequence[NDArray[np.float64]] = ()
 
 
 class FrontPoint(NamedTuple):

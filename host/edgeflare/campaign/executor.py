@@ -28,6 +28,7 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
+from edgeflare.campaign.resolution import takes_gradients
 from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
@@ -94,6 +95,8 @@ def start(
             opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
             fleet = searching.enter_context(opened)
             sides = resolve_pair(config, original, fleet)
+            if takes_gradients(config.search):
+                original.check_gradients()
             check_one_model(fleet)
             baseline = baseline_pairs(config.limits, sides[0].classes)
             given = config.seeds
@@ -167,6 +170,8 @@ def resume(
                 fleet = searching.enter_context(opened)
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
+                if takes_gradients(config.search):
+                    original.check_gradients()
                 check_one_model(fleet)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import ModelInterface
+from edgeflare.campaign.resolution import takes_gradients
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
@@ -45,10 +46,18 @@ def environment(search: SearchConfig) -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         **{name: version(name) for name in _LIBRARIES},
+        **({"torch": _version_of("torch")} if takes_gradients(search) else {}),
         **{
             f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
         },
     }
+
+
+def _version_of(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def model_identity(

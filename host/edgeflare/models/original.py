@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgeflare.errors import EdgeFlareError, InferenceFailedError
+from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
+from edgeflare.models.gradients import InputGradients
 from edgeflare.models.original_process import ModelProcess
 from edgeflare.models.outputs import OutputReader
-from edgeflare.types import Output, Sample
+from edgeflare.types import Output, Sample, Scores
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
-from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.wire import Kind
 
 _REQUEST_BYTES = 1 << 20
@@ -90,6 +91,8 @@ class OriginalModel:
         """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
         self._configuration: Mapping[str, Any] | None = None
         self._reader: OutputReader | None = None
+        self._gradients_lock = threading.Lock()
+        self._gradients: InputGradients | None = None
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
@@ -171,6 +174,40 @@ class OriginalModel:
                     else [raw if raw.flags.aligned else raw.copy() for raw in reply.arrays]
                 )
         return raws, seconds
+
+    def gradients(
+        self, samples: Sequence[Sample], classes: Sequence[int]
+    ) -> tuple[list[Scores], list[float]]:
+        """Return a gradient for each sample, float64 [classes - 1, *its shape], as `Answer` has it.
+
+        Computed in this process and thread by PyTorch, with one thread of its own, one sample after
+        the other: the seconds elsewhere are 0. Raises as `check_gradients`.
+        """
+        with self._gradients_lock:
+            if self._gradients is None:
+                self._gradients = self._differentiable()
+            assert self._reader is not None, "read_with comes first"  # noqa: S101
+            kind = self._reader.kind
+            found = [self._gradients.log_odds(one, classes, kind) for one in samples]
+        return found, [0.0] * len(found)
+
+    def check_gradients(self) -> None:
+        """Raise UsageError where this model has no gradients, or PyTorch is missing."""
+        with self._gradients_lock:
+            self._gradients = self._differentiable()
+
+    def _differentiable(self) -> InputGradients:
+        configuration = self._configuration
+        assert configuration is not None, "configure comes first"  # noqa: S101
+        if self._load["runtime"] != "onnx":
+            raise UsageError(
+                "gradients are computed for ONNX models alone, and the original is run by "
+                f"{self._load['runtime']}; give it as an ONNX file, or leave gradients out"
+            )
+        if "decoder" in configuration or "front_end" in configuration["input"]:
+            raise UsageError("gradients are computed for images alone; leave gradients out")
+        spec = InputSpec.from_json(configuration["input"])
+        return InputGradients(self.path, spec, configuration["output"])
 
     def close(self) -> None:
         """End the processes. Safe to repeat; what they work on fails."""

@@ -5,6 +5,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
@@ -50,7 +52,8 @@ class Counters:
     Queries that measure devices, the sixth kind, belong to no search.
 
     A query is one input given to both models (or to the device alone). `survey` counts those of a
-    survey, far from the seeds. `host_only` counts inputs given to the original alone. `round_trips`
+    survey, far from the seeds. `host_only` counts inputs given to the original alone, a gradient
+    as `Ask` has it. `round_trips`
     counts the search's requests to the device, each of one or more inputs. `device_seconds` is the
     devices' own part of all time.
     """
@@ -87,7 +90,14 @@ def answer_of(
     deployed: Sequence[Output] | None,
     oracle: Oracle,
 ) -> Answer:
-    """Return the answer to a request, of the answers of each model that was asked."""
+    """Return the answer to a request, of the answers of each model that was asked.
+
+    `original`: the gradients, where the request wants those.
+    """
+    if ask.want == "gradient":
+        nothing = Outputs(None, None, Decision.UNDECIDED)
+        found = [np.asarray(one) for one in original or ()]
+        return Answer([nothing] * len(ask.samples), found)
     outputs = []
     for index in range(len(ask.samples)):
         first = None if original is None else original[index]

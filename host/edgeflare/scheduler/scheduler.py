@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, runtime_checkable
 
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
@@ -82,6 +82,17 @@ class Original(Protocol):
         than in this thread. Raises InferenceFailedError where it can't answer on one of them: those
         of each job are then asked about alone.
         """
+        ...
+
+
+@runtime_checkable
+class DifferentiableOriginal(Protocol):
+    """An original that can answer with gradients, too (see `Ask`)."""
+
+    def gradients(
+        self, samples: Sequence[Sample], classes: Sequence[int]
+    ) -> tuple[Sequence[Output], Sequence[float]]:
+        """Return a gradient of `classes` for each sample, and seconds; both as `Answer` and `answer`."""
         ...
 
 
@@ -406,10 +417,17 @@ class Scheduler(Generic[R]):
         """
         if self._stopping.is_set():
             return 0.0
+        if len(exchanges) > 1 and any(one.ask.want == "gradient" for one in exchanges):
+            return max([self._ask_original([one]) for one in exchanges])
         began = time.thread_time()
         try:
             samples = [sample for one in exchanges for sample in one.samples]
-            outputs, seconds = self._original.answer(samples)
+            ask = exchanges[0].ask
+            if ask.want == "gradient":
+                assert isinstance(self._original, DifferentiableOriginal)  # noqa: S101
+                outputs, seconds = self._original.gradients(samples, ask.classes)
+            else:
+                outputs, seconds = self._original.answer(samples)
             own_s = (time.thread_time() - began) / len(samples)
             begin = 0
             for one in exchanges:

@@ -85,11 +85,14 @@ class QueryMeter:
 
         With a floor, inputs meant for both models are given to the original first, and those on
         which its margin is below the floor are not sent to the device. Raises BudgetExceeded,
-        InferenceFailedError.
+        InferenceFailedError, StrategyError.
         """
         self.sent = ask.samples
+        if ask.want == "gradient" and ask.of != "original":
+            raise StrategyError('a strategy asks for a gradient with of="original" alone')
         if ask.of == "original":
-            self._pay_host(len(ask.samples))
+            passes = len(ask.classes) if ask.want == "gradient" else 1
+            self._pay_host(passes * len(ask.samples))
             return (yield ask)
         if ask.of == "both" and self.oracle.floor > 0:
             return (yield from self._above_floor(ask))

@@ -263,7 +263,7 @@ class _Worker:
                 seconds: Sequence[float] = ()
                 if ask.of != "deployed":
                     try:
-                        running.original, seconds = self.original.answer(ask.samples)
+                        running.original, seconds = self._answers(ask)
                     except InferenceFailedError as error:
                         running.original = error
                 running.job.counters.seconds += time.thread_time() - began + sum(seconds)
@@ -281,6 +281,11 @@ class _Worker:
             known = isinstance(error, EdgeFlareError)
             text = str(error) if known else traceback.format_exc()
             self._send((number, Raised(_kind(error), text)))
+
+    def _answers(self, ask: Ask) -> tuple[Sequence[Output], Sequence[float]]:
+        if ask.want == "gradient":
+            return self.original.gradients(ask.samples, ask.classes)
+        return self.original.answer(ask.samples)
 
     def _end(
         self, number: int, running: _Running, ending: SearchJobResult | UnconfirmedTrigger

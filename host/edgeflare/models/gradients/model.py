@@ -26,7 +26,8 @@ class DifferentiableModel:
     """A float or QDQ ONNX model, run by torch on the CPU; every tensor keeps its name in the file.
 
     `inputs` and `outputs` are the names of the graph's inputs (without its initialisers) and
-    outputs, `tensors` those of everything that a node computes, in the graph's order.
+    outputs, `tensors` those of everything that a node computes, in the graph's order; `kinds` are
+    the nodes' operators.
 
     QuantizeLinear passes the gradient through its rounding unchanged, and none where it saturates
     (straight-through estimator; Bengio et al., arXiv:1308.3432). Quantised tensors are held as
@@ -64,6 +65,7 @@ class DifferentiableModel:
         self.inputs = tuple(one.name for one in graph.input if one.name not in self._constants)
         self.outputs = tuple(one.name for one in graph.output)
         self.tensors = tuple(name for node in self._nodes for name in node.outputs if name)
+        self.kinds = frozenset(one.kind for one in self._nodes)
         self._makers = {name: node for node in self._nodes for name in node.outputs if name}
 
     def run(
@@ -126,6 +128,10 @@ class DifferentiableModel:
         if found is None:
             found = self._torch.zeros_like(leaf)
         return values.detach().numpy(), found.numpy()
+
+    def node_of(self, tensor: str) -> Node | None:
+        """Return the node that computes a tensor; None for inputs and initialisers."""
+        return self._makers.get(tensor)
 
     def _run_node(self, node: Node, values: dict[str, Any], patches: Mapping[str, Patch]) -> None:
         missing = [name for name in node.inputs if name and name not in values]

@@ -5,18 +5,23 @@ at once. The step to the nearest of the linearised boundaries follows (DeepFool,
 tried at growing lengths; once the boundary is crossed, the seed is projected on the boundary as it
 is linearised there.
 
-Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort`
-directions (see `directions_for`), and every input that is asked about has whole levels. DeepFool
+With gradients of the original (see `OriginalProbe.gradients`) there are no finite differences: the
+slopes are those of every value, and of the three likeliest rivals, as DeepFool has them.
+
+Differences: DeepFool has the gradient in all pixels and uses real-valued images; without gradients
+here are `effort` directions (see `directions_for`), and every input that is asked about has whole levels. DeepFool
 stops beyond the boundary; here the crossing is where the boundary itself is searched for.
 """
 
 from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
-from edgeflare.strategies.boundary.directions import directions_for
+from edgeflare.strategies.boundary.directions import Directions, SingleValues, directions_for
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
@@ -30,9 +35,29 @@ _MAX_RANK = 32
 """Classes considered as the nearest rival: those that the original ranks first."""
 _RIVALS_TRIED = 3
 _RIVAL_LENGTHS = (1.3, 2.2, 4.0)
+_RIVALS_DIFFERENTIATED = 3
+"""Rivals of which gradients are asked for: a backward pass each."""
 _RCOND = 1e-3
 _TINY = 1e-12
 _BEYOND = 0.05  # in log-odds: a step that ends on the boundary itself may be lost in the rounding
+
+
+class Slopes(NamedTuple):
+    """Slopes of the log-probabilities of `classes` by direction, float64 [n, classes], per level.
+
+    From gradients they are relative to those of the label, of the likeliest rivals alone.
+    """
+
+    classes: NDArray[np.intp]
+    by_direction: Floats
+
+    def of(self, one: int) -> Floats:
+        """Return those of one class, float64 [n]."""
+        return np.asarray(self.by_direction[:, self.place(one)])
+
+    def place(self, one: int) -> int:
+        """Return where a class is among `classes`."""
+        return int(np.flatnonzero(self.classes == one)[0])
 
 
 class DeepFoolCrossing:
@@ -41,10 +66,14 @@ class DeepFoolCrossing:
     def __init__(self, probe: OriginalProbe, rng: np.random.Generator, effort: int) -> None:
         self._probe = probe
         self._rng = rng
-        self._directions = directions_for(probe.values, effort)
+        self._directions: Directions = (
+            SingleValues(probe.values.shape)
+            if probe.has_gradients
+            else directions_for(probe.values, effort)
+        )
         self._nearest: Bracket | None = None
         self._tried = False
-        self._near_boundary: tuple[PathPoint, Floats] | None = None
+        self._near_boundary: tuple[PathPoint, Slopes] | None = None
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing, None where this try did not find one."""
@@ -70,23 +99,29 @@ class DeepFoolCrossing:
         tie = yield from find_tie(self._probe, found, other, self._rng)
         if tie is None:
             return None
-        gradients = [self._directions.combine(slopes[:, one]).ravel() for one in tie.classes]
+        if self._probe.has_gradients:
+            found_there = yield from self._probe.gradients(tie.point.sample, tie.classes)
+            gradients = [np.zeros(self._probe.values.size), *(-one.ravel() for one in found_there)]
+        else:
+            gradients = [self._directions.combine(slopes.of(one)).ravel() for one in tie.classes]
         return (yield from project_tie(self._probe, tie, np.stack(gradients)))
 
     def _another_rival(
-        self, found: Bracket, point: PathPoint, slopes: Floats
+        self, found: Bracket, point: PathPoint, slopes: Slopes
     ) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing to another rival.
 
         It is searched for beyond the nearest inputs at which, by the slopes, two rivals tie.
         """
         label, rival = self._probe.label, found.outside.rival
-        relative = slopes[:, [label]] - slopes
-        log_odds = point.log_probs[label] - point.log_probs
+        if rival not in slopes.classes:
+            return None
+        relative = slopes.of(label)[:, None] - slopes.by_direction
+        log_odds = point.log_probs[label] - point.log_probs[slopes.classes]
         steps = []
-        for third in np.argsort(log_odds)[: _MAX_RIVALS + 2]:
-            if third not in (label, rival):
-                both = [rival, int(third)]
+        for place in np.argsort(log_odds)[: _MAX_RIVALS + 2]:
+            if slopes.classes[place] not in (label, rival):
+                both = [slopes.place(rival), int(place)]
                 shares = exact.least_norm(relative[:, both].T, -log_odds[both], _RCOND)
                 steps.append((exact.norm(shares), shares))
         steps.sort(key=lambda one: one[0])
@@ -115,8 +150,10 @@ class DeepFoolCrossing:
             values, here = crossed
         return None
 
-    def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
-        """Return the slopes of log-probabilities by direction, [n, classes], per level of L2."""
+    def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Slopes]:
+        """Return the slopes at an input that the original has answered with `log_probs`."""
+        if self._probe.has_gradients:
+            return (yield from self._slopes_of_gradients(to_sample(values), log_probs))
         space = self._probe.space
         start = to_sample(values)
         base = space.values(start)
@@ -140,13 +177,25 @@ class DeepFoolCrossing:
         probed = yield from self._probe.ends([path] * len(samples), samples)
         changes = np.array([one.log_probs - log_probs for one in probed])
         by = np.array(lengths)[:, None]
-        return np.where(np.abs(by) > 1.0, changes / np.where(by == 0, 1.0, by), 0.0)
+        slopes = np.where(np.abs(by) > 1.0, changes / np.where(by == 0, 1.0, by), 0.0)
+        return Slopes(np.arange(len(log_probs)), slopes)
 
-    def _step(self, log_probs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
-        """Return the step to the nearest boundary at each length, in levels, or None."""
+    def _slopes_of_gradients(
+        self, sample: Sample, log_probs: Floats
+    ) -> Generator[Ask, Answer, Slopes]:
         label = self._probe.label
+        ranked = np.argsort(-log_probs, kind="stable").tolist()
+        classes = [label, *[one for one in ranked if one != label][:_RIVALS_DIFFERENTIATED]]
+        found = yield from self._probe.gradients(sample, classes)
+        relative = np.zeros((len(self._directions), len(classes)))
+        relative[:, 1:] = -found.reshape(len(found), -1).T
+        return Slopes(np.array(classes), relative)
+
+    def _step(self, log_probs: Floats, slopes: Slopes) -> Callable[[float], Floats] | None:
+        """Return the step to the nearest boundary at each length, in levels, or None."""
+        label, log_probs = slopes.place(self._probe.label), log_probs[slopes.classes]
         log_odds = log_probs[label] - log_probs
-        relative = slopes[:, [label]] - slopes
+        relative = slopes.by_direction[:, [label]] - slopes.by_direction
         steepness = np.sqrt(np.square(relative).sum(axis=0))
         distance = np.where(
             steepness > _TINY, np.abs(log_odds) / np.maximum(steepness, _TINY), np.inf
@@ -183,7 +232,7 @@ class DeepFoolCrossing:
         self._directions = self._directions.recentred(near)
         slopes = yield from self._slopes(near, point.log_probs)
         self._near_boundary = point, slopes
-        normal = self._directions.combine(slopes[:, probe.label] - slopes[:, point.rival])
+        normal = self._directions.combine(slopes.of(probe.label) - slopes.of(point.rival))
         steepness = exact.norm(normal)
         if steepness <= _TINY:
             return bracket

@@ -5,6 +5,7 @@ more host queries. Figures: docs/research/audio.md. What was tried without gain:
 docs/research/tried.md.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
@@ -110,6 +111,36 @@ class _LinearDirections:
         """Return the smallest step, which has the same direction at every length."""
         step = self.combine(-decrease / exact.dot(slopes, slopes) * slopes)
         return lambda multiple: np.asarray(multiple * step)
+
+
+class SingleValues(_LinearDirections):
+    """Every value of a sample by itself; for slopes that are known from gradients."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+
+    def __len__(self) -> int:
+        return math.prod(self._shape)
+
+    def __getitem__(self, place: int) -> Floats:
+        found = np.zeros(self._shape)
+        found.flat[place] = 1.0
+        return found
+
+    def probes(self) -> Iterator[Probes]:
+        """Yield steps of 8 levels."""
+        for place in range(len(self)):
+            one = self[place][None]
+            yield Probes(_EVERYWHERE, one, _PROBE_LEVELS * one)
+
+    def combine(self, shares: Floats) -> Floats:
+        """Return the shares in the sample's shape."""
+        return shares.reshape(self._shape)
+
+    def recentred(self, values: Floats) -> "SingleValues":
+        """Return the same directions."""
+        del values
+        return self
 
 
 class LowFrequencies(_LinearDirections):

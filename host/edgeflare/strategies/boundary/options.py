@@ -87,6 +87,12 @@ class BoundaryOptions(BaseModel):
         le=1,
         description="The smallest SSIM of a trigger to its seed; images only. Needs scikit-image.",
     )
+    gradients: bool = Field(
+        default=False,
+        description="Whether slopes of the original's answers are computed by backward passes in "
+        "place of many forward ones: fewer host queries. Images only, and a float ONNX original. "
+        "Needs PyTorch (the extra torch); results depend on the processor then.",
+    )
 
     def bounds_text(self) -> str:
         """Return the stated bounds, as "max_l2 3 and min_ssim 0.9"; "" for none."""

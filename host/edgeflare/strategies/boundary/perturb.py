@@ -48,8 +48,13 @@ def perturb_locally(
     lead to the target.
     """
     groups, signs = _draw_groups(point.sample, _PROBED, rng)
-    probed = yield from probe.points_near(point, _single_changes(point.sample, groups, signs))
-    slopes = np.array([one.log_odds - point.log_odds for one in probed]) * signs
+    probed: list[PathPoint] = []
+    if probe.has_gradients:
+        gradients = yield from probe.gradients(point.sample, (probe.label, point.rival))
+        slopes = gradients[0].ravel()[groups].sum(axis=1)
+    else:
+        probed = yield from probe.points_near(point, _single_changes(point.sample, groups, signs))
+        slopes = np.array([one.log_odds - point.log_odds for one in probed]) * signs
     combined = _combine(point.sample, groups, slopes, target.log_odds - point.log_odds, rng)
     return target.best(probed + (yield from probe.points_near(point, combined)))
 
@@ -135,8 +140,15 @@ def break_tie(
     count, groups_of = (_TIE_PROBED_FINE, _FINE_GROUPS) if wanted.near else (_TIE_PROBED, _GROUPS)
     for _ in range(_ROUNDS):
         groups, signs = _draw_groups(here.sample, count, rng, groups_of)
-        probed = yield from probe.points_near(point, _single_changes(here.sample, groups, signs))
-        slopes = wanted.slopes(probed, here) * signs[:, None]
+        probed: list[PathPoint] = []
+        if probe.has_gradients:
+            gradients = yield from probe.gradients(here.sample, (wanted.winner, *wanted.others))
+            flat = gradients.reshape(len(gradients), -1)
+            slopes = -flat[:, groups].sum(axis=2).T
+        else:
+            samples = _single_changes(here.sample, groups, signs)
+            probed = yield from probe.points_near(point, samples)
+            slopes = wanted.slopes(probed, here) * signs[:, None]
         change = -wanted.gap(here) - wanted.log_odds(here)
         samples = _combine_greedily(here.sample, groups, slopes, change, rng)
         reached = yield from probe.points_near(point, samples)

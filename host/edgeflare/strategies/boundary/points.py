@@ -140,6 +140,8 @@ def _scores_of(outputs: Outputs) -> Scores:
 class OriginalProbe:
     """Queries the original model for one search; `best` is the outcome that goes with every query.
 
+    `has_gradients`: whether the original is asked for `gradients`, too.
+
     `label` is the class that the original gives to the seed, `log_probs` its log-probabilities
     there, `values` the seed in levels, float64 of its shape: bytes of an image, 16 bits of a
     recording.
@@ -147,6 +149,7 @@ class OriginalProbe:
 
     seed: Seed
     best: Outcome | None = None
+    has_gradients: bool = False
 
     def __post_init__(self) -> None:
         original = self.seed.outputs.original
@@ -200,6 +203,17 @@ class OriginalProbe:
     ) -> Generator[Ask, Answer, list[PathPoint]]:
         """Ask about the inputs at 1 of several paths, which are `samples`."""
         return (yield from self.ask(paths, [1.0] * len(samples), samples))
+
+    def gradients(self, sample: Sample, classes: Sequence[int]) -> Generator[Ask, Answer, Floats]:
+        """Return the gradients of the log-odds of the first of `classes` over each of the others.
+
+        float64 [others, *sample's shape], per level; 0 where one is not finite.
+        """
+        answer = yield Ask(
+            (sample,), of="original", want="gradient", best=self.best, classes=tuple(classes)
+        )
+        (found,) = answer.gradients
+        return np.where(np.isfinite(found), found, 0.0)
 
     def seed_point(self, path: Path) -> PathPoint:
         """Return the seed as the first point of a path."""

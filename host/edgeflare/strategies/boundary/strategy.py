@@ -86,6 +86,10 @@ def check_audio(
 
     `words`: speech recognisers answer; else there are class scores. `operators` as for `boundary`.
     """
+    if options.gradients:
+        raise UsageError(
+            "strategy boundary: gradients are those of images alone; leave gradients out for audio"
+        )
     if words:
         check_options(options)
     _operator_pool(options, operators, "audio", words=words)
@@ -149,7 +153,7 @@ def _search(
         raise UsageError(
             "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
         )
-    original = OriginalProbe(seed)
+    original = OriginalProbe(seed, has_gradients=options.gradients)
     device = DeviceProbe(original, options.device_budget)
     name = "least-l2" if options.crossing == "auto" else options.crossing
     effort = options.effort or _DEFAULT_EFFORT

@@ -10,7 +10,7 @@ from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy, strategy_names
 from edgeflare.types import Decision
 
-ITS_OPTIONS = "its options are crossing, effort, device_budget, candidates, tied_classes, max_l2, max_linf, min_ssim"
+ITS_OPTIONS = "its options are crossing, effort, device_budget, candidates, tied_classes, max_l2, max_linf, min_ssim, gradients"
 
 
 def test_it_is_among_the_strategies() -> None:

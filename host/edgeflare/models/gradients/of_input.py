@@ -1,0 +1,135 @@
+"""Gradients of the original's decision with respect to an image, for a search."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import extras
+from edgeflare.errors import UsageError
+from edgeflare.models.gradients.model import DifferentiableModel
+from edgeflare.models.outputs import OutputKind
+from edgeflare.types import Sample
+from edgeflare_agent.image_spec import InputSpec
+from edgeflare_agent.preprocess import RULES, prepare
+
+_SMALLEST = 1e-30
+
+
+class InputGradients:
+    """An ONNX model of images, of which gradients are computed by PyTorch with one thread.
+
+    Not safe to use from several threads at once. The last bits depend on the processor and on
+    PyTorch's version.
+    """
+
+    def __init__(self, path: Path, spec: InputSpec, output: str) -> None:
+        """Load the model, which is given what `spec` makes of an image and asked for `output`.
+
+        Raises UsageError where PyTorch or onnx is missing, for operators that are not known, and for
+        a quantised model, whose answers don't change with small changes of its input.
+        """
+        self._torch = extras.torch()
+        self._model = DifferentiableModel(path)
+        self._spec = spec
+        self._output = output
+        if any(map(_rounds, self._model.kinds)) or not spec.dtype.startswith("float"):
+            raise UsageError(
+                f"gradients of the original: {path} is quantised, so that its gradient is 0 almost "
+                "everywhere; give a float model, or leave gradients out"
+            )
+        self._end = self._model.node_of(output)
+
+    def log_odds(
+        self, sample: Sample, classes: Sequence[int], kind: OutputKind
+    ) -> NDArray[np.float64]:
+        """Return the gradients of the log-odds of the first of `classes` over each of the others.
+
+        float64 [others, *sample's shape], per level. `kind` says what the output holds. Where the
+        model ends in a softmax or a sigmoid, its argument is differentiated, which is exact for
+        saturated probabilities, too. Not finite where the model's own arithmetic is not.
+        """
+        prepared = prepare(sample, self._spec).astype(np.float32)
+        with _one_thread(self._torch):
+            leaf = self._torch.from_numpy(prepared).requires_grad_(True)
+            tensor, logs = self._logarithms(kind)
+            values = logs(self._model.run({self._model.inputs[0]: leaf}, (tensor,))[tensor])
+            first, *others = classes
+            found = []
+            for place, other in enumerate(others, start=1):
+                (slopes,) = self._torch.autograd.grad(
+                    values[first] - values[other], leaf, retain_graph=place < len(others)
+                )
+                found.append(self._of_pixels(slopes.numpy(), sample.shape))
+        return np.array(found)
+
+    def _logarithms(self, kind: OutputKind) -> tuple[str, Callable[[Any], Any]]:
+        """Return a tensor's name, and what makes log-probabilities of it, up to one constant."""
+        torch, end = self._torch, self._end
+        name = self._output
+        closing = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(kind)
+        if end is not None and closing == end.kind:
+            name = end.inputs[0]
+            kind = "logits" if kind == "probabilities" else "sigmoid-logits"
+
+        def logs(value: Any) -> Any:
+            flat = value.reshape(-1)
+            if kind == "logits":
+                return flat
+            if kind == "sigmoid-logits":
+                sure = torch.nn.functional.logsigmoid
+                return (
+                    torch.stack([sure(-flat[0]), sure(flat[0])]) if len(flat) == 1 else sure(flat)
+                )
+            if kind == "sigmoid" and len(flat) == 1:
+                flat = torch.stack([1.0 - flat[0], flat[0]])
+            return flat.clamp(min=_SMALLEST).log()
+
+        return name, logs
+
+    def _of_pixels(self, slopes: Any, shape: Sequence[int]) -> NDArray[np.float64]:
+        """Return the gradient with respect to an image's levels, of that of what it is prepared to."""
+        spec = self._spec
+        height, width = spec.size
+        axes = (height, width, spec.channels)
+        if spec.layout == "CHW":
+            found = slopes.reshape(spec.channels, height, width).transpose(1, 2, 0)
+        else:
+            found = slopes.reshape(axes)
+        found = found.astype(np.float64) * (spec.scale[0] / spec.scale[1]) / np.array(spec.std)
+        if spec.color == "BGR":
+            found = found[:, :, ::-1]
+        if shape[:2] != spec.size and spec.resize is not None:
+            rows = _resizing(spec.resize, shape[0], height)
+            columns = _resizing(spec.resize, shape[1], width)
+            found = np.tensordot(rows, found, (0, 0))
+            found = np.tensordot(columns, found, (0, 1)).transpose(1, 0, 2)
+        return np.ascontiguousarray(found)
+
+
+def _rounds(kind: str) -> bool:
+    """Whether an ONNX operator rounds what it is given."""
+    parts = ("Quant", "QLinear", "Integer")
+    return kind != "DequantizeLinear" and any(part in kind for part in parts)
+
+
+@lru_cache(maxsize=8)
+def _resizing(rule: str, old: int, new: int) -> NDArray[np.float64]:
+    """Return the weights by which a rule resizes an axis, [new, old], to 1 / 255."""
+    image = 255 * np.eye(old, dtype=np.uint8)[:, :, None]
+    return np.asarray(RULES[rule](image, (new, old))[:, :, 0] / 255.0)
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """Let PyTorch compute with one thread, so that results don't depend on how many there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
