@@ -120,8 +120,8 @@ class Outputs(NamedTuple):
 class Answer(NamedTuple):
     """The reply to an `Ask`: one `Outputs` for each of its samples, in order.
 
-    `gradients`: of an `Ask` that wants them, one for each sample, float64 [classes - 1, *sample's
-    shape], per level of an image (1 of 255); the outputs then have no answers.
+    `gradients`: of an `Ask` that wants them, one for each sample, float64 [classes - 1, ...] of
+    the sample's shape, per level of an image (1 of 255); the outputs then have no answers.
     """
 
     outputs: Sequence[Outputs]

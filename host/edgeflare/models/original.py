@@ -178,7 +178,7 @@ class OriginalModel:
     def gradients(
         self, samples: Sequence[Sample], classes: Sequence[int]
     ) -> tuple[list[Scores], list[float]]:
-        """Return a gradient for each sample, float64 [classes - 1, *its shape], as `Answer` has it.
+        """Return a gradient for each sample, float64 [classes - 1, ...] of its shape, as `Answer` has it.
 
         Computed in this process and thread by PyTorch, with one thread of its own, one sample after
         the other: the seconds elsewhere are 0. Raises as `check_gradients`.

@@ -49,7 +49,7 @@ class InputGradients:
     ) -> NDArray[np.float64]:
         """Return the gradients of the log-odds of the first of `classes` over each of the others.
 
-        float64 [others, *sample's shape], per level. `kind` says what the output holds. Where the
+        float64 [others, ...] of the sample's shape, per level. `kind` says what the output holds. Where the
         model ends in a softmax or a sigmoid, its argument is differentiated, which is exact for
         saturated probabilities, too. Not finite where the model's own arithmetic is not.
         """

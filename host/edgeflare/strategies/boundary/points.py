@@ -207,7 +207,7 @@ class OriginalProbe:
     def gradients(self, sample: Sample, classes: Sequence[int]) -> Generator[Ask, Answer, Floats]:
         """Return the gradients of the log-odds of the first of `classes` over each of the others.
 
-        float64 [others, *sample's shape], per level; 0 where one is not finite.
+        float64 [others, ...] of the sample's shape, per level; 0 where one is not finite.
         """
         answer = yield Ask(
             (sample,), of="original", want="gradient", best=self.best, classes=tuple(classes)
