@@ -78,7 +78,7 @@ def top1_difference(original: Output, deployed: Output) -> float:
             (abs(_probability(one) - _probability(other)) for one, other in pairs), default=0.0
         )
     ours, theirs = _probabilities(original), _probabilities(deployed)
-    return abs(float(ours[ours.argmax()]) - float(theirs[theirs.argmax()]))
+    return abs(float(np.maximum.reduce(ours)) - float(np.maximum.reduce(theirs)))
 
 
 class Fitness:
