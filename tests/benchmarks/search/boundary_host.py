@@ -2,6 +2,7 @@
 
 python tests/benchmarks/search/boundary_host.py --data FOLDER [--baseline CHECKOUT] \\
     [--pairs LeNet-5 KWS ...] [--seeds 20] [--rounds 5] [--made]
+python tests/benchmarks/search/boundary_host.py --data FOLDER --gradients [--pairs LeNet-5 ...] [--seeds 20] [--rounds 5]
 
 No campaign, agent or store: each model runs in the process that a campaign has for its original. A row a pair,
 medians of the rounds in processor milliseconds a seed, both models and all processes included: `boundary`, its part
@@ -10,6 +11,10 @@ in the strategy's own process and in that of the original, the original's own in
 new time over its old. A search's inputs, the order in which either model gets them, and how it ends make up a digest,
 which must be equal; with `--made` it is compared on made models too, with options and kinds of samples that the
 pairs don't have.
+
+`--gradients`: a row for each of `boundary`, `boundary` with gradients of the original (the extra `torch`; pairs with an
+ONNX original) and `dflare`: triggers found, device and host queries a seed, the median L2, processor milliseconds a
+seed, and the median of a round's time over that of `dflare`.
 """
 
 import argparse
@@ -29,6 +34,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[3]
 FLOOR = 1e-3
+GRADIENTS = "gradients"
 PARTNERS = 32
 SECOND_SEED = 10**6
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -130,10 +136,12 @@ def settings_for(strategy: str, side: int) -> Any:
     from edgeflare.strategies.boundary import BoundaryOptions, resolve_options
 
     options: dict[str, Any] = {}
-    if strategy == "boundary":
-        options = resolve_options(BoundaryOptions(), side, one_trip=False).model_dump(
-            exclude_none=True
+    if strategy != "dflare":
+        stated = BoundaryOptions.model_validate(
+            {"gradients": True} if strategy == GRADIENTS else {}
         )
+        options = resolve_options(stated, side, one_trip=False).model_dump(exclude_none=True)
+        strategy = "boundary"
     oracle = LabelOracle(FLOOR)
     return SearchSettings(build_strategy(strategy, options), Budget(), 1, 0, Shelf(), oracle)
 
@@ -175,6 +183,11 @@ def driven(steps: Generator[Any, Any, Any], models: Models, oracle: Any, digest:
         except StopIteration as stop:
             return stop.value, inferring
         digest.add(ask.of, *ask.samples)
+        if ask.want == "gradient":
+            nothing = Outputs(None, None, Decision.UNDECIDED)
+            gradients, _ = models.original.gradients(ask.samples, ask.classes)
+            reply = Answer([nothing] * len(ask.samples), gradients)
+            continue
         ours: Sequence[Any] = [None] * len(ask.samples)
         theirs = ours
         if ask.of != "deployed":
@@ -198,11 +211,15 @@ def driven(steps: Generator[Any, Any, Any], models: Models, oracle: Any, digest:
 
 def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]:
     """Return milliseconds a seed, by where they were spent, queries a seed, and the digest of all searches."""
+    from edgeflare.metrics import l2
     from edgeflare.scheduler.search_job import SearchJob
 
     models = loaded(data, name)
     settings = settings_for(strategy, max(models.images[0].shape[:2]))
     seeds = seeds_of(models, count)
+    if strategy == GRADIENTS:
+        models.original.gradients([seeds[0].sample], (0, 1))  # imports PyTorch, once a process
+    distances = []
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     began = [processor_s(pid) for pid in ("self", *children)]
     digest, inferring, host, device, since = Digest(), 0.0, 0, 0, time.process_time()
@@ -213,6 +230,8 @@ def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]
         host, device = host + result.counters.host_only, device + result.counters.search
         digest.add(result.status, result.counters.search, result.counters.host_only, result.detail)
         digest.add(result.sample, result.mutations, result.front)
+        if result.sample is not None and result.status.value == "found":
+            distances.append(l2(seed.sample, result.sample))
     own = time.process_time() - since - digest.seconds
     original, deployed = (
         processor_s(pid) - before for pid, before in zip(children, began[1:], strict=True)
@@ -229,6 +248,8 @@ def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]
         **{place: 1000 * seconds / count for place, seconds in spent.items()},
         "host": host / count,
         "device": device / count,
+        "found": len(distances),
+        "l2": statistics.median(distances),
         "digest": str(digest),
     }
 
@@ -331,17 +352,37 @@ def row(name: str, new: list[Any], other: list[Any], old: list[Any]) -> str:
     return text
 
 
+def compare_gradients(data: Path, name: str, seeds: int, rounds: int) -> None:
+    """Print a pair's rows with and without gradients, and of `dflare`."""
+    strategies = ("boundary", GRADIENTS, "dflare")
+    common = ["--data", str(data), "--seeds", str(seeds), "--measure", name]
+    runs: dict[str, list[Any]] = {one: [] for one in strategies}
+    for _ in range(rounds):
+        for strategy in strategies:
+            runs[strategy].append(of_code(ROOT, *common, strategy))
+    for strategy, results in runs.items():
+        first = results[0]
+        spent = statistics.median(one["all"] for one in results)
+        ratio = statistics.median(
+            one["all"] / other["all"] for one, other in zip(results, runs["dflare"], strict=True)
+        )
+        print(
+            f"{name:20} {strategy:10} {first['found']:4}/{seeds:<4} {first['device']:8.2f} "
+            f"{first['host']:7.0f} {first['l2']:8.3f} {spent:9.1f} {ratio:9.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--baseline", type=Path)
-    parser.add_argument(
-        "--pairs", nargs="*", default=["LeNet-5", "ResNet-8", "KWS", "EfficientNet-Lite0"]
-    )
+    parser.add_argument("--pairs", nargs="*")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--made", action="store_true")
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--digests", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -352,12 +393,17 @@ def main() -> None:
     if chosen.measure:
         print(json.dumps(measured(chosen.data, *chosen.measure, chosen.seeds)))
         return
+    if chosen.gradients:
+        print(f"{'pair':31} {'found':>9} {'device':>8} {'host':>7} {'L2':>8} {'ms':>9} / dflare")
+        for name in chosen.pairs or ["LeNet-1", "LeNet-5", "ResNet-20", "EfficientNet-Lite0"]:
+            compare_gradients(chosen.data, name, chosen.seeds, chosen.rounds)
+        return
     print(
         f"{'pair':20} {'host':>6} {'device':>6}     all      own original    infer   dflare"
         + ("      old  ratio" if chosen.baseline else "")
     )
     common = ["--data", str(chosen.data), "--seeds", str(chosen.seeds), "--measure"]
-    for name in chosen.pairs:
+    for name in chosen.pairs or ["LeNet-5", "ResNet-8", "KWS", "EfficientNet-Lite0"]:
         new, other, old = [], [], []
         for _ in range(chosen.rounds):
             if chosen.baseline:
