@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.errors import UsageError
 from edgeflare.oracles import LabelOracle, Oracle, has_margin_below
 from edgeflare.testing.fake_agent import FakeAgent
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Scores, Seed, Strategy
@@ -81,7 +82,8 @@ def run_strategy(
     """Search from one seed input as a campaign does, without confirmation.
 
     `oracle` None compares top-1 labels; `seed` is that of the strategy's randomness. A search that
-    would exceed `max_queries` ends with the best outcome that it has reported.
+    would exceed `max_queries` ends with the best outcome that it has reported. Raises UsageError
+    for a strategy that asks for gradients.
     """
     judge = oracle or LabelOracle()
     run = StrategyRun()
@@ -107,6 +109,11 @@ def run_strategy(
     try:
         ask = next(search)
         while ask.of == "original" or run.queries + len(ask.samples) <= max_queries:
+            if ask.want == "gradient":
+                raise UsageError(
+                    "a strategy asks for gradients, which a plain function as the original does not "
+                    "have; leave gradients out"
+                )
             answer = Answer([outputs(one, ask.of) for one in ask.samples])
             run.asked.append((ask, answer))
             if any(one.decision is Decision.NONFINITE for one in answer.outputs):
