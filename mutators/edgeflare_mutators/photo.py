@@ -66,7 +66,7 @@ class Shift(Corruption):
         height, width, _ = sample.shape
         down = np.arange(height) - params["y"] * height
         right = np.arange(width) - params["x"] * width
-        return interpolated(sample, down[:, np.newaxis], right[np.newaxis, :])
+        return stretched(sample, down, right)
 
     def _words(self, params: Params) -> str:
         sideways = "right" if params["x"] >= 0 else "left"
@@ -100,7 +100,7 @@ class Crop(Corruption):
         kept = 1 - params["share"]
         down = np.arange(height) * kept + params["y"] * (height - 1) * params["share"]
         right = np.arange(width) * kept + params["x"] * (width - 1) * params["share"]
-        return interpolated(sample, down[:, np.newaxis], right[np.newaxis, :])
+        return stretched(sample, down, right)
 
     def _words(self, params: Params) -> str:
         return (
@@ -124,7 +124,7 @@ class Scale(Corruption):
             (np.arange(side) - (side - 1) / 2) / (1 + params["by"]) + (side - 1) / 2
             for side in sample.shape[:2]
         )
-        return interpolated(sample, rows[:, np.newaxis], columns[np.newaxis, :])
+        return stretched(sample, rows, columns)
 
     def _words(self, params: Params) -> str:
         way = "enlarged" if params["by"] >= 0 else "shrunk"
@@ -145,6 +145,22 @@ def interpolated(
     for start, down in zip(starts, (_PARTS - below, below), strict=True):
         for offset, right in zip(offsets, (_PARTS - beside, beside), strict=True):
             total += planes.take(start + offset, axis=1) * (down * right)
+    return np.transpose((total >> _SHIFT).astype(np.uint8), (1, 2, 0))
+
+
+def stretched(
+    sample: Sample, rows: NDArray[np.float64], columns: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Return what `interpolated` does where all of a row has one place, [height], as all of a column."""
+    height, width, _ = sample.shape
+    row, below = _split(rows[:, np.newaxis])
+    column, beside = _split(columns)
+    planes = sample.transpose(2, 0, 1).astype(np.int32)
+    lines = planes.take(_mirrored(row[:, 0], height), axis=1) * (_PARTS - below)
+    lines += planes.take(_mirrored(row[:, 0] + 1, height), axis=1) * below
+    total = lines.take(_mirrored(column, width), axis=2) * (_PARTS - beside)
+    total += lines.take(_mirrored(column + 1, width), axis=2) * beside
+    total += _PARTS**2 // 2
     return np.transpose((total >> _SHIFT).astype(np.uint8), (1, 2, 0))
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -117,21 +118,25 @@ class SampleFiles:
 
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
-        path = self.path(digest)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError as error:
+        base = os.path.join(self.folder, digest[:2], digest)  # noqa: PTH118 - many samples are read
+        for suffix in _SUFFIXES:
+            try:
+                with open(base + suffix, "rb", buffering=0) as file:  # noqa: PTH123
+                    data = file.read()
+                break
+            except FileNotFoundError:
+                continue
+        else:
             raise StoreError(
-                f"the sample file {path} is missing; restore the campaign folder from a copy"
-            ) from error
+                f"the sample file {self.path(digest)} is missing; restore the campaign folder from "
+                "a copy"
+            )
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoreError(
-                f"the sample file {path} is damaged: its content is not what its name says; "
+                f"the sample file {base}{suffix} is damaged: its content is not what its name says; "
                 "restore it from a copy"
             )
-        if path.suffix == ".wav":
-            return read_wav(data)[0]
-        return _read_npy(data)
+        return _read_npy(data) if suffix == ".npy" else read_wav(data)[0]
 
     def _stage(self, sample: Sample) -> "_Staged":
         """Write a sample's bytes to a temporary file, unless its own file is there."""

@@ -167,8 +167,11 @@ def pursue(
 
 
 class _Candidate(NamedTuple):
+    """An input to ask about. `features` are empty where they were not measured."""
+
     derivation: Derivation
     features: Features
+    label: int | None
     original: Output | None
     close: bool
 
@@ -223,10 +226,11 @@ class _PursuitState:
         while self.left >= _BATCH and idle < _PATIENCE:
             known, leads = self._leads()
             bases = [known[place].derivation for place in leads.bases()]
-            drawn = yield from self._made((), bases, _CLIMB_POOL, KINDS[1:])
+            drawn = yield from self._made(bases, _CLIMB_POOL, KINDS[1:], measured=False)
             expected = [leads.expected(one.original) for one in drawn]
             places = sorted(range(len(drawn)), key=expected.__getitem__)[:_BATCH]
-            replies = yield from self._ask("pursuit", [drawn[place] for place in places])
+            chosen = [self._measured(drawn[place]) for place in places]
+            replies = yield from self._ask("pursuit", chosen)
             if any(one.deviates for one in replies):
                 return True
             idle = 0 if self._leads()[1].least < leads.least else idle + 1
@@ -367,27 +371,34 @@ class _PursuitState:
     ) -> Generator[Request, Replies, list[_Candidate]]:
         severe = sorted(self.unexplained(found), key=lambda one: -one.severity)[:bases]
         severe = severe or sorted(self.drifting(found), key=lambda one: -one.drift)[:bases]
-        return (yield from self._made(found, [one.derivation for one in severe], count, kinds))
+        drawn = yield from self._made([one.derivation for one in severe], count, kinds)
+        return [one for one in drawn if not _explained(one.features, found)]
 
     def _made(
         self,
-        found: Sequence[PursuitResult],
         bases: Sequence[Derivation],
         count: int,
         kinds: Sequence[Kind],
+        *,
+        measured: bool = True,
     ) -> Generator[Request, Replies, list[_Candidate]]:
         made = propose(self._rng, self._inputs, bases, count, kinds)
-        drawn = []
+        drawn: list[_Candidate] = []
         for at in range(0, len(made), _AT_ONCE):
             some = made[at : at + _AT_ONCE]
             samples = [self._inputs.sample(one) for one, _ in some]
             screened = yield Screen(samples)
-            drawn += [
-                _Candidate(one, self._features.of(sample, answer.label), answer.output, close)
-                for (one, close), sample, answer in zip(some, samples, screened, strict=True)
-                if answer.margin >= self._options.sure
-            ]
-        return [one for one in drawn if not _explained(one.features, found)]
+            for (one, close), sample, (margin, label, output) in zip(
+                some, samples, screened, strict=True
+            ):
+                if margin >= self._options.sure:
+                    values = self._features.of(sample, label) if measured else np.empty(0)
+                    drawn.append(_Candidate(one, values, label, output, close))
+        return drawn
+
+    def _measured(self, one: _Candidate) -> _Candidate:
+        sample = self._inputs.sample(one.derivation)
+        return one._replace(features=self._features.of(sample, one.label))
 
     def _chosen(self, committee: "_Committee") -> list[_Candidate]:
         """Take the next round's inputs out of the pool; none where nothing is left to tell."""
