@@ -9,7 +9,7 @@ takes longer than LOAD's `timeout_s` allows.
 import select
 import threading
 import time
-from typing import Tuple
+from typing import Any, Callable, Tuple
 
 from edgeflare_agent import connection
 from edgeflare_agent.__main__ import take_wire
@@ -24,10 +24,17 @@ _POLL_S = 0.5
 _CPU = ["CPUExecutionProvider"]
 
 
-class _Worker(Worker):
-    """Counts processor time where the model runs on this thread alone, else wall time."""
+class FileWorker(Worker):
+    """Loads any file of this machine.
+
+    It counts processor time where the model runs on the thread that asks alone, else wall time.
+    """
 
     timeout_s = float("inf")
+
+    def __init__(self) -> None:
+        root = default_root()
+        super().__init__(root, Leases(root), lambda _: {})
 
     def _load(self, frame: Frame) -> Frame:
         self.timeout_s = float(frame.header["timeout_s"])
@@ -41,6 +48,15 @@ class _Worker(Worker):
         self._timer = time.thread_time if on_this_thread else clock
         return reply
 
+    def end_if_late(self, ended: Callable[[float], Any] = time.sleep) -> None:
+        """End the process when an inference takes too long; return once `ended` says so.
+
+        `ended` waits for a number of seconds.
+        """
+        while not ended(min(_POLL_S, self.timeout_s / 4)):
+            if (self.inferring_s or 0.0) > self.timeout_s:
+                connection.exit_process(connection.LATE)
+
     def _model_file(self, frame: Frame) -> Tuple[str, str]:
         path = str(frame.header.get("model"))
         return path, path
@@ -49,8 +65,7 @@ class _Worker(Worker):
 def serve() -> None:
     """Serve until the stream ends; does not return."""
     wire_in, wire_out = take_wire()
-    root = default_root()
-    worker = _Worker(root, Leases(root), lambda _: {})
+    worker = FileWorker()
     threading.Thread(target=_watch, args=(wire_in, worker), daemon=True).start()
     link = Link(wire_in, wire_out)
     try:
@@ -60,11 +75,9 @@ def serve() -> None:
         connection.exit_process(connection.DONE)
 
 
-def _watch(wire_in: int, worker: _Worker) -> None:
+def _watch(wire_in: int, worker: FileWorker) -> None:
     """End the process once its parent has ended, or an inference takes too long."""
     hang_up = select.poll()
     hang_up.register(wire_in, 0)
-    while not hang_up.poll(1000 * min(_POLL_S, worker.timeout_s / 4)):
-        if (worker.inferring_s or 0.0) > worker.timeout_s:
-            connection.exit_process(connection.LATE)
+    worker.end_if_late(lambda wait_s: bool(hang_up.poll(1000 * wait_s)))
     connection.exit_process(connection.DONE)

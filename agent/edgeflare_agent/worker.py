@@ -64,13 +64,14 @@ class Worker:
     def reply(self, frame: Frame) -> List[bytes]:
         """Return the encoded reply to a request; an error of any kind is one, too."""
         try:
-            reply = self._verbs.get(frame.kind, _unknown)(frame)
+            reply = self.answer(frame)
             return encode(reply.kind, {"id": frame.header["id"], **reply.header}, reply.arrays)
-        except AgentError as error:
-            return refusal(frame, error.code, str(error))
         except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
-            words = "{}: {}".format(type(error).__name__, error)
-            return refusal(frame, AgentError.code, words)
+            return refusal(frame, *described(error))
+
+    def answer(self, frame: Frame) -> Frame:
+        """Return the reply to a request; raise AgentError, and whatever a runtime raises."""
+        return self._verbs.get(frame.kind, _unknown)(frame)
 
     def _load(self, frame: Frame) -> Frame:
         path, what = self._model_file(frame)
@@ -166,6 +167,13 @@ class Worker:
         if self._runtime is None:
             raise RequestError("no model is loaded; send LOAD first")
         return self._runtime
+
+
+def described(error: Exception) -> Tuple[str, str]:
+    """Return an error's code and message."""
+    if isinstance(error, AgentError):
+        return error.code, str(error)[:_LONGEST_MESSAGE]
+    return AgentError.code, "{}: {}".format(type(error).__name__, error)[:_LONGEST_MESSAGE]
 
 
 def refusal(frame: Frame, code: str, message: str) -> List[bytes]:

@@ -233,6 +233,52 @@ def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
     }
 
 
+FRAGILE = '''
+"""ONNX Runtime, which can't cope with some inputs."""
+import importlib, os, sys, time
+site = sys.path.pop(sys.path.index(os.path.dirname(os.path.dirname(__file__))))
+mine = sys.modules.pop("onnxruntime")
+real = importlib.import_module("onnxruntime")
+sys.path.insert(0, site)
+
+class Session(real.InferenceSession):
+    def run(self, names, feeds, *more):
+        (values,) = feeds.values()
+        if int(values.sum(dtype="float64") * 1000) % 199 == 0:
+            if os.environ["FRAGILE"] == "crash":
+                os.abort()
+            time.sleep(100)
+        return super().run(names, feeds, *more)
+
+real.InferenceSession = Session
+'''
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("way", "reason"), [("crash", "crashed"), ("hang", "did not answer within 1 s")]
+)
+def test_an_original_that_fails_on_some_inputs_fails_on_the_same_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reason: str
+) -> None:
+    (tmp_path / "onnxruntime").mkdir()
+    (tmp_path / "onnxruntime" / "__init__.py").write_text(FRAGILE)
+    monkeypatch.setenv("FRAGILE", way)
+    monkeypatch.syspath_prepend(tmp_path)
+    few = {"seeds": {"path": DEMO / "seeds.npz", "limit": 6}}
+    one, other = (
+        run_campaign(
+            config(tmp_path / str(number), DFLARE, **few, workers=number, original_timeout_s=1)
+        )
+        for number in (0, 2)
+    )
+    assert found_in(other) == found_in(one)
+    with Store.open(other) as store:
+        details = [outcome.detail for outcome in store.outcomes() if reason in outcome.detail]
+    assert details
+    assert any(told.startswith("a worker process ended") for told in notices(other))
+
+
 @pytest.mark.extended
 def test_a_strategy_of_ones_own_runs_in_the_workers(tmp_path: Path) -> None:
     search = {"strategy": "walk", "timeout_s": 0}

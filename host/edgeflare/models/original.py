@@ -1,7 +1,7 @@
-"""The original model, run on the host by the agent's runtimes, in processes of their own.
+"""The original model, run on the host by the agent's runtimes, usually in processes of their own.
 
-A process can be ended at any time, so that an inference without an end, or a runtime that crashes,
-costs one answer and not the campaign.
+Such a process can be ended at any time, so that an inference without an end, or a runtime that
+crashes, costs one answer and not the campaign.
 """
 
 import os
@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
 from edgeflare.models.gradients import InputGradients
-from edgeflare.models.original_process import ModelProcess
+from edgeflare.models.original_process import (
+    LoadedModel,
+    ModelHere,
+    ModelProcess,
+    users_runtime,
+)
 from edgeflare.models.outputs import OutputReader
 from edgeflare.types import Output, Sample, Scores
 from edgeflare_agent.audio_spec import Spec
@@ -38,9 +43,11 @@ class OriginalSettings(NamedTuple):
     configuration: Mapping[str, Any]
     reader: OutputReader
 
-    def load(self) -> "OriginalModel":
-        """Load the model once more. Raises as `OriginalModel`."""
-        model = OriginalModel(self.path, self.runtime, self.options, timeout_s=self.timeout_s)
+    def load(self, *, here: bool = False) -> "OriginalModel":
+        """Load the model once more. `here` and errors as for `OriginalModel`."""
+        model = OriginalModel(
+            self.path, self.runtime, self.options, timeout_s=self.timeout_s, here=here
+        )
         model._set(self.configuration)
         model.read_with(self.reader)
         return model
@@ -54,10 +61,19 @@ class OriginalModel:
     started only when threads have waited for the others for as long as its start takes; at most one
     for each processor, and as many as hold 2 GiB of model files. An inference that takes longer
     than `timeout_s` ends its process.
+
+    `here`: in this process, for one thread, where the runtime is no user's. That ends with a crash
+    of the runtime, and with an inference that takes too long.
     """
 
     def __init__(
-        self, path: Path, runtime: str, options: Mapping[str, Any], *, timeout_s: float = 60.0
+        self,
+        path: Path,
+        runtime: str,
+        options: Mapping[str, Any],
+        *,
+        timeout_s: float = 60.0,
+        here: bool = False,
     ) -> None:
         """Load the model. Raises ModelError (unknown runtimes, too) and DeviceTimeoutError."""
         self.path = path
@@ -67,11 +83,14 @@ class OriginalModel:
             "options": dict(options),
         }
         self._timeout_s = timeout_s
+        self._here = here and not users_runtime(runtime)
         size = path.stat().st_size if path.is_file() else 0
-        self._most = max(1, min(os.cpu_count() or 1, _MOST_BYTES // max(1, size)))
+        self._most = (
+            1 if self._here else max(1, min(os.cpu_count() or 1, _MOST_BYTES // max(1, size)))
+        )
         self._changed = threading.Condition()
-        self._idle: list[ModelProcess] = []
-        self._processes: set[ModelProcess] = set()
+        self._idle: list[LoadedModel] = []
+        self._processes: set[LoadedModel] = set()
         weakref.finalize(self, _end, self._processes)
         self._closed = False
         self._processes_began = False
@@ -222,7 +241,7 @@ class OriginalModel:
         return self._reader.read_all(raws)
 
     @contextmanager
-    def _borrowed(self) -> Iterator[ModelProcess]:
+    def _borrowed(self) -> Iterator[LoadedModel]:
         process = self._idle_one() or self._started()
         try:
             yield process
@@ -236,7 +255,7 @@ class OriginalModel:
                     self._count -= 1
                 self._changed.notify()
 
-    def _idle_one(self) -> ModelProcess | None:
+    def _idle_one(self) -> LoadedModel | None:
         """Wait for an idle process; return None, already counted, if another is to be started."""
         began = time.monotonic()
         with self._changed:
@@ -261,10 +280,13 @@ class OriginalModel:
                         return None
                 self._changed.wait(patience)
 
-    def _started(self) -> ModelProcess:
-        process = None
+    def _started(self) -> LoadedModel:
+        process: LoadedModel | None = None
         try:
-            process = ModelProcess(str(self.path), self._load, self._timeout_s)
+            if self._here:
+                process = ModelHere(self._load, self._timeout_s)
+            else:
+                process = ModelProcess(str(self.path), self._load, self._timeout_s)
         except EdgeFlareError as error:
             if self._processes_began:  # it could be loaded before: this costs one answer
                 raise InferenceFailedError(str(error)) from error
@@ -289,6 +311,6 @@ def _parts(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
         yield samples[begin : begin + most]
 
 
-def _end(processes: set[ModelProcess]) -> None:
+def _end(processes: set[LoadedModel]) -> None:
     while processes:
         processes.pop().end()

@@ -1,4 +1,4 @@
-"""A process that runs one model on this machine, one request at a time."""
+"""A model that runs on this machine, one request at a time, in a process of its own or in this one."""
 
 import json
 import os
@@ -8,7 +8,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
@@ -24,8 +26,10 @@ from edgeflare.errors import (
 from edgeflare.types import Sample
 from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
+from edgeflare_agent.child import FileWorker
 from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
+from edgeflare_agent.worker import described
 
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import "
@@ -47,16 +51,75 @@ _RAISED: dict[str, type[EdgeFlareError]] = {
 }
 
 
-class ModelProcess:
-    """One process with one loaded model; used by one thread at a time, except for `end`."""
+class LoadedModel(ABC):
+    """One loaded model; used by one thread at a time, except for `end`.
+
+    `loaded` is the header of the reply to LOAD; `idle_since` is the user's.
+    """
+
+    loaded: Mapping[str, Any]
+    idle_since = 0.0
+    _configuration: Mapping[str, Any] | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take requests."""
+        return True
+
+    def configure(self, configuration: Mapping[str, Any]) -> None:
+        """Send the header of CONFIGURE unless it was the last one sent. Raises ModelError."""
+        if configuration is self._configuration or configuration == self._configuration:
+            return
+        self._configuration = None
+        self.ask(Kind.CONFIGURE, configuration)
+        self._configuration = configuration
+
+    @abstractmethod
+    def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
+        """Return the reply to a request.
+
+        Raises ModelError for a request that does not fit the model; InferenceFailedError for a
+        failed inference.
+        """
+
+    def has_died(self) -> bool:
+        """Return whether it ended while idle."""
+        return False
+
+    def end(self) -> None:  # noqa: B027
+        """End it at once. Safe to repeat, from any thread."""
+
+
+class ModelHere(LoadedModel):
+    """A model in this process, which it may cost: for one that others start again.
+
+    Where the runtime crashes this process ends; it ends with status `connection.LATE` where an
+    inference takes longer than `timeout_s`.
+    """
+
+    def __init__(self, load: Mapping[str, Any], timeout_s: float) -> None:
+        """Load it by the header of LOAD. Raises ModelError."""
+        self._worker = FileWorker()
+        self.loaded = self.ask(Kind.LOAD, {**load, "timeout_s": timeout_s}).header
+        threading.Thread(target=self._worker.end_if_late, daemon=True).start()
+
+    def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
+        """Return the reply to a request; raises as `LoadedModel.ask`."""
+        try:
+            return self._worker.answer(Frame(kind, dict(header), tuple(arrays)))
+        except Exception as error:
+            raise _raised(*described(error)) from error
+
+
+class ModelProcess(LoadedModel):
+    """One process with one loaded model."""
 
     def __init__(self, path: str, load: Mapping[str, Any], timeout_s: float) -> None:
         """Start it and send LOAD with the header `load`. Raises ModelError, DeviceTimeoutError."""
-        users = json.dumps(_users_runtime(load["runtime"]))
+        users = json.dumps(users_runtime(load["runtime"]))
         load = {**load, "timeout_s": timeout_s}
         self._path = path
         self._timeout_s = timeout_s
-        self._configuration: Mapping[str, Any] | None = None
         self._ahead = memoryview(b"")
         self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
         self._stream, its = socket.socketpair()
@@ -78,7 +141,6 @@ class ModelProcess:
             ) from error
         self._asked = 0
         self._limited_to = 0
-        self.idle_since = 0.0
         try:
             self.loaded = self.ask(Kind.LOAD, load).header
         except BaseException:
@@ -94,20 +156,11 @@ class ModelProcess:
         """Return whether it ended while idle; not checked for half a second after a request."""
         return time.monotonic() - self.idle_since > _MOMENT_S and self._process.poll() is not None
 
-    def configure(self, configuration: Mapping[str, Any]) -> None:
-        """Send the header of CONFIGURE unless it was the last one sent. Raises ModelError."""
-        if configuration is self._configuration or configuration == self._configuration:
-            return
-        self._configuration = None
-        self.ask(Kind.CONFIGURE, configuration)
-        self._configuration = configuration
-
     def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
         """Return the reply to a request; whatever goes wrong on the way, the process is ended.
 
-        Raises ModelError for a request that does not fit the model; InferenceFailedError for a
-        failed inference. A process that ends or does not answer raises InferenceFailedError too
-        where it infers, else ModelError and DeviceTimeoutError.
+        Raises as `LoadedModel.ask`. A process that ends or does not answer raises
+        InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
         """
         self._asked += 1
         if (
@@ -128,8 +181,7 @@ class ModelProcess:
             self.end()
             raise
         if reply.kind is Kind.ERROR:
-            message = f"original model: {reply.header['message']}"
-            raise _RAISED.get(reply.header["code"], DeviceError)(message)
+            raise _raised(reply.header["code"], reply.header["message"])
         return reply
 
     def end(self) -> None:
@@ -199,7 +251,11 @@ class ModelProcess:
         )
 
 
-def _users_runtime(name: str) -> dict[str, str]:
+def _raised(code: str, message: str) -> EdgeFlareError:
+    return _RAISED.get(code, DeviceError)(f"original model: {message}")
+
+
+def users_runtime(name: str) -> dict[str, str]:
     """Return {name: "module:class"} of a user's runtime, {} of a built-in. Raises UsageError."""
     found = None if name in RUNTIMES else plugins.load("runtime", name)
     return {} if found is None else {name: f"{found.__module__}:{found.__qualname__}"}

@@ -1,14 +1,15 @@
 """What a query costs against a plain loop: DFLARE by the rules of its authors' code, without agent and store.
 
 python tests/benchmarks/search/plain_loop.py --data FOLDER [--pairs LeNet-1 ...] [--seeds 40] [--repeats 5]
-    [--baseline CHECKOUT]
+    [--workers N ...] [--baseline CHECKOUT]
 
 The plain loop runs the original in ONNX Runtime and the deployed model in LiteRT in its own process,
 one search after the other. A campaign searches from the same seeds with `dflare`, on the local agent,
 with its store and confirmations; its search stage counts, up to the campaign's end. Both have 2,000
 queries a seed at most, no time limit and no margin floor. Each run is a process of its own, and the
-runs take turns; the figures are medians. CPU is that of the process and its children. `--baseline`:
-the campaign of another checkout, too, in the same run.
+runs take turns; the figures are medians. CPU is that of the process and its children. `--workers`:
+with so many worker processes, too, their start and the imports in them included; else with none. `--baseline`: the
+campaign of another checkout, too, in the same run.
 """
 
 import argparse
@@ -187,8 +188,8 @@ def plain(data: Path, pair: Pair, seeds: int) -> Cost:
     return Cost(queries, time.perf_counter() - began, processor_s() - used)
 
 
-def campaign(data: Path, pair: Pair, seeds: int) -> Cost:
-    """Search from every seed in a campaign."""
+def campaign(data: Path, pair: Pair, seeds: int, workers: int) -> Cost:
+    """Search from every seed in a campaign, in so many worker processes."""
     from edgeflare import Event, config_from, run_campaign
     from edgeflare.campaign import Stage
     from edgeflare.store import Store
@@ -212,6 +213,7 @@ def campaign(data: Path, pair: Pair, seeds: int) -> Cost:
                 "margin_floor": 0,
             },
             "survey": {"enabled": False},
+            "workers": workers,
             "devices": ["local"],
             "out": Path(folder) / "campaign",
         }
@@ -244,15 +246,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--baseline", type=Path)
-    parser.add_argument("--way", choices=["plain", "campaign"], help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, nargs="+", default=[])
+    parser.add_argument("--way", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.way:
-        run = plain if chosen.way == "plain" else campaign
-        print(json.dumps(run(chosen.data, PAIRS[chosen.pairs[0]], chosen.seeds)))
+        pair = PAIRS[chosen.pairs[0]]
+        if chosen.way == "plain":
+            cost = plain(chosen.data, pair, chosen.seeds)
+        else:
+            cost = campaign(chosen.data, pair, chosen.seeds, int(chosen.way))
+        print(json.dumps(cost))
         return
-    ways = {"plain loop": ("plain", REPOSITORY), "campaign": ("campaign", REPOSITORY)}
+    ways = {"plain loop": ("plain", REPOSITORY), "campaign": ("0", REPOSITORY)}
+    ways |= {f"{number} workers": (str(number), REPOSITORY) for number in chosen.workers}
     if chosen.baseline is not None:
-        ways["baseline"] = ("campaign", chosen.baseline)
+        ways["baseline"] = ("0", chosen.baseline)
     print(f"{'':22} {'queries':>8} {'wall ms':>8} {'CPU ms':>8}   of the plain loop: wall, CPU")
     for name in chosen.pairs:
         costs: dict[str, list[Cost]] = {label: [] for label in ways}

@@ -316,7 +316,7 @@ class WorkerPool:
     def link_alone(self) -> Link | None:
         """Return the way to a new search in a process that has no other; None: it can't be started."""
         if self._alone is None:
-            self._alone = self._started()
+            self._alone = self._started(shared=False)
         return None if self._alone is None else Link(self._alone, next(self._numbers))
 
     def _start(self, number: int) -> None:
@@ -331,7 +331,7 @@ class WorkerPool:
         for thread in new:
             thread.start()
 
-    def _started(self) -> _Worker | None:
+    def _started(self, *, shared: bool = True) -> _Worker | None:
         """Start a process; return None, after a notice, where it can't search."""
         if self._refused:
             return None
@@ -345,7 +345,7 @@ class WorkerPool:
             closed = self._closed
         if closed:
             worker.kill()
-        reason = worker.load(self._settings, self._answers())
+        reason = worker.load(self._settings._replace(shared=shared), self._answers())
         if not reason:
             return worker
         if not self._closed:

@@ -48,7 +48,8 @@ class WorkerSettings(NamedTuple):
 
     `strategy` and `oracle` are the arguments of `build_strategy` and `oracle_for`. `samples`: the
     folder of the campaign's samples, and their rate. `others`: the digests of `Seed.others`;
-    `known`: `Seed.known` of each replica.
+    `known`: `Seed.known` of each replica. `shared`: the worker has several searches at a time, and
+    the original in its own process; what that can't survive is searched again with neither.
     """
 
     original: OriginalSettings
@@ -59,6 +60,7 @@ class WorkerSettings(NamedTuple):
     samples: tuple[Path, int | None]
     others: Sequence[str]
     known: Mapping[str, KnownAnswers | None]
+    shared: bool = True
 
 
 class Begin(NamedTuple):
@@ -214,7 +216,7 @@ class _Worker:
         self._strategy = build_strategy(*settings.strategy)
         self._oracle = oracle_for(**settings.oracle)
         self.others = LazySamples(_Samples(*settings.samples).get_sample, settings.others)
-        self.original = settings.original.load()
+        self.original = settings.original.load(here=settings.shared)
 
     def handle(self, number: int, message: Message) -> None:
         """Advance a search until it needs the deployed model, or ends."""
@@ -260,13 +262,13 @@ class _Worker:
                 if ask.of != "original":
                     self._send((number, Asked(ask.samples, _progress(running.job))))
                 running.ask, running.original = ask, None
-                seconds: Sequence[float] = ()
+                running.job.counters.seconds += time.thread_time() - began
                 if ask.of != "deployed":
                     try:
                         running.original, seconds = self._answers(ask)
+                        running.job.counters.seconds += sum(seconds)
                     except InferenceFailedError as error:
                         running.original = error
-                running.job.counters.seconds += time.thread_time() - began + sum(seconds)
                 if ask.of != "original":
                     return
                 if isinstance(running.original, InferenceFailedError):
@@ -284,7 +286,9 @@ class _Worker:
 
     def _answers(self, ask: Ask) -> tuple[Sequence[Output], Sequence[float]]:
         if ask.want == "gradient":
-            return self.original.gradients(ask.samples, ask.classes)
+            began = time.thread_time()
+            gradients, _ = self.original.gradients(ask.samples, ask.classes)
+            return gradients, [time.thread_time() - began]
         return self.original.answer(ask.samples)
 
     def _end(
