@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,7 @@ def test_workers_start_by_themselves_where_enough_is_left(
     monkeypatch.setattr(pool, "usable_processors", lambda: 2)
     monkeypatch.setattr(pool, "_WORTH_AFTER_S", 0.0)
     monkeypatch.setattr(pool, "_WORTH_LEFT_S", 0.0)
+    monkeypatch.setattr(pool, "_WORTH_QUERY_S", 0.0)
     search = {"strategy": "slow", "timeout_s": 0}
     folder = run_campaign(
         config(tmp_path / "campaign", search, concurrency=1),
@@ -200,7 +202,8 @@ def test_a_worker_killed_before_it_is_ready_leaves_the_searches_in_this_process(
     def kill() -> None:
         while not ended.is_set():
             for one in worker_processes():
-                os.kill(one, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has ended since
+                    os.kill(one, signal.SIGKILL)
             time.sleep(0.002)
 
     killer = threading.Thread(target=kill)

@@ -320,11 +320,12 @@ class CampaignStage:
         original: Original | None = None,
         oracle: Oracle | None = None,
         limited: bool = False,
+        on_flush: Callable[[], None] = lambda: None,
     ) -> Scheduler[_R]:
         """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads.
 
         `limited`: it keeps to the configuration's query limits and concurrency. What a job asked
-        that a limit stopped is counted as measurements.
+        that a limit stopped is counted as measurements. `on_flush` as `Scheduler` has it.
         """
         sessions = [session for session in self._fleet if session.name in feeds]
         for session in sessions:
@@ -343,6 +344,7 @@ class CampaignStage:
             limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
             asked=spent,
             on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
+            on_flush=on_flush,
         )
 
     def _limits_leave(self, names: Sequence[str], queries: int) -> bool:

@@ -89,6 +89,7 @@ class SearchStage(CampaignStage):
             self._by_device(feeds),
             reader,
             limited=True,
+            on_flush=(lambda: None) if pool is None else pool.flush,
         )
         tally = _Tally(self._store)
 
@@ -114,7 +115,8 @@ class SearchStage(CampaignStage):
             under_way = scheduler.under_way
             self._reporter(tally.step(under_way))
             if pool is not None:
-                pool.consider(tally.ended, total - tally.done - len(under_way))
+                left = total - tally.done - len(under_way)
+                pool.consider(tally.ended, left, tally.own_seconds(under_way))
 
         try:
             with _opencv_on_one_thread(), pool or nullcontext():
@@ -326,6 +328,7 @@ class _Tally:
         self._queries = before.queries
         self._host_only_queries = 0
         self.ended = self.mostly_below_floor = 0
+        self._own = self._asked = 0.0
         self._lock = threading.Lock()
 
     def add(self, record: OutcomeRecord, *, mostly_below_floor: bool) -> None:
@@ -337,6 +340,15 @@ class _Tally:
             self._searched += record.searched
             self._queries += record.search_queries
             self._host_only_queries += record.host_only_queries
+            self._own += record.seconds - record.device_seconds
+            self._asked += record.search_queries
+
+    def own_seconds(self, under_way: Sequence[Job[SearchJobResult]]) -> float:
+        """Return the seconds of this run's searches, without the device's, for each search query."""
+        spent = [job.counters for job in under_way]
+        with self._lock:
+            own = self._own + sum(one.seconds - one.device_seconds for one in spent)
+            return own / max(1.0, self._asked + sum(one.search for one in spent))
 
     def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
         spent = [job.counters for job in under_way]

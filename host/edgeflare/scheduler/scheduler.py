@@ -143,6 +143,7 @@ class Scheduler(Generic[R]):
 
     `limits` on queries hold: a job that would pass one is stopped and given back to its feed, and
     `on_stopped` is called with its device's name and how many inputs that was given for nothing.
+    `on_flush` is called where steps that were due are done, and every few milliseconds.
     """
 
     def __init__(
@@ -159,12 +160,14 @@ class Scheduler(Generic[R]):
         tick_s: float = 0.5,
         one_trip: bool = False,
         on_stopped: Callable[[str, int], None] | None = None,
+        on_flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._original = original
         self._oracle = oracle
         self._workers = workers
         self._tick_s = tick_s
         self._on_stopped = on_stopped
+        self._on_flush = on_flush
         self._counting = threading.Lock()
         self._limits = limits or FleetLimits()
         self._queues: list[DeviceQueue[R]] = [
@@ -266,9 +269,10 @@ class Scheduler(Generic[R]):
                 self._threads.run(_FIRST, partial(self._send, queue, batch))
 
     def _flush(self) -> None:
-        """Send what is held for devices that jobs have not filled a request for."""
+        """Send what is held for devices that jobs have not filled a request for, and elsewhere."""
         for queue in self._queues:
             queue.flush()
+        self._on_flush()
 
     def _send(self, queue: DeviceQueue[R], batch: Sequence[BatchedRequest]) -> float:
         if not self._stopping.is_set():

@@ -33,8 +33,9 @@ _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from edgeflare.campaign.workers.program import serve; "
     "serve(int(sys.argv[1]))"
 )
-_WORTH_AFTER_S = 5.0
-_WORTH_LEFT_S = 10.0
+_WORTH_AFTER_S = 3.0
+_WORTH_LEFT_S = 6.0
+_WORTH_QUERY_S = 0.002
 _START_S = 60.0
 _MOST_LOSSES = 20
 _MOST_BYTES = 2 << 30
@@ -78,6 +79,7 @@ class _Worker:
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._waiting: dict[int, Future[Event]] = {}
+        self._held: list[tuple[int, Message]] = []
         self._ended = False
         self.searches: set[int] = set()
         self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
@@ -119,27 +121,28 @@ class _Worker:
         return reason
 
     def ask(self, number: int, message: Message) -> "Future[Event]":
-        """Send a message about a search; the future is its next event, or WorkerLostError."""
+        """Send a message about a search at the next `flush`; the future is its next event.
+
+        Or it is WorkerLostError.
+        """
         future: Future[Event] = Future()
         with self._lock:
             lost = self._ended
             if not lost:
                 self._waiting[number] = future
                 self.searches.add(number)
+                self._held.append((number, message))
         if lost:
             future.set_exception(WorkerLostError("its worker process had ended"))
-        else:
-            self._send(number, message)
         return future
 
     def drop(self, number: int) -> None:
         """Forget a search, where it has not ended."""
         with self._lock:
             self._waiting.pop(number, None)
-            going_on = number in self.searches and not self._ended
+            if number in self.searches and not self._ended:
+                self._held.append((number, Drop()))
             self.searches.discard(number)
-        if going_on:
-            self._send(number, Drop())
 
     def kill(self) -> None:
         """End the process at once; what it has is lost. From any thread, safe to repeat."""
@@ -149,12 +152,21 @@ class _Worker:
         """Wait until it was noticed that the process has ended."""
         self._reader.join()
 
-    def _send(self, number: int, message: Message) -> None:
+    def flush(self) -> None:
+        """Send the messages that are held."""
+        if not self._held:
+            return
+        with self._sending:
+            with self._lock:
+                held, self._held = self._held, []
+            if held:
+                self._send(held)
+
+    def _send(self, held: Sequence[tuple[int, Message]]) -> None:
         try:
             if os.fstat(self._printed.fileno()).st_size > _MOST_PRINTED:
                 os.ftruncate(self._printed.fileno(), 0)  # it is written at its end: it starts again
-            with self._sending:
-                self._connection.send((number, message))
+            self._connection.send(held)
         except (OSError, ValueError):  # it has ended; ValueError: its files are closed already
             self.kill()  # the reader tells those who wait
 
@@ -162,13 +174,15 @@ class _Worker:
         unread = ""
         try:
             while True:
-                number, event = self._connection.recv()
+                events = self._connection.recv()
                 with self._lock:
-                    future = self._waiting.pop(number, None)
-                    if not isinstance(event, Asked):
-                        self.searches.discard(number)
-                if future is not None:
-                    future.set_result(event)
+                    told = [(self._waiting.pop(number, None), event) for number, event in events]
+                    self.searches -= {
+                        number for number, event in events if not isinstance(event, Asked)
+                    }
+                for future, event in told:
+                    if future is not None:
+                        future.set_result(event)
         except (EOFError, OSError):
             pass
         except Exception as fault:  # noqa: BLE001 - an object of a plug-in's that can't be made here
@@ -219,8 +233,8 @@ class WorkerPool:
     """Worker processes for the searches of one campaign; leaving the context ends them.
 
     A number of `workers` is started when the context is entered. None: as many as
-    `workers_wanted` says, started by `consider` once searches have taken 5 seconds and what is left
-    is likely to take 10 more; until they are ready, searches run in this process. Where a worker
+    `workers_wanted` says, started by `consider` once searches have taken 3 seconds and what is left
+    is likely to take 6 more; until they are ready, searches run in this process. Where a worker
     can't be used, or its original gives other `answers` than this process' one (see `probed`),
     searches stay in this process, and `notice` is called once with the reason; it is
     also called where a worker ends. Another one takes its place, 20 times at most.
@@ -273,15 +287,23 @@ class WorkerPool:
         for worker in workers:
             worker.join()
 
-    def consider(self, done: int, left: int) -> None:
+    def flush(self) -> None:
+        """Send what is to be told to the workers."""
+        for worker in tuple(self._all):
+            worker.flush()
+
+    def consider(self, done: int, left: int, own_s: float) -> None:
         """Start the usual number of workers where that is worth it.
 
-        By how many searches have ended, and how many have not begun: those under way stay here.
+        By how many searches have ended, how many have not begun (those under way stay here), and
+        the seconds that searches take on this machine for a query: where those are less than 2 ms,
+        workers cost more than they bring.
         """
         spent = time.monotonic() - self._began
         if (
             self._auto
             and not self._starting
+            and own_s >= _WORTH_QUERY_S
             and left >= self._wanted
             and spent > _WORTH_AFTER_S
             and spent * left / max(1, done) > _WORTH_LEFT_S

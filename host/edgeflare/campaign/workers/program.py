@@ -41,6 +41,8 @@ from edgeflare.types import (
 )
 
 _PROBES = 2
+_HELD_S = 0.006
+_MOST_HELD = 12
 
 
 class WorkerSettings(NamedTuple):
@@ -149,8 +151,9 @@ def serve(descriptor: int) -> None:
     connection: Connection[Any, Any] = Connection(descriptor)
     cv2.setNumThreads(1)  # the processors have a worker each
     settings = connection.recv()
+    outbox = _Outbox(connection)
     try:
-        worker = _Worker(settings, connection.send)
+        worker = _Worker(settings, outbox.put)
         answers = probed(worker.original, worker.others)
     except Exception as error:  # noqa: BLE001 - the user's plug-ins may raise anything
         named = "" if isinstance(error, EdgeFlareError) else f"{type(error).__name__}: "
@@ -162,6 +165,7 @@ def serve(descriptor: int) -> None:
     while True:
         number, _, message = inbox.get()
         worker.handle(number, message)
+        outbox.flush(soon=not inbox.empty())
 
 
 def _receive(
@@ -170,10 +174,33 @@ def _receive(
     serial = count()
     try:
         while True:
-            number, message = connection.recv()
-            inbox.put((number, next(serial), message))
+            for number, message in connection.recv():
+                inbox.put((number, next(serial), message))
     except (EOFError, OSError):
         os._exit(0)  # whatever the searches do: nobody waits for them
+
+
+class _Outbox:
+    """Events to the campaign's process; they travel together where the next ones come at once."""
+
+    def __init__(self, connection: "Connection[Any, Any]") -> None:
+        self._connection = connection
+        self._events: list[tuple[int, Event]] = []
+        self._first = 0.0
+
+    def put(self, number: int, event: Event) -> None:
+        """Hold an event of a search until `flush`."""
+        if not self._events:
+            self._first = time.monotonic()
+        self._events.append((number, event))
+
+    def flush(self, *, soon: bool) -> None:
+        """Send what is held; `soon`: only where it has been held for 2 ms, or is much."""
+        held = len(self._events)
+        if not held or (soon and held < _MOST_HELD and time.monotonic() - self._first < _HELD_S):
+            return
+        self._connection.send(self._events)
+        self._events = []
 
 
 class _Samples:
@@ -209,7 +236,7 @@ class _Running:
 class _Worker:
     """The searches of this process, each advanced by one message at a time."""
 
-    def __init__(self, settings: WorkerSettings, send: Callable[[tuple[int, Event]], None]) -> None:
+    def __init__(self, settings: WorkerSettings, send: Callable[[int, Event], None]) -> None:
         self._settings = settings
         self._send = send
         self._running: dict[int, _Running] = {}
@@ -260,7 +287,7 @@ class _Worker:
                 began = time.thread_time()
                 ask: Ask = step()
                 if ask.of != "original":
-                    self._send((number, Asked(ask.samples, _progress(running.job))))
+                    self._send(number, Asked(ask.samples, _progress(running.job)))
                 running.ask, running.original = ask, None
                 running.job.counters.seconds += time.thread_time() - began
                 if ask.of != "deployed":
@@ -282,7 +309,7 @@ class _Worker:
             del self._running[number]
             known = isinstance(error, EdgeFlareError)
             text = str(error) if known else traceback.format_exc()
-            self._send((number, Raised(_kind(error), text)))
+            self._send(number, Raised(_kind(error), text))
 
     def _answers(self, ask: Ask) -> tuple[Sequence[Output], Sequence[float]]:
         if ask.want == "gradient":
@@ -297,7 +324,7 @@ class _Worker:
         del self._running[number]
         if isinstance(ending, SearchJobResult):
             ending = replace(ending, seed=replace(ending.seed, others=(), known=None))
-        self._send((number, Ended(ending, _progress(running.job), running.samples.stored)))
+        self._send(number, Ended(ending, _progress(running.job), running.samples.stored))
 
 
 def _progress(job: SearchJob) -> Progress:
