@@ -116,7 +116,7 @@ class SearchStage(CampaignStage):
             self._reporter(tally.step(under_way))
             if pool is not None:
                 left = total - tally.done - len(under_way)
-                pool.consider(tally.ended, left, tally.own_seconds(under_way))
+                pool.consider(tally.ended, left, tally.asked(under_way))
 
         try:
             with _opencv_on_one_thread(), pool or nullcontext():
@@ -328,7 +328,7 @@ class _Tally:
         self._queries = before.queries
         self._host_only_queries = 0
         self.ended = self.mostly_below_floor = 0
-        self._own = self._asked = 0.0
+        self._asked = 0
         self._lock = threading.Lock()
 
     def add(self, record: OutcomeRecord, *, mostly_below_floor: bool) -> None:
@@ -340,15 +340,12 @@ class _Tally:
             self._searched += record.searched
             self._queries += record.search_queries
             self._host_only_queries += record.host_only_queries
-            self._own += record.seconds - record.device_seconds
             self._asked += record.search_queries
 
-    def own_seconds(self, under_way: Sequence[Job[SearchJobResult]]) -> float:
-        """Return the seconds of this run's searches, without the device's, for each search query."""
-        spent = [job.counters for job in under_way]
+    def asked(self, under_way: Sequence[Job[SearchJobResult]]) -> int:
+        """Return the number of search queries of this run."""
         with self._lock:
-            own = self._own + sum(one.seconds - one.device_seconds for one in spent)
-            return own / max(1.0, self._asked + sum(one.search for one in spent))
+            return self._asked + sum(job.counters.search for job in under_way)
 
     def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
         spent = [job.counters for job in under_way]

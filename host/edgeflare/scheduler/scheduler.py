@@ -28,6 +28,9 @@ from edgeflare.scheduler.step_threads import StepThreads
 from edgeflare.types import Answer, Ask, Output, Sample
 
 _MOST_WAITING = 64
+_MOST_BACKLOG = 24
+"""Steps and requests that wait for a thread, from which on no other job begins: where the host is the
+slower side, more jobs would only wait."""
 _Step: TypeAlias = "Callable[[], Ask | Future[Any]]"
 
 
@@ -254,7 +257,13 @@ class Scheduler(Generic[R]):
         """Start jobs on the least-loaded device until all queues are full."""
         for one in self._queues:
             one.at_limit = one.at_limit or any(left <= 0 for left, _ in self._left_for(one))
-        while ready := [one for one in self._queues if one.can_take and self._has_room(one)]:
+        while ready := [
+            one
+            for one in self._queues
+            if one.can_take
+            and (one.batches or self._threads.backlog < _MOST_BACKLOG)
+            and self._has_room(one)
+        ]:
             queue = min(ready, key=lambda one: one.fill)
             job = queue.feed.take()
             if job is not None:

@@ -79,6 +79,11 @@ class StepThreads(Generic[Q]):
             heapq.heappush(self._requests, (number, next(self._serial), request))
             self._wake()
 
+    @property
+    def backlog(self) -> int:
+        """Number of steps and requests that wait for a thread."""
+        return len(self._steps) + len(self._requests)
+
     def unblock(self) -> None:
         """Wake another thread where none has taken anything since the last call."""
         with self._changed:

@@ -261,7 +261,7 @@ class WorkerPool:
         self._numbers = count()
         self._losses = 0
         self._refused = self._closed = False
-        self._began = time.monotonic()
+        self._began, self._used = time.monotonic(), time.process_time()
 
     def __enter__(self) -> "Self":
         """Start the workers whose number is stated, and wait for them."""
@@ -292,18 +292,18 @@ class WorkerPool:
         for worker in tuple(self._all):
             worker.flush()
 
-    def consider(self, done: int, left: int, own_s: float) -> None:
+    def consider(self, done: int, left: int, queries: int) -> None:
         """Start the usual number of workers where that is worth it.
 
         By how many searches have ended, how many have not begun (those under way stay here), and
-        the seconds that searches take on this machine for a query: where those are less than 2 ms,
-        workers cost more than they bring.
+        how many queries were made: where one takes less than 2 ms of this process, workers cost as
+        much as they bring.
         """
         spent = time.monotonic() - self._began
         if (
             self._auto
             and not self._starting
-            and own_s >= _WORTH_QUERY_S
+            and time.process_time() - self._used > _WORTH_QUERY_S * queries
             and left >= self._wanted
             and spent > _WORTH_AFTER_S
             and spent * left / max(1, done) > _WORTH_LEFT_S
