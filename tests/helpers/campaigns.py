@@ -24,6 +24,7 @@ def found_in(folder: Path) -> Found:
                 (
                     one.status,
                     one.trigger,
+                    one.seed_queries,
                     one.search_queries,
                     one.confirmation_queries,
                     one.host_only_queries,

@@ -103,8 +103,8 @@ class RemoteSearchJob(SearchJob):
         return Replied(outputs, self.counters.device_seconds - before)
 
     def _take(self, progress: Progress) -> None:
-        device_seconds = self.counters.device_seconds
-        self.counters = replace(progress.counters, device_seconds=device_seconds)
+        own = self.counters
+        self.counters = replace(progress.counters, seed=own.seed, device_seconds=own.device_seconds)
         self.front = ParetoFront(self.seed.sample, progress.points)
 
     def _whole(
