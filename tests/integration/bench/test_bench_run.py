@@ -115,8 +115,8 @@ def test_every_cell_is_a_finished_campaign(undisturbed: Bench) -> None:
     assert {len(cell) for cell in found.values()} == {4}
     assert any(outcome[1] for outcome in found["LeNet-5/usual/0"].values())
     assert found["LeNet-5/usual/0"] != found["LeNet-5/usual/1"]  # another campaign seed
-    spent = [outcome[2] for outcome in found["LeNet-5/short/0"].values()]
-    assert max(spent) <= 10 < max(o[2] for o in found["LeNet-5/usual/0"].values())
+    spent = [outcome[3] for outcome in found["LeNet-5/short/0"].values()]
+    assert max(spent) <= 10 < max(o[3] for o in found["LeNet-5/usual/0"].values())
 
 
 def test_a_finished_bench_is_left_alone(undisturbed: Bench) -> None:

@@ -153,7 +153,7 @@ def serve(descriptor: int) -> None:
     settings = connection.recv()
     outbox = _Outbox(connection)
     try:
-        worker = _Worker(settings, outbox.put)
+        worker = _Worker(settings, outbox)
         answers = probed(worker.original, worker.others)
     except Exception as error:  # noqa: BLE001 - the user's plug-ins may raise anything
         named = "" if isinstance(error, EdgeFlareError) else f"{type(error).__name__}: "
@@ -195,7 +195,7 @@ class _Outbox:
         self._events.append((number, event))
 
     def flush(self, *, soon: bool) -> None:
-        """Send what is held; `soon`: only where it has been held for 2 ms, or is much."""
+        """Send what is held; `soon`: only where it has been held for 6 ms, or is much."""
         held = len(self._events)
         if not held or (soon and held < _MOST_HELD and time.monotonic() - self._first < _HELD_S):
             return
@@ -236,9 +236,10 @@ class _Running:
 class _Worker:
     """The searches of this process, each advanced by one message at a time."""
 
-    def __init__(self, settings: WorkerSettings, send: Callable[[int, Event], None]) -> None:
+    def __init__(self, settings: WorkerSettings, outbox: _Outbox) -> None:
         self._settings = settings
-        self._send = send
+        self._outbox = outbox
+        self._answer_s = 0.0
         self._running: dict[int, _Running] = {}
         self._strategy = build_strategy(*settings.strategy)
         self._oracle = oracle_for(**settings.oracle)
@@ -287,13 +288,15 @@ class _Worker:
                 began = time.thread_time()
                 ask: Ask = step()
                 if ask.of != "original":
-                    self._send(number, Asked(ask.samples, _progress(running.job)))
+                    self._outbox.put(number, Asked(ask.samples, _progress(running.job)))
                 running.ask, running.original = ask, None
                 running.job.counters.seconds += time.thread_time() - began
+                self._outbox.flush(soon=ask.of != "both" or self._answer_s < _HELD_S)
                 if ask.of != "deployed":
                     try:
                         running.original, seconds = self._answers(ask)
-                        running.job.counters.seconds += sum(seconds)
+                        self._answer_s = sum(seconds)
+                        running.job.counters.seconds += self._answer_s
                     except InferenceFailedError as error:
                         running.original = error
                 if ask.of != "original":
@@ -309,7 +312,7 @@ class _Worker:
             del self._running[number]
             known = isinstance(error, EdgeFlareError)
             text = str(error) if known else traceback.format_exc()
-            self._send(number, Raised(_kind(error), text))
+            self._outbox.put(number, Raised(_kind(error), text))
 
     def _answers(self, ask: Ask) -> tuple[Sequence[Output], Sequence[float]]:
         if ask.want == "gradient":
@@ -324,7 +327,7 @@ class _Worker:
         del self._running[number]
         if isinstance(ending, SearchJobResult):
             ending = replace(ending, seed=replace(ending.seed, others=(), known=None))
-        self._send(number, Ended(ending, _progress(running.job), running.samples.stored))
+        self._outbox.put(number, Ended(ending, _progress(running.job), running.samples.stored))
 
 
 def _progress(job: SearchJob) -> Progress:
