@@ -129,6 +129,7 @@ class _StopAt:
                 raise KeyboardInterrupt
 
 
+@pytest.mark.extended
 def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
     stop = _StopAt(3)
@@ -143,6 +144,7 @@ def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_p
     assert figures(folder).queries == figures(pursued).queries
 
 
+@pytest.mark.extended
 def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
@@ -157,6 +159,7 @@ def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Pat
     assert list(asked(folder)) == before
 
 
+@pytest.mark.extended
 def test_a_damaged_answer_that_a_pursuit_goes_on_from_is_refused(
     faulty: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +192,7 @@ def interrupted_with(folder: Path, deployed: Path, plugins: Path) -> None:
             campaign(folder, deployed, _StopAt(2))
 
 
+@pytest.mark.extended
 def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
     faulty: Path, tmp_path: Path
 ) -> None:
@@ -201,6 +205,7 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
     assert "## Survey" in report_text(folder, "markdown")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("pursuit", [None, 0])
 def test_a_family_that_is_gone_after_the_survey_stops_no_search(
     tmp_path: Path, pursuit: int | None
@@ -225,6 +230,7 @@ def test_a_family_that_is_gone_after_the_survey_stops_no_search(
     assert list(asked(folder)) == before
 
 
+@pytest.mark.extended
 def test_a_family_installed_meanwhile_changes_nothing(
     pursued: Path, faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from onnx import numpy_helper
 
 from edgeflare import load_config, run_campaign, summarize
 
+pytestmark = pytest.mark.extended
+
 MNIST = DEMO.parent / "mnist"
 ONLY_SURVEY = ("--strategy", "none", "--survey-queries", "3")
 
@@ -103,7 +105,6 @@ def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse: Ran, ho
     assert page.splitlines()[2].startswith("**Failed. The deployed model is worse")
 
 
-@pytest.mark.extended
 def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: Path) -> None:
     flags = ("--limit", "12", "--out", "few", "--json")
     ran = edgeflare("run", "limits.toml", *flags, home=home)
@@ -130,7 +131,6 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
     )
 
 
-@pytest.mark.extended
 def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     del sound
     with sqlite3.connect(home / "sound" / "campaign.sqlite") as database:
@@ -145,7 +145,6 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
-@pytest.mark.extended
 def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
     flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
     assert edgeflare("run", *flags, home=home).code == 0
@@ -154,7 +153,6 @@ def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home:
     assert any("--reference int8" in line for line in report)
 
 
-@pytest.mark.extended
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -279,7 +277,6 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     assert "worse was itself judged worse" in found.evidence[0]
 
 
-@pytest.mark.extended
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
     assert worse.json["survey"]["overall"]["deviations"] > 0
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
@@ -290,7 +287,8 @@ def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> 
 def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
     flags = (
         *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),
-        *("--seeds", DEMO / "seeds.npz", *ONLY_SURVEY, "--json"),
+        *("--seeds", DEMO / "seeds.npz", "--limit", "60"),
+        *(*ONLY_SURVEY, "--pursuit-queries", "0", "--json"),
     )
     shutil.copy(MNIST / "lenet5_pruned.onnx", home / "pruned.onnx")
     verdicts = []

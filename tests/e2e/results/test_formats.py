@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pytest
 import typer
 from command import DEMO, edgeflare
 from pydantic import BaseModel
@@ -153,6 +154,7 @@ def formats(home: Path) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
+@pytest.mark.extended
 def test_no_name_that_programs_read_is_lost(tmp_path):
     with contextlib.redirect_stdout(io.StringIO()):
         now = formats(tmp_path)

@@ -15,7 +15,7 @@ from edgeflare.nightly.history import History
 from edgeflare.nightly.reports import write_page
 from edgeflare.types import TRIGGERS, Status
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.extended, pytest.mark.browser]
 
 TRIGGERS_IN_ALL = 500
 CARDS = "[...document.querySelectorAll('#gallery article')]"

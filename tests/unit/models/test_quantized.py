@@ -18,6 +18,8 @@ from edgeflare.models.quantized import (
     make_references,
 )
 
+pytestmark = pytest.mark.extended
+
 ORIGINAL = DEMO / "original.onnx"
 SPEC = InputSpec(
     shape=(1, 1, 28, 28),

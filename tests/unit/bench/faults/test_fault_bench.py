@@ -71,6 +71,7 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == report
 
 
+@pytest.mark.extended
 def test_an_interrupted_bench_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
