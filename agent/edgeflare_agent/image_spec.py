@@ -7,6 +7,19 @@ from edgeflare_agent.errors import RequestError
 
 LAYOUTS = ("HWC", "CHW")
 COLORS = ("RGB", "BGR", "GRAY")
+ORIENTATIONS = (
+    "upright",
+    "rotate-90",
+    "rotate-180",
+    "rotate-270",
+    "mirror",
+    "flip",
+    "transpose",
+    "transverse",
+)
+"""The eight ways to turn an image; `InputSpec` tells what each does."""
+QUARTER_TURNS = ("rotate-90", "rotate-270", "transpose", "transverse")
+"""Those that swap height and width."""
 RESIZES = ("nearest", "bilinear", "bilinear-antialias", "area")
 MOST_PIXELS = 100_000_000
 """Pixels of the largest image, be it a file's or a model's input."""
@@ -54,7 +67,10 @@ class InputSpec(NamedTuple):
     """Everything that is done to a sample, in this order.
 
     1. `resize` to `size` (height, width) where the sample has another; None: it must have that
-       size.
+       size. Where `orientation` is a quarter turn, height and width are swapped for this.
+       `orientation`: "rotate-90" turns the image clockwise, "mirror" swaps left and right, "flip"
+       swaps top and bottom, "transpose" swaps rows and columns, "transverse" is that of an image
+       turned by 180 degrees.
     2. colour order: samples are RGB or grey; `color` "BGR" swaps the channels.
     3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean`
        and `std` have one entry, or one a channel, in the units that `scale` leaves.
@@ -75,13 +91,20 @@ class InputSpec(NamedTuple):
     std: Tuple[float, ...] = (1.0,)
     resize: Optional[str] = None
     quantization: Optional[Tuple[float, int]] = None
+    orientation: str = "upright"
 
     def to_json(self) -> Dict[str, Any]:
-        """Return a JSON object."""
+        """Return a JSON object; without the orientation of images that aren't turned."""
         return {
             field: list(value) if isinstance(value, tuple) else value
             for field, value in zip(self._fields, self)
+            if (field, value) != ("orientation", "upright")
         }
+
+    @property
+    def upright_size(self) -> Tuple[int, int]:
+        """(height, width) before the image is turned."""
+        return upright_size(self.size, self.orientation)
 
     @classmethod
     def from_json(cls, data: Dict[str, Any]) -> "InputSpec":
@@ -94,6 +117,7 @@ class InputSpec(NamedTuple):
                 layout=str(data["layout"]),
                 color=str(data["color"]),
                 resize=data["resize"],
+                orientation=str(data.get("orientation", "upright")),
                 **values_from_json(data),
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -120,6 +144,10 @@ class InputSpec(NamedTuple):
                 self.resize is not None and self.resize not in RESIZES,
                 "resize must be one of " + ", ".join(RESIZES),
             ),
+            (
+                self.orientation not in ORIENTATIONS,
+                "orientation must be one of " + ", ".join(ORIENTATIONS),
+            ),
             (self.channels not in (1, 3), "channels must be 1 or 3"),
             (self.color == "BGR" and self.channels != 3, "color BGR needs 3 channels"),
             (self.color == "GRAY" and self.channels != 1, "color GRAY needs 1 channel"),
@@ -140,6 +168,11 @@ class InputSpec(NamedTuple):
         for wrong, sentence in problems:
             if wrong:
                 raise RequestError("input spec: " + sentence)
+
+
+def upright_size(size: Tuple[int, int], orientation: str) -> Tuple[int, int]:
+    """Return the (height, width) of an image that has `size` once it is turned."""
+    return (size[1], size[0]) if orientation in QUARTER_TURNS else size
 
 
 def values_from_json(data: Dict[str, Any]) -> Dict[str, Any]:

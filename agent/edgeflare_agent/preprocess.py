@@ -149,7 +149,7 @@ def prepare(sample: Array, spec: Spec) -> Array:
     """
     if isinstance(spec, AudioSpec):
         return _audio(sample, spec)
-    pixels = _sized(sample, spec)
+    pixels = oriented(_sized(sample, spec), spec.orientation)
     if spec.color == "BGR":
         pixels = pixels[:, :, ::-1]
     tables = _tables(spec)
@@ -162,6 +162,17 @@ def prepare(sample: Array, spec: Spec) -> Array:
     if spec.layout == "CHW":
         values = values.transpose(2, 0, 1)
     return np.ascontiguousarray(values).reshape(spec.shape)
+
+
+def oriented(image: Array, orientation: str) -> Array:
+    """Return an image [H, W, ...] turned as `InputSpec` says, a view of it."""
+    if orientation in ("transpose", "rotate-90", "rotate-270", "transverse"):
+        image = image.swapaxes(0, 1)
+    if orientation in ("flip", "rotate-180", "rotate-270", "transverse"):
+        image = image[::-1]
+    if orientation in ("mirror", "rotate-180", "rotate-90", "transverse"):
+        image = image[:, ::-1]
+    return image
 
 
 def get_ready(spec: Spec) -> None:
@@ -212,16 +223,17 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
                 sample.shape[2], spec.channels
             )
         )
-    if sample.shape[:2] == spec.size:
+    size = spec.upright_size
+    if sample.shape[:2] == size:
         return sample
     if spec.resize is None or 0 in sample.shape:
         raise RequestError(
             "the sample is {} pixels (height x width), the model takes {}; bring the samples to "
             "that size, or set the input option `resize` to one of {}".format(
-                _times(sample.shape[:2]), _times(spec.size), ", ".join(RESIZES)
+                _times(sample.shape[:2]), _times(size), ", ".join(RESIZES)
             )
         )
-    return RULES[spec.resize](sample, spec.size)
+    return RULES[spec.resize](sample, size)
 
 
 @lru_cache(maxsize=16)

@@ -4,6 +4,7 @@
 from .api import (
     SearchResult as SearchResult,
     Trigger as Trigger,
+    find_inputs as find_inputs,
     resume_campaign as resume_campaign,
     run_campaign as run_campaign,
     search as search,
@@ -30,6 +31,11 @@ from .events import (
     Progress as Progress,
     Stage as Stage,
     Step as Step,
+)
+from .input_finder import (
+    FoundInputs as FoundInputs,
+    InputPair as InputPair,
+    stated_options as stated_options,
 )
 from .replay.reproduce import (
     Reproduction as Reproduction,

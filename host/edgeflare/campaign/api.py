@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign import executor
 from edgeflare.campaign.control import check_control, run_control
-from edgeflare.campaign.events import Progress, silent
-from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.events import Progress, Reporter, Stage, silent
+from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, fleet_devices
+from edgeflare.campaign.input_finder import SEEDS, FoundInputs, find_among
 from edgeflare.campaign.replay.run import resume_import
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.status import control_folder, replica_names
@@ -98,6 +100,46 @@ def resume_campaign(
         progress=progress,
         connect=connect,
     )
+
+
+def find_inputs(
+    config: CampaignConfig,
+    *,
+    seeds: int = SEEDS,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> FoundInputs:
+    """Return the likeliest preprocessing of two models that classify images.
+
+    It is searched on the configuration's first device, with at most so many `seeds`, chosen from
+    all by `search.seed`; nothing is stored. The search begins at what is stated or in the files;
+    where that is not all, at the original's likeliest. Ways of each model are compared with the
+    other as it is; the likeliest ways of the original are tried on both.
+
+    The score is the accuracy (without labels: the information) less twice the distance, less a
+    little for what is unusual. Scalings that differ by at most 1 % of the range count as one.
+    Raises UsageError where the models don't classify images, and the errors of `run_campaign`.
+    """
+    executor.check_files(config)
+    reporter = Reporter(progress)
+    device = fleet_devices(config)[0]
+    owner = LeaseOwner(f"inputs-{uuid.uuid4().hex}", "edgeflare inputs")
+    reporter(Stage("device", device.name))
+    with (
+        executor.opened_original(config) as original,
+        Fleet.open(
+            [device],
+            config,
+            owner,
+            ask=ask,
+            on_upload=reporter.show_upload,
+            on_notice=reporter.queue_notice,
+            connect=connect,
+            need_all=True,
+        ) as fleet,
+    ):
+        return find_among(config, original, fleet, reporter, seeds)
 
 
 PathOrTable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]

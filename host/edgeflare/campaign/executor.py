@@ -19,6 +19,7 @@ from edgeflare.campaign.fleet import (
     check_one_model,
     fleet_devices,
 )
+from edgeflare.campaign.input_finder import likeliest_inputs
 from edgeflare.campaign.model_pair import resolve_pair
 from edgeflare.campaign.provenance import (
     answer_digest,
@@ -94,7 +95,11 @@ def start(
             original, source = _load(config, searching, with_seeds=fill is None)
             opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
             fleet = searching.enter_context(opened)
-            sides = resolve_pair(config, original, fleet)
+            try:
+                sides = resolve_pair(config, original, fleet)
+            except UsageError as error:
+                clause = likeliest_inputs(config, original, fleet, reporter)
+                raise UsageError(f"{error}{clause}") from error
             if takes_gradients(config.search):
                 original.check_gradients()
             check_one_model(fleet)

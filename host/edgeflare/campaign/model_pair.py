@@ -446,7 +446,7 @@ def _check_images(original: InputSpec, deployed: InputSpec) -> None:
             f"the original model takes {channels[0]} channels and the deployed model "
             f"{channels[1]}; EdgeFlare gives both the same sample"
         )
-    sizes = original.size, deployed.size
+    sizes = original.upright_size, deployed.upright_size
     if sizes[0] != sizes[1] and deployed.resize is None:
         raise UsageError(
             f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "

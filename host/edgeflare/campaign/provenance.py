@@ -91,7 +91,7 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
     """
     rng = np.random.default_rng(0)
     if isinstance(spec, InputSpec):
-        shape = (_PROBES, *spec.size, spec.channels)
+        shape = (_PROBES, *spec.upright_size, spec.channels)
         probes = rng.integers(256, size=shape, dtype=np.uint8)
     else:
         levels = rng.integers(-8192, 8193, (_PROBES, spec.samples or spec.rate))

@@ -23,7 +23,7 @@ from edgeflare.models import (
     prepare,
     resolve_input,
 )
-from edgeflare.models.image_input import input_size, options_in_file
+from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
 from edgeflare.store.database import batches
@@ -124,7 +124,7 @@ def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     seeds, known = config.seeds, _known(config, original)
     if seeds.size and not (config.original.input.size or known.size):
         known = known.model_copy(update={"size": seeds.size})
-    size, channels = input_size(original.input, config.original.input, known, _WHOSE)
+    size, channels = sample_size(original.input, config.original.input, known, _WHOSE)
     return open_seeds(
         seeds.path,
         size=seeds.size or size,
@@ -241,7 +241,7 @@ def write_calibration(
     audio = audio_input(tensor, options, in_file, "the model")
     source: SeedSource
     if audio is None:
-        size, channels = input_size(tensor, options, in_file, "the model")
+        size, channels = sample_size(tensor, options, in_file, "the model")
         source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
     else:
         rate, samples = audio

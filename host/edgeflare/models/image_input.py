@@ -12,7 +12,7 @@ from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_input import PRESETS, AudioOptions, merged, resolve_audio
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo, upright_size
 
 METADATA_KEY = "edgeflare.input"
 _RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
@@ -24,18 +24,32 @@ Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 """One side of an image."""
 
 
+Orientation: TypeAlias = Literal[
+    "upright",
+    "rotate-90",
+    "rotate-180",
+    "rotate-270",
+    "mirror",
+    "flip",
+    "transpose",
+    "transverse",
+]
+"""How an image is turned, as `edgeflare_agent.image_spec.InputSpec` says."""
+
+
 class InputOptions(AudioOptions):
     """Input options that the user states where the file does not. All may be left out.
 
     For an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width),
-    for open axes. `resize` converts samples of another size to the model's own, where the model
-    runs (`edgeflare_agent.preprocess`).
+    for open axes. `resize` converts samples of another size to the model's own, and `orientation`
+    turns them, where the model runs (`edgeflare_agent.preprocess`).
     """
 
     layout: Literal["HWC", "CHW"] | None = None
     color: Literal["RGB", "BGR", "GRAY"] | None = None
     size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear", "bilinear-antialias", "area"] | None = None
+    orientation: Orientation | None = None
 
     @property
     def is_image(self) -> bool:
@@ -43,7 +57,7 @@ class InputOptions(AudioOptions):
         return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
-_IMAGE_FIELDS = ("layout", "color", "size", "resize")
+_IMAGE_FIELDS = ("layout", "color", "size", "resize", "orientation")
 
 
 def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
@@ -153,7 +167,7 @@ def resolve_input(
             "open"
         )
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
-    size, channels = input_size(tensor, stated, guessed, whose)
+    size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
     scale, mean, std = scaling.factors
     spec = InputSpec(
         shape=_filled(tensor, layout, size),
@@ -167,6 +181,7 @@ def resolve_input(
         std=std,
         resize=stated.resize or guessed.resize,
         quantization=tensor.quantization,
+        orientation=stated.orientation or guessed.orientation or "upright",
     )
     try:
         spec.validate()
@@ -175,12 +190,16 @@ def resolve_input(
     return spec
 
 
-def input_size(
+def sample_size(
     tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
 ) -> tuple[tuple[int, int], int]:
-    """Return ((height, width), channels) of a model's input. Raises UsageError if unknown."""
+    """Return ((height, width), channels) of the images for a model, before they are turned.
+
+    Raises UsageError if unknown.
+    """
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
-    return _size(tensor, layout, stated.size or guessed.size, whose)
+    size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
+    return upright_size(size, stated.orientation or guessed.orientation or "upright"), channels
 
 
 def _real_range(tensor: TensorInfo) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import RESIZES, InputSpec
+from edgeflare_agent.image_spec import ORIENTATIONS, QUARTER_TURNS, RESIZES, InputSpec
 from edgeflare_agent.preprocess import RULES, dequantize, prepare
 
 GREY = InputSpec((1, 4, 6, 1), "float32", (4, 6), 1)
@@ -52,6 +52,37 @@ def test_all_steps_together_give_the_same_bits_everywhere() -> None:
     pixels = (np.arange(20 * 27 * 3) * 37 % 256).astype(np.uint8).reshape(20, 27, 3)
     digest = hashlib.sha256(prepare(pixels, spec).astype("<f4").tobytes()).hexdigest()
     assert digest == "7ff705b090d61330c7f1954f9d1533726879f39fbaf5d4ed9f5db656d0810c72"
+
+
+TURNED = {
+    "upright": lambda pixels: pixels,
+    "rotate-90": lambda pixels: np.rot90(pixels, -1),
+    "rotate-180": lambda pixels: np.rot90(pixels, 2),
+    "rotate-270": np.rot90,
+    "mirror": np.fliplr,
+    "flip": np.flipud,
+    "transpose": lambda pixels: pixels.swapaxes(0, 1),
+    "transverse": lambda pixels: np.rot90(pixels, 2).swapaxes(0, 1),
+}
+
+
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+def test_images_are_turned_once_they_have_their_size(orientation: str) -> None:
+    height, width = (6, 4) if orientation in QUARTER_TURNS else (4, 6)
+    spec = COLOUR._replace(orientation=orientation, resize="area")
+    sample = image(height, width)
+    np.testing.assert_array_equal(prepare(sample, spec)[0], TURNED[orientation](sample))
+    large = image(3 * height, 2 * width)
+    smaller = RULES["area"](large, (height, width))
+    np.testing.assert_array_equal(prepare(large, spec)[0], TURNED[orientation](smaller))
+    assert InputSpec.from_json(spec.to_json()) == spec
+
+
+def test_specs_of_earlier_versions_are_of_upright_images() -> None:
+    assert "orientation" not in COLOUR.to_json()
+    assert InputSpec.from_json(COLOUR.to_json()) == COLOUR
+    with pytest.raises(RequestError, match="orientation must be one of upright, rotate-90"):
+        COLOUR._replace(orientation="left").validate()
 
 
 def test_bgr_swaps_the_channels_before_mean_and_std() -> None:

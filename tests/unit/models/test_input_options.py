@@ -5,7 +5,12 @@ from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, resolve_input
-from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
+from edgeflare.models.image_input import (
+    contradiction,
+    options_in_file,
+    sample_size,
+    scaling_of_range,
+)
 from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -34,6 +39,14 @@ def test_shape_gives_layout_size_and_channels(shape, layout, size, channels, fil
     spec = resolve_input(tensor(*shape), SCALED, NOTHING, "the model")
     assert (spec.layout, spec.size, spec.channels, spec.shape) == (layout, size, channels, filled)
     assert spec.scale == (1.0, 255.0)
+
+
+def test_images_for_a_quarter_turn_have_height_and_width_swapped() -> None:
+    stated = InputOptions(scale=1, orientation="rotate-90")
+    spec = resolve_input(tensor(1, 20, 30, 3), stated, NOTHING, "the model")
+    assert spec.size == (20, 30)
+    found = sample_size(tensor(1, 20, 30, 3), stated, NOTHING, "the model")
+    assert found == (spec.upright_size, 3) == ((30, 20), 3)
 
 
 def test_open_axes_take_the_stated_size() -> None:

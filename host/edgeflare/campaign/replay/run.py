@@ -23,7 +23,7 @@ from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.models.image_input import input_size, options_in_file
+from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
 from edgeflare.store.database import DATABASE_NAME
@@ -250,10 +250,10 @@ def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> N
         in_file = options_in_file(original.metadata, str(original.path))
         height, width, channels = sample.shape
         try:
-            size, depth = input_size(tensor, stated, in_file, "the original model")
+            size, depth = sample_size(tensor, stated, in_file, "the original model")
         except UsageError:  # open axes, which the inputs fill
             in_file = in_file.model_copy(update={"size": (height, width)})
-            size, depth = input_size(tensor, stated, in_file, "the original model")
+            size, depth = sample_size(tensor, stated, in_file, "the original model")
     if (*size, depth) != (height, width, channels):
         raise UsageError(
             f"the inputs to replay are {_shape(height, width, channels)}, but the original model "

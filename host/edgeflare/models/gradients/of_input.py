@@ -15,9 +15,11 @@ from edgeflare.models.gradients.model import DifferentiableModel
 from edgeflare.models.outputs import OutputKind
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
-from edgeflare_agent.preprocess import RULES, prepare
+from edgeflare_agent.preprocess import RULES, oriented, prepare
 
 _SMALLEST = 1e-30
+_BACK = {"rotate-90": "rotate-270", "rotate-270": "rotate-90"}
+"""The orientations that are not undone by themselves."""
 
 
 class InputGradients:
@@ -103,7 +105,9 @@ class InputGradients:
         found = found.astype(np.float64) * (spec.scale[0] / spec.scale[1]) / np.array(spec.std)
         if spec.color == "BGR":
             found = found[:, :, ::-1]
-        if shape[:2] != spec.size and spec.resize is not None:
+        found = oriented(found, _BACK.get(spec.orientation, spec.orientation))
+        height, width = spec.upright_size
+        if shape[:2] != (height, width) and spec.resize is not None:
             rows = _resizing(spec.resize, shape[0], height)
             columns = _resizing(spec.resize, shape[1], width)
             found = np.tensordot(rows, found, (0, 0))

@@ -21,6 +21,8 @@ SPECS = {
     "mean and std": {"mean": (100.0,), "std": (60.0,)},
     "resized": {"scale": (1.0, 255.0), "resize": "bilinear"},
     "averaged": {"scale": (1.0, 255.0), "resize": "area"},
+    "turned": {"scale": (1.0, 255.0), "orientation": "rotate-90"},
+    "transverse": {"scale": (1.0, 255.0), "resize": "area", "orientation": "transverse"},
 }
 
 

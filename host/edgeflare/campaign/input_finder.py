@@ -1,0 +1,546 @@
+"""Finds how images enter both models: by how well the two agree under the usual ways.
+
+Two versions of one model agree best where both get the inputs that they were made for. That tells
+how the preprocessing of one differs from that of the other. Whether both are wrong alike is told by
+their accuracy on labelled seeds, or by how much their answers say about the inputs.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal.text import percent_text
+from edgeflare.campaign.events import Reporter, Stage
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.model_pair import ModelInterface, readers, resolve_pair
+from edgeflare.campaign.seeds import seed_source
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.devices import ReconnectingSession
+from edgeflare.errors import InferenceFailedError, ModelError, UsageError
+from edgeflare.metrics import class_scores
+from edgeflare.models import InputSpec, OriginalModel, OutputReader, as_output, prepare
+from edgeflare.types import Output, Sample
+from edgeflare_agent.image_spec import LAYOUTS, ORIENTATIONS, QUARTER_TURNS, RESIZES
+from edgeflare_agent.preprocess import dequantize
+
+Probabilities: TypeAlias = NDArray[np.float64]
+
+SEEDS = 50
+"""Seeds on which the likeliest ways are compared."""
+_SCALED_BY_255 = (1.0, 255.0)
+
+
+class Scaling(NamedTuple):
+    """How levels of pixels become values, (level * scale - mean) / std, as `InputSpec` has it."""
+
+    scale: tuple[float, float] = (1.0, 1.0)
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+
+USUAL_SCALINGS = (
+    Scaling(_SCALED_BY_255),
+    Scaling(mean=(127.5,), std=(127.5,)),
+    Scaling(_SCALED_BY_255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    Scaling(),
+    Scaling(mean=(127.0,), std=(128.0,)),
+    Scaling(mean=(123.68, 116.779, 103.939)),
+    Scaling(_SCALED_BY_255, (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
+    Scaling(
+        _SCALED_BY_255,
+        (0.48145466, 0.4578275, 0.40821073),
+        (0.26862954, 0.26130258, 0.27577711),
+    ),
+    Scaling(_SCALED_BY_255, (0.1307,), (0.3081,)),
+    Scaling(mean=(128.0,)),
+    Scaling((1.0, 128.0)),
+    Scaling(mean=(255.0,), std=(-255.0,)),
+)
+"""Scalings that are tried, the most usual first; those of three channels are in the order of RGB."""
+_USUAL_SIZE = len(USUAL_SCALINGS) // 2
+
+_FIRST, _THEN = 8, 24
+"""Seeds on which all ways are compared, and those that are better on them."""
+_BETTER, _LEFT = 12, 5
+_ALIKE = 3
+"""Changes of both models alike that are tried on the device."""
+_CLOSE, _COMBINED = 0.1, 6
+"""Where a way has at most this distance on the first seeds, so many ways are combined, else all."""
+_SAME = 0.01
+"""Two scalings count as one where they differ by at most this share of the range."""
+_FEWEST_LABELS = 8
+_OF_DISTANCE, _OF_RANK, _OF_COLOR, _OF_TURN, _OF_CHANGE = 2.0, 0.006, 0.01, 0.03, 0.03
+_NAMES = ("original", "deployed")
+_DEFAULTS = {"scale": "1", "color": "RGB", "orientation": "upright"}
+
+
+class InputPair(NamedTuple):
+    """One way for images to enter both models, and what the models make of it.
+
+    `distance` is the mean total variation distance of both models' probabilities, 0 to 1,
+    `agreement` the share of seeds with one class, `accuracy` the mean of both models' (None without
+    labels), `information` the mutual information of input and class over the greatest possible, 0
+    to 1, the mean of both models.
+    """
+
+    original: InputSpec
+    deployed: InputSpec
+    distance: float
+    agreement: float
+    accuracy: float | None
+    information: float
+    score: float
+
+    def flags(self) -> list[str]:
+        """Return the flags of `edgeflare run` that state it."""
+        first, second = (
+            [f"{name}={value}" for name, value in stated_options(one).items()] for one in self[:2]
+        )
+        if first == second:
+            return [part for text in first for part in ("--input", text)]
+        sides = (("--original-input", first), ("--deployed-input", second))
+        return [part for flag, texts in sides for text in texts for part in (flag, text)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        models = dict(zip(_NAMES, map(stated_options, self[:2]), strict=True))
+        return {**self._asdict(), **models, "flags": self.flags()}
+
+
+class FoundInputs(NamedTuple):
+    """The likeliest ways for images to enter both models, by descending score.
+
+    `stated` is the way that is stated or that the files tell, None where neither tells all.
+    `labelled` of the `seeds` have a label. Queries are those of the device and of the original.
+    """
+
+    pairs: tuple[InputPair, ...]
+    stated: InputPair | None
+    seeds: int
+    labelled: int
+    device: str
+    device_queries: int
+    original_queries: int
+
+    def changes(self) -> list[str]:
+        """Return in words how the likeliest way differs from the stated one, by model."""
+        if self.stated is None:
+            return []
+        found = []
+        for name, was, now in zip(_NAMES, self.stated[:2], self.pairs[0][:2], strict=True):
+            before, after = (_DEFAULTS | stated_options(one) for one in (was, now))
+            changed = [key for key in (before | after) if before.get(key) != after.get(key)]
+            new, old = (
+                ", ".join(f"{key}={of[key]}" for key in changed if key in of)
+                for of in (after, before)
+            )
+            if changed:
+                found.append(f"the {name} model with {new} instead of {old}")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            **self._asdict(),
+            "pairs": [one.to_json() for one in self.pairs],
+            "stated": None if self.stated is None else self.stated.to_json(),
+            "changes": self.changes(),
+        }
+
+
+def stated_options(spec: InputSpec) -> dict[str, str]:
+    """Return the options of `--input` that state this, all that isn't in every file."""
+    numerator, denominator = spec.scale
+    numbers = {
+        name: ",".join(f"{one:.9g}" for one in values)
+        for name, values, nothing in (("mean", spec.mean, 0.0), ("std", spec.std, 1.0))
+        if any(one != nothing for one in values)
+    }
+    scale = f"{numerator:.9g}" if denominator == 1 else f"{numerator:.9g}/{denominator:.9g}"
+    found = {"scale": scale} if spec.scale != (1.0, 1.0) or not numbers else {}
+    found |= numbers
+    if spec.color == "BGR":
+        found["color"] = spec.color
+    if _is_flat(spec):
+        found["layout"] = spec.layout
+    if spec.resize is not None:
+        found["resize"] = spec.resize
+    if spec.orientation != "upright":
+        found["orientation"] = spec.orientation
+    return found
+
+
+def find_among(
+    config: CampaignConfig,
+    original: OriginalModel,
+    fleet: Fleet,
+    reporter: Reporter,
+    seeds: int = SEEDS,
+) -> FoundInputs:
+    """Return the likeliest preprocessing of both models, as `find_inputs` says.
+
+    The original and the fleet's first device are configured anew.
+    """
+    whole, sides = _resolved(config, original, fleet)
+    specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
+    if len(specs) < 2 or sides[0].transcribes:
+        raise UsageError("the preprocessing can be found of models that classify images alone")
+    reporter(Stage("seeds", config.seeds.path.name))
+    samples, labels = _chosen(whole, original, seeds)
+    session = fleet.sessions[0]
+    first = _Model(specs[0], samples, _asking_original(original))
+    second = _Model(specs[1], samples, _asking_device(session, sides[1].output.name))
+    reporter(Stage("inputs", "both models under the usual preprocessing"))
+    raws = [
+        [one for one in model.raws(model.spec, len(samples)) if one is not None]
+        for model in (first, second)
+    ]
+    if not all(raws):
+        raise InferenceFailedError(
+            "a model answers on none of the seeds; `edgeflare devices check` tells more"
+        )
+    (first.reader, second.reader), _ = readers(whole, sides, (raws[0], raws[1]))
+    search = _Search(first, second, labels, labels_only=sides[1].labels_only)
+    stated = search.pair(first.spec, second.spec) if whole is config else None
+    return FoundInputs(
+        tuple(search.run(stated=stated is not None)),
+        stated,
+        len(samples),
+        int(np.count_nonzero(labels >= 0)),
+        session.name,
+        second.queries,
+        first.queries,
+    )
+
+
+def likeliest_inputs(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet, reporter: Reporter
+) -> str:
+    """Return a clause that names the likeliest preprocessing where it isn't stated, else ""."""
+    try:
+        found = find_among(config, original, fleet, reporter)
+    except (UsageError, ModelError, InferenceFailedError):
+        return ""
+    best = found.pairs[0]
+    accuracy = "" if best.accuracy is None else f", accuracy {percent_text(best.accuracy)}"
+    return (
+        f"; the likeliest by {found.seeds} seeds: `{shlex.join(best.flags())}` (same class on "
+        f"{percent_text(best.agreement)}{accuracy}); `edgeflare inputs` shows others"
+    )
+
+
+def _resolved(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet
+) -> tuple[CampaignConfig, tuple[ModelInterface, ModelInterface]]:
+    """Return the configuration and both interfaces, once what nothing tells is filled in.
+
+    The configuration is the given one where all is told.
+    """
+    refused: UsageError | None = None
+    for missing in (
+        {},
+        {"resize": "area"},
+        {"scale": "1/255"},
+        {"resize": "area", "scale": "1/255"},
+    ):
+        filled = _filled(config, missing) if missing else config
+        try:
+            return filled, resolve_pair(filled, original, fleet)
+        except UsageError as error:
+            refused = refused or error
+    assert refused is not None  # noqa: S101
+    raise refused
+
+
+def _filled(config: CampaignConfig, missing: dict[str, str]) -> CampaignConfig:
+    def with_input(model: ModelConfig, names: Sequence[str]) -> ModelConfig:
+        new = {name: missing[name] for name in names if name in missing}
+        if model.input.has_scaling:
+            new.pop("scale", None)
+        return model.model_copy(update={"input": model.input.model_copy(update=new)})
+
+    update = {
+        "original": with_input(config.original, ["scale"]),
+        "deployed": with_input(config.deployed, ["scale", "resize"]),
+    }
+    return config.model_copy(update=update)
+
+
+def _chosen(
+    config: CampaignConfig, original: OriginalModel, count: int
+) -> tuple[list[Sample], NDArray[np.int64]]:
+    """Return at most so many seeds, chosen at random from all, and their labels, -1 for none."""
+    found = list(seed_source(config, original))
+    order = np.random.default_rng(config.search.seed).permutation(len(found))[:count]
+    chosen = [found[place] for place in order]
+    labels = [-1 if one.label is None else one.label for one in chosen]
+    return [one.sample for one in chosen], np.array(labels, np.int64)
+
+
+_Ask: TypeAlias = Callable[[Sequence[Sample], InputSpec], Iterator[Output | None]]
+"""Yields the raw output for each sample under a preprocessing, None where the model fails on it."""
+
+
+def _asking_original(original: OriginalModel) -> _Ask:
+    def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
+        for one in samples:
+            try:
+                yield as_output(original.raw(one, spec))
+            except InferenceFailedError:
+                yield None
+
+    return ask
+
+
+def _asking_device(session: ReconnectingSession, output: str) -> _Ask:
+    def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
+        session.configure(spec, output)
+        for pending in [session.submit([one], raw=True) for one in samples]:
+            try:
+                yield as_output(pending.result().outputs[0])
+            except InferenceFailedError:
+                yield None
+
+    return ask
+
+
+class _Model:
+    """A model's answers on the seeds under any preprocessing, each asked for once."""
+
+    def __init__(self, spec: InputSpec, samples: Sequence[Sample], ask: _Ask) -> None:
+        self.spec = spec
+        self._samples = samples
+        self._ask = ask
+        self._raws: dict[InputSpec, list[Output | None]] = {}
+        self.reader: OutputReader | None = None
+        self.queries = 0
+
+    def raws(self, spec: InputSpec, count: int) -> list[Output | None]:
+        """Return the raw outputs on the first `count` seeds, None where the model fails."""
+        known = self._raws.setdefault(spec, [])
+        if len(known) < count:
+            missing = self._samples[len(known) : count]
+            self.queries += len(missing)
+            known += self._ask(missing, spec)
+        return known[:count]
+
+    def probabilities(self, spec: InputSpec, count: int) -> Probabilities:
+        """Return the answers [count, classes]; NaN where there is none."""
+        assert self.reader is not None  # noqa: S101
+        found = [
+            None if raw is None else class_scores(self.reader.read(raw))
+            for raw in self.raws(spec, count)
+        ]
+        classes = max((len(one) for one in found if one is not None), default=1)
+        return np.array([np.full(classes, np.nan) if one is None else one for one in found])
+
+    @cached_property
+    def sample_size(self) -> tuple[int, int]:
+        """(height, width) of the samples."""
+        height, width = self._samples[0].shape[:2]
+        return height, width
+
+
+class _Search:
+    """Compares ways for images to enter two models."""
+
+    def __init__(
+        self, original: _Model, deployed: _Model, labels: NDArray[np.int64], *, labels_only: bool
+    ) -> None:
+        self._original = original
+        self._deployed = deployed
+        known = labels[labels >= 0]
+        self._labels = labels if len(known) >= _FEWEST_LABELS and len(set(known)) > 1 else None
+        self._labels_only = labels_only
+        self._count = len(labels)
+
+    def run(self, *, stated: bool) -> list[InputPair]:
+        """Return the likeliest ways, by descending score; `stated`: begin at what both models have."""
+        original, deployed = self._original, self._deployed
+        ways = _Ways(original, deployed), _Ways(deployed, original)
+        alike = sorted(ways[0].single(), key=self._plausibility, reverse=True)
+        if not stated:
+            original.spec = alike[0]
+            deployed.spec = _with_values(deployed.spec, original.spec)
+        tried = {(original.spec, deployed.spec)}
+        tried |= {(one, _with_values(deployed.spec, one)) for one in alike[:_ALIKE]}
+        tried |= {(original.spec, one) for one in self._nearest(ways[1], swapped=False)}
+        tried |= {(one, deployed.spec) for one in self._nearest(ways[0], swapped=True)}
+        found = [self.pair(*both) for both in tried]
+        return sorted(found, key=lambda one: (-one.score, one.flags()))
+
+    def pair(self, first: InputSpec, second: InputSpec) -> InputPair:
+        """Return what the models make of one way, on all seeds."""
+        answers = self._answers(first, second, self._count)
+        distance, agreement = _distances(*answers)
+        informed = answers[:1] if self._labels_only else answers
+        information = float(np.mean([_information(one) for one in informed]))
+        accuracy = None
+        if self._labels is not None:
+            accuracy = float(np.mean([_accuracy(one, self._labels) for one in answers]))
+        score = information if accuracy is None else accuracy
+        score -= _OF_DISTANCE * distance + _unusual(first) + _unusual(second)
+        score -= _OF_CHANGE * ((first != self._original.spec) + (second != self._deployed.spec))
+        return InputPair(first, second, distance, agreement, accuracy, information, score)
+
+    def _answers(
+        self, first: InputSpec, second: InputSpec, count: int
+    ) -> tuple[Probabilities, Probabilities]:
+        original = self._original.probabilities(first, count)
+        if self._labels_only:
+            tops = np.argmax(original, axis=1)
+            original = np.where(np.isnan(original), np.nan, np.eye(original.shape[1])[tops])
+        return original, self._deployed.probabilities(second, count)
+
+    def _plausibility(self, spec: InputSpec) -> float:
+        """Return how likely this is the original's preprocessing, by the original alone."""
+        answers = self._original.probabilities(spec, self._count)
+        known = self._labels
+        return (_information(answers) if known is None else _accuracy(answers, known)) - _unusual(
+            spec
+        )
+
+    def _nearest(self, ways: "_Ways", *, swapped: bool) -> list[InputSpec]:
+        """Return the ways of one model that come nearest to the other; `swapped`: the original's."""
+
+        def distance(one: InputSpec, count: int) -> float:
+            both = (one, self._deployed.spec) if swapped else (self._original.spec, one)
+            return _distances(*self._answers(*both, count))[0] + _unusual(one) / _OF_DISTANCE
+
+        first = min(_FIRST, self._count)
+        found = sorted(ways.single(), key=lambda one: distance(one, first))
+        near = found if distance(found[0], first) > _CLOSE else found[:_COMBINED]
+        found = sorted({*found, *_combined(near)}, key=lambda one: distance(one, first))
+        then = min(_THEN, self._count)
+        return sorted(found[:_BETTER], key=lambda one: distance(one, then))[:_LEFT]
+
+
+class _Ways:
+    """The ways that are tried for one model; what they have of the model is its shape."""
+
+    def __init__(self, model: _Model, other: _Model) -> None:
+        self._spec = spec = model.spec
+        colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
+        self._scaled = [scaled for color in colors for scaled in _scalings(spec, other.spec, color)]
+        square = spec.size[0] == spec.size[1]
+        turns = [one for one in ORIENTATIONS if square or one not in QUARTER_TURNS]
+        rules = RESIZES if model.sample_size != spec.upright_size else (spec.resize,)
+        layouts = LAYOUTS if _is_flat(spec) else (spec.layout,)
+        self._placed: list[dict[str, Any]] = [
+            {"orientation": turn, "resize": rule, "layout": layout}
+            for turn, rule, layout in product(turns, rules, layouts)
+        ]
+
+    def single(self) -> list[InputSpec]:
+        """Return all scalings and colours with the placement as it is, and all placements with those."""
+        return list(
+            dict.fromkeys([*self._scaled, *(self._spec._replace(**one) for one in self._placed)])
+        )
+
+
+def _combined(ways: Sequence[InputSpec]) -> set[InputSpec]:
+    """Return every combination of these ways' scaling and colours with one's placement."""
+    return {
+        scaled._replace(orientation=one.orientation, resize=one.resize, layout=one.layout)
+        for scaled in ways
+        for one in ways
+    }
+
+
+def _scalings(spec: InputSpec, other: InputSpec, color: str) -> Iterator[InputSpec]:
+    """Yield a model's preprocessing in one colour order with its own, the other's and usual scalings.
+
+    Those of three channels keep each channel's numbers, in either order.
+    """
+    own = [(Scaling(one.scale, one.mean, one.std), one.color) for one in (spec, other)]
+    seen: list[NDArray[np.float64]] = []
+    for scaling, order in [*own, *((one, "RGB") for one in USUAL_SCALINGS)]:
+        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+            continue
+        turned = -1 if (order == "BGR") != (color == "BGR") else 1
+        made = spec._replace(
+            color=color, scale=scaling.scale, mean=scaling.mean[::turned], std=scaling.std[::turned]
+        )
+        levels = _levels(made)
+        if not any(_alike(levels, one) for one in seen):
+            seen.append(levels)
+            yield made
+
+
+def _levels(spec: InputSpec) -> NDArray[np.float64]:
+    """Return the real value of every level, [256, channels], in the order of the input's channels."""
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], spec.channels, axis=2)
+    plain = spec._replace(
+        shape=(256, spec.channels), size=(1, 256), layout="HWC", resize=None, orientation="upright"
+    )
+    return dequantize(prepare(ramp, plain), spec.quantization)
+
+
+def _alike(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
+    return float(np.abs(first - second).max()) <= _SAME * float(np.ptp(second))
+
+
+def _with_values(spec: InputSpec, other: InputSpec) -> InputSpec:
+    """Return a preprocessing with scaling, colours and orientation of the other model's."""
+    return spec._replace(
+        **{name: getattr(other, name) for name in ("color", "scale", "mean", "std", "orientation")}
+    )
+
+
+def _is_flat(spec: InputSpec) -> bool:
+    """Whether the shape doesn't tell the layout."""
+    return spec.channels == 3 and len(spec.shape) < 4
+
+
+@lru_cache(maxsize=1024)
+def _unusual(spec: InputSpec) -> float:
+    """Return what is taken from the score for a preprocessing that few models have."""
+    levels = _levels(spec)
+    rank = _USUAL_SIZE
+    for place, scaling in enumerate(USUAL_SCALINGS):
+        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+            continue
+        turn = -1 if spec.color == "BGR" else 1
+        usual = spec._replace(
+            scale=scaling.scale, mean=scaling.mean[::turn], std=scaling.std[::turn]
+        )
+        if _alike(levels, _levels(usual)):
+            rank = place
+            break
+    return (
+        _OF_RANK * rank
+        + _OF_COLOR * (spec.color == "BGR")
+        + _OF_TURN * (spec.orientation != "upright")
+    )
+
+
+def _distances(first: Probabilities, second: Probabilities) -> tuple[float, float]:
+    """Return the mean total variation distance and the share of equal classes; 1 and 0 for NaN."""
+    apart = np.nan_to_num(np.abs(first - second).sum(axis=1) / 2, nan=1.0)
+    alike = (np.argmax(first, axis=1) == np.argmax(second, axis=1)) & (apart < 1)
+    return float(apart.mean()), float(alike.mean())
+
+
+def _information(answers: Probabilities) -> float:
+    """Return the mutual information of input and class over the greatest possible, 0 to 1."""
+    answers = answers[~np.isnan(answers).any(axis=1)]
+    count, classes = len(answers), int(answers.shape[1])
+    if count < 2 or classes < 2:
+        return 0.0
+    known = _entropy(answers.mean(axis=0)) - _entropy(answers).mean()
+    return float(known / np.log(float(min(count, classes))))
+
+
+def _entropy(probabilities: Probabilities) -> Any:
+    return -(probabilities * np.log(np.maximum(probabilities, 1e-30))).sum(axis=-1)
+
+
+def _accuracy(answers: Probabilities, labels: NDArray[np.int64]) -> float:
+    known = labels >= 0
+    right = np.argmax(np.nan_to_num(answers, nan=-1.0), axis=1) == labels
+    return int(np.count_nonzero(right & known)) / max(1, int(np.count_nonzero(known)))

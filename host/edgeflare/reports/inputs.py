@@ -1,0 +1,74 @@
+"""What is found of both models' preprocessing, in words."""
+
+import re
+import shlex
+
+from edgeflare._internal.text import counted, percent_text
+from edgeflare.campaign import FoundInputs, InputPair, stated_options
+from edgeflare.models import InputSpec
+from edgeflare.reports.document import Block, Column, CommandLine, Item, Listing, Table, Text
+
+_SHOWN = 8
+_NEARLY = 0.02
+"""Two ways whose scores differ by less can't be told apart."""
+
+
+def inputs_document(found: FoundInputs) -> list[Block]:
+    """Return the likeliest preprocessing, the flags that state it, and what comes next."""
+    best, *others = found.pairs[:_SHOWN]
+    near = [one for one in others if best.score - one.score < _NEARLY]
+    of_accuracy = [] if best.accuracy is None else [Column("accuracy", 0, _accuracy)]
+    columns = (
+        Column("original", 0, lambda one: _words(one.original), text=True),
+        Column("deployed", 0, lambda one: _words(one.deployed), text=True),
+        Column("same class", 0, lambda one: percent_text(one.agreement)),
+        Column("distance", 0, lambda one: f"{one.distance:.3f}"),
+        *of_accuracy,
+        Column("information", 1, lambda one: f"{one.information:.2f}"),
+        Column("score", 2, lambda one: f"{one.score:.3f}"),
+    )
+    about = (
+        f"{counted(found.seeds, 'seed')} ({found.labelled} labelled); on {found.device} "
+        f"{counted(found.device_queries, 'device query', 'device queries')}, original "
+        f"{found.original_queries}"
+    )
+    notes = []
+    if near:
+        notes.append(
+            f"{counted(len(near), 'other way is', 'other ways are')} about as likely: look at the "
+            "table, and state the one that the models were trained with"
+        )
+    if not found.labelled:
+        notes.append(
+            "without labels, that both models are wrong alike is told less surely: seeds with "
+            "labels tell it by the accuracy"
+        )
+    return [
+        Text(_verdict(found), "strong"),
+        Text("To state it:"),
+        CommandLine(shlex.join(["edgeflare", "run", "...", *best.flags()])),
+        Table(columns, [best, *others], about),
+        Listing(tuple(Item(one, "warn", "note:") for one in notes)),
+    ]
+
+
+def _verdict(found: FoundInputs) -> str:
+    if found.stated is None:
+        return "The files and flags don't tell the preprocessing; the likeliest comes first."
+    changes = found.changes()
+    if not changes:
+        return "The stated preprocessing is the likeliest of all that were tried."
+    return f"Another preprocessing is likelier than the stated one: {'; '.join(changes)}."
+
+
+def _words(spec: InputSpec) -> str:
+    return " ".join(f"{name}={_short(value)}" for name, value in stated_options(spec).items())
+
+
+def _short(value: str) -> str:
+    """Return numbers with three digits."""
+    return re.sub(r"\d+[.]\d+", lambda found: f"{float(found[0]):.3g}", value)
+
+
+def _accuracy(one: InputPair) -> str:
+    return percent_text(one.accuracy)
