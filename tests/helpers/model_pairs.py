@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from edgeflare.campaign.model_pair import resolve_pair
+from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.devices import LoadedModel
 from edgeflare.models import OriginalModel

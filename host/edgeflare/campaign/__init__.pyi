@@ -32,10 +32,9 @@ from .events import (
     Stage as Stage,
     Step as Step,
 )
-from .input_finder import (
+from .pair.input_finder import (
     FoundInputs as FoundInputs,
     InputPair as InputPair,
-    stated_options as stated_options,
 )
 from .replay.reproduce import (
     Reproduction as Reproduction,

@@ -18,8 +18,9 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import check_control, run_control
 from edgeflare.campaign.events import Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, fleet_devices
-from edgeflare.campaign.input_finder import SEEDS, FoundInputs, find_among
+from edgeflare.campaign.pair.input_finder import SEEDS, FoundInputs, find_among
 from edgeflare.campaign.replay.run import resume_import
+from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.status import control_folder, replica_names
 from edgeflare.devices import Prompt, connect
@@ -112,8 +113,8 @@ def find_inputs(
 ) -> FoundInputs:
     """Return the likeliest preprocessing of two models that classify images.
 
-    It is searched on the configuration's first device, with at most so many `seeds`, chosen from
-    all by `search.seed`; nothing is stored. The search begins at what is stated or in the files;
+    It is searched on the configuration's first device, with at most so many `seeds`, chosen
+    from the first 1,000 by `search.seed`; nothing is stored. The search begins at what is stated or in the files;
     where that is not all, at the original's likeliest. Ways of each model are compared with the
     other as it is; the likeliest ways of the original are tried on both.
 
@@ -139,7 +140,8 @@ def find_inputs(
             need_all=True,
         ) as fleet,
     ):
-        return find_among(config, original, fleet, reporter, seeds)
+        source = seed_source(config, original)
+        return find_among(config, original, fleet, source, reporter, seeds)
 
 
 PathOrTable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]

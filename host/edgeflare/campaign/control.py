@@ -23,7 +23,7 @@ from typing import Any
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
-from edgeflare.campaign.model_pair import resolve_pair
+from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig

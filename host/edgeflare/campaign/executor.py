@@ -19,8 +19,8 @@ from edgeflare.campaign.fleet import (
     check_one_model,
     fleet_devices,
 )
-from edgeflare.campaign.input_finder import likeliest_inputs
-from edgeflare.campaign.model_pair import resolve_pair
+from edgeflare.campaign.pair.input_finder import likeliest_inputs
+from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.provenance import (
     answer_digest,
     check_forced,
@@ -98,7 +98,9 @@ def start(
             try:
                 sides = resolve_pair(config, original, fleet)
             except UsageError as error:
-                clause = likeliest_inputs(config, original, fleet, reporter)
+                if source is None:
+                    raise
+                clause = likeliest_inputs(config, original, fleet, source, reporter)
                 raise UsageError(f"{error}{clause}") from error
             if takes_gradients(config.search):
                 original.check_gradients()

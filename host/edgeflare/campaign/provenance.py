@@ -13,7 +13,7 @@ from edgeflare._internal import plugins
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.model_pair import ModelInterface
+from edgeflare.campaign.pair.model_pair import ModelInterface
 from edgeflare.campaign.resolution import takes_gradients
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices.fingerprints import differences

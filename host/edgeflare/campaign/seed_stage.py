@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.model_pair import (
+from edgeflare.campaign.pair.model_pair import (
     ModelInterface,
     RawOriginal,
     readers,

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.model_pair import transcribes
-from edgeflare.campaign.preflight import check_labels
+from edgeflare.campaign.pair.model_pair import transcribes
+from edgeflare.campaign.pair.preflight import check_labels
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (

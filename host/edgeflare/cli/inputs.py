@@ -20,17 +20,20 @@ def inputs(
     deployed: Annotated[Path, typer.Argument(metavar="DEPLOYED", help="The deployed model.")],
     seeds: Annotated[Path, typer.Argument(metavar="SEEDS", help="A folder of images, or an .npz.")],
     limit: Annotated[
-        int, typer.Option(min=1, max=10_000, help="How many seeds, chosen at random from all.")
+        int,
+        typer.Option(
+            min=1, max=1000, help="How many seeds, chosen at random from the first 1,000."
+        ),
     ] = 50,
     json: Json = False,
 ) -> None:
     """Find how images enter both models: colours, scaling, size, layout and orientation."""
     from edgeflare import config_from
     from edgeflare.campaign import find_inputs
+    from edgeflare.cli.display.inputs import inputs_document
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask
-    from edgeflare.reports import inputs_document
 
     stated = typed(context.obj)
     for table, path in (("original", original), ("deployed", deployed), ("seeds", seeds)):

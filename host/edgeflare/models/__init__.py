@@ -18,6 +18,7 @@ from edgeflare.models.outputs import (
     output_classes,
     text_output,
 )
+from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -48,5 +49,6 @@ __all__ = [
     "output_classes",
     "prepare",
     "resolve_input",
+    "stated_options",
     "text_output",
 ]

@@ -10,6 +10,9 @@ from .corpus import (
 from .document import (
     Block as Block,
     Column as Column,
+    CommandLine as CommandLine,
+    Item as Item,
+    Listing as Listing,
     Table as Table,
     Text as Text,
     print_document as print_document,
@@ -18,7 +21,6 @@ from .document import (
 from .export import ExportReport as ExportReport, export_campaign as export_campaign
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
-from .inputs import inputs_document as inputs_document
 from .ranking import ranking_document as ranking_document
 from .replay import (
     replay_document as replay_document,

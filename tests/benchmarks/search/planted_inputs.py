@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from shared_models import PAIRS, Pair
 
 from edgeflare import config_from
-from edgeflare.campaign import FoundInputs, find_inputs, stated_options
+from edgeflare.campaign import FoundInputs, find_inputs
+from edgeflare.models import InputOptions, stated_options
 from edgeflare.seeds import open_seeds
 
 _IMAGENET = {"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
@@ -101,8 +102,18 @@ def mistakes_of(pair: Pair) -> Iterator[dict[str, Any]]:
         anew = _SCALING & set(change)
         wrong = {key: one for key, one in pair.entry.items() if not anew or key not in _SCALING}
         wrong |= change
-        if wrong != pair.entry:
+        if wrong != pair.entry and not _count_as_one(wrong, pair.entry):
             yield wrong
+
+
+def _count_as_one(wrong: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Whether only the scalings differ, and by at most 1 % of the range."""
+    others = [{key: one for key, one in of.items() if key not in _SCALING} for of in (wrong, right)]
+    ranges = [
+        InputOptions(**{key: one for key, one in of.items() if key in _SCALING}).pixel_range()
+        for of in (wrong, right)
+    ]
+    return others[0] == others[1] and np.allclose(*ranges, rtol=0, atol=0.01 * np.ptp(ranges[1]))
 
 
 def seeds_of(pair: Pair, data: Path, folder: Path, unlabelled: bool) -> Path:

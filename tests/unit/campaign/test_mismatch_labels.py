@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from search_models import WEIGHTS, softmax
 
-from edgeflare.campaign.preflight import better_preprocessing
+from edgeflare.campaign.pair.preflight import better_preprocessing
 from edgeflare.models import InputSpec
 from edgeflare.oracles import LabelOracle
 from edgeflare.types import Outputs, Sample, Scores, Seed

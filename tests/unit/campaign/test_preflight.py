@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.campaign.preflight import SeedFigures, check_labels, check_pair, slowness
+from edgeflare.campaign.pair.preflight import SeedFigures, check_labels, check_pair, slowness
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import SeedInput

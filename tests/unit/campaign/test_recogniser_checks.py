@@ -9,7 +9,7 @@ from report_stores import audio_campaign
 from search_models import heard
 
 from edgeflare.campaign.events import Notice, Reporter
-from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
+from edgeflare.campaign.pair.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import SearchConfig, SeedsConfig

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from small_models import save_onnx
 from speech_models import LETTERS, ctc_model, spelt, token_model
 
-from edgeflare.campaign.model_pair import RawOriginal, readers
+from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Transcript

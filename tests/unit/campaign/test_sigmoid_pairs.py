@@ -10,7 +10,7 @@ from model_pairs import Pair, stated
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
-from edgeflare.campaign.model_pair import RawOriginal, readers
+from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.errors import ModelError
 
 DARK, BRIGHT = np.full((4, 4, 1), 20, np.uint8), np.full((4, 4, 1), 230, np.uint8)

@@ -4,9 +4,9 @@ import re
 import shlex
 
 from edgeflare._internal.text import counted, percent_text
-from edgeflare.campaign import FoundInputs, InputPair, stated_options
-from edgeflare.models import InputSpec
-from edgeflare.reports.document import Block, Column, CommandLine, Item, Listing, Table, Text
+from edgeflare.campaign import FoundInputs, InputPair
+from edgeflare.models import InputSpec, stated_options
+from edgeflare.reports import Block, Column, CommandLine, Item, Listing, Table, Text
 
 _SHOWN = 8
 _NEARLY = 0.02

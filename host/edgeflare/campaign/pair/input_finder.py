@@ -7,8 +7,8 @@ their accuracy on labelled seeds, or by how much their answers say about the inp
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,53 +17,28 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.model_pair import ModelInterface, readers, resolve_pair
-from edgeflare.campaign.seeds import seed_source
+from edgeflare.campaign.pair.model_pair import ModelInterface, readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel, OutputReader, as_output, prepare
-from edgeflare.types import Output, Sample
-from edgeflare_agent.image_spec import LAYOUTS, ORIENTATIONS, QUARTER_TURNS, RESIZES
-from edgeflare_agent.preprocess import dequantize
+from edgeflare.models import InputSpec, OriginalModel, OutputReader, as_output
+from edgeflare.models.usual_inputs import (
+    combined_ways,
+    stated_options,
+    unusualness,
+    usual_ways,
+    with_values_of,
+)
+from edgeflare.seeds import SeedSource
+from edgeflare.types import Output, Sample, SeedInput
 
 Probabilities: TypeAlias = NDArray[np.float64]
 
 SEEDS = 50
 """Seeds on which the likeliest ways are compared."""
-_SCALED_BY_255 = (1.0, 255.0)
-
-
-class Scaling(NamedTuple):
-    """How levels of pixels become values, (level * scale - mean) / std, as `InputSpec` has it."""
-
-    scale: tuple[float, float] = (1.0, 1.0)
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-
-
-USUAL_SCALINGS = (
-    Scaling(_SCALED_BY_255),
-    Scaling(mean=(127.5,), std=(127.5,)),
-    Scaling(_SCALED_BY_255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    Scaling(),
-    Scaling(mean=(127.0,), std=(128.0,)),
-    Scaling(mean=(123.68, 116.779, 103.939)),
-    Scaling(_SCALED_BY_255, (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
-    Scaling(
-        _SCALED_BY_255,
-        (0.48145466, 0.4578275, 0.40821073),
-        (0.26862954, 0.26130258, 0.27577711),
-    ),
-    Scaling(_SCALED_BY_255, (0.1307,), (0.3081,)),
-    Scaling(mean=(128.0,)),
-    Scaling((1.0, 128.0)),
-    Scaling(mean=(255.0,), std=(-255.0,)),
-)
-"""Scalings that are tried, the most usual first; those of three channels are in the order of RGB."""
-_USUAL_SIZE = len(USUAL_SCALINGS) // 2
-
+_READ = 1000
+"""Seeds of which they are chosen: the first."""
 _FIRST, _THEN = 8, 24
 """Seeds on which all ways are compared, and those that are better on them."""
 _BETTER, _LEFT = 12, 5
@@ -71,10 +46,8 @@ _ALIKE = 3
 """Changes of both models alike that are tried on the device."""
 _CLOSE, _COMBINED = 0.1, 6
 """Where a way has at most this distance on the first seeds, so many ways are combined, else all."""
-_SAME = 0.01
-"""Two scalings count as one where they differ by at most this share of the range."""
 _FEWEST_LABELS = 8
-_OF_DISTANCE, _OF_RANK, _OF_COLOR, _OF_TURN, _OF_CHANGE = 2.0, 0.006, 0.01, 0.03, 0.03
+_OF_DISTANCE, _OF_CHANGE = 2.0, 0.03
 _NAMES = ("original", "deployed")
 _DEFAULTS = {"scale": "1", "color": "RGB", "orientation": "upright"}
 
@@ -153,36 +126,15 @@ class FoundInputs(NamedTuple):
         }
 
 
-def stated_options(spec: InputSpec) -> dict[str, str]:
-    """Return the options of `--input` that state this, all that isn't in every file."""
-    numerator, denominator = spec.scale
-    numbers = {
-        name: ",".join(f"{one:.9g}" for one in values)
-        for name, values, nothing in (("mean", spec.mean, 0.0), ("std", spec.std, 1.0))
-        if any(one != nothing for one in values)
-    }
-    scale = f"{numerator:.9g}" if denominator == 1 else f"{numerator:.9g}/{denominator:.9g}"
-    found = {"scale": scale} if spec.scale != (1.0, 1.0) or not numbers else {}
-    found |= numbers
-    if spec.color == "BGR":
-        found["color"] = spec.color
-    if _is_flat(spec):
-        found["layout"] = spec.layout
-    if spec.resize is not None:
-        found["resize"] = spec.resize
-    if spec.orientation != "upright":
-        found["orientation"] = spec.orientation
-    return found
-
-
 def find_among(
     config: CampaignConfig,
     original: OriginalModel,
     fleet: Fleet,
+    source: SeedSource,
     reporter: Reporter,
-    seeds: int = SEEDS,
+    count: int = SEEDS,
 ) -> FoundInputs:
-    """Return the likeliest preprocessing of both models, as `find_inputs` says.
+    """Return the likeliest preprocessing of both models on `count` seeds, as `find_inputs` says.
 
     The original and the fleet's first device are configured anew.
     """
@@ -191,7 +143,7 @@ def find_among(
     if len(specs) < 2 or sides[0].transcribes:
         raise UsageError("the preprocessing can be found of models that classify images alone")
     reporter(Stage("seeds", config.seeds.path.name))
-    samples, labels = _chosen(whole, original, seeds)
+    samples, labels = _chosen(source, config.search.seed, count)
     session = fleet.sessions[0]
     first = _Model(specs[0], samples, _asking_original(original))
     second = _Model(specs[1], samples, _asking_device(session, sides[1].output.name))
@@ -219,11 +171,15 @@ def find_among(
 
 
 def likeliest_inputs(
-    config: CampaignConfig, original: OriginalModel, fleet: Fleet, reporter: Reporter
+    config: CampaignConfig,
+    original: OriginalModel,
+    fleet: Fleet,
+    source: SeedSource,
+    reporter: Reporter,
 ) -> str:
     """Return a clause that names the likeliest preprocessing where it isn't stated, else ""."""
     try:
-        found = find_among(config, original, fleet, reporter)
+        found = find_among(config, original, fleet, source, reporter)
     except (UsageError, ModelError, InferenceFailedError):
         return ""
     best = found.pairs[0]
@@ -271,13 +227,16 @@ def _filled(config: CampaignConfig, missing: dict[str, str]) -> CampaignConfig:
     return config.model_copy(update=update)
 
 
-def _chosen(
-    config: CampaignConfig, original: OriginalModel, count: int
-) -> tuple[list[Sample], NDArray[np.int64]]:
-    """Return at most so many seeds, chosen at random from all, and their labels, -1 for none."""
-    found = list(seed_source(config, original))
-    order = np.random.default_rng(config.search.seed).permutation(len(found))[:count]
-    chosen = [found[place] for place in order]
+def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[Sample], NDArray[np.int64]]:
+    """Return at most so many of the first seeds, chosen at random, and their labels, -1 for none."""
+    rng = np.random.default_rng(seed)
+    chosen: list[SeedInput] = []
+    for place, one in enumerate(islice(source, _READ)):
+        if len(chosen) < count:
+            chosen.append(one)
+        elif (instead := int(rng.integers(place + 1))) < count:
+            chosen[instead] = one
+    rng.shuffle(chosen)  # type: ignore[arg-type]
     labels = [-1 if one.label is None else one.label for one in chosen]
     return [one.sample for one in chosen], np.array(labels, np.int64)
 
@@ -362,13 +321,17 @@ class _Search:
     def run(self, *, stated: bool) -> list[InputPair]:
         """Return the likeliest ways, by descending score; `stated`: begin at what both models have."""
         original, deployed = self._original, self._deployed
-        ways = _Ways(original, deployed), _Ways(deployed, original)
-        alike = sorted(ways[0].single(), key=self._plausibility, reverse=True)
+        size = original.sample_size
+        ways = (
+            usual_ways(original.spec, deployed.spec, size),
+            usual_ways(deployed.spec, original.spec, size),
+        )
+        alike = sorted(ways[0], key=self._plausibility, reverse=True)
         if not stated:
             original.spec = alike[0]
-            deployed.spec = _with_values(deployed.spec, original.spec)
+            deployed.spec = with_values_of(deployed.spec, original.spec)
         tried = {(original.spec, deployed.spec)}
-        tried |= {(one, _with_values(deployed.spec, one)) for one in alike[:_ALIKE]}
+        tried |= {(one, with_values_of(deployed.spec, one)) for one in alike[:_ALIKE]}
         tried |= {(original.spec, one) for one in self._nearest(ways[1], swapped=False)}
         tried |= {(one, deployed.spec) for one in self._nearest(ways[0], swapped=True)}
         found = [self.pair(*both) for both in tried]
@@ -384,7 +347,7 @@ class _Search:
         if self._labels is not None:
             accuracy = float(np.mean([_accuracy(one, self._labels) for one in answers]))
         score = information if accuracy is None else accuracy
-        score -= _OF_DISTANCE * distance + _unusual(first) + _unusual(second)
+        score -= _OF_DISTANCE * distance + unusualness(first) + unusualness(second)
         score -= _OF_CHANGE * ((first != self._original.spec) + (second != self._deployed.spec))
         return InputPair(first, second, distance, agreement, accuracy, information, score)
 
@@ -401,122 +364,24 @@ class _Search:
         """Return how likely this is the original's preprocessing, by the original alone."""
         answers = self._original.probabilities(spec, self._count)
         known = self._labels
-        return (_information(answers) if known is None else _accuracy(answers, known)) - _unusual(
-            spec
-        )
+        return (
+            _information(answers) if known is None else _accuracy(answers, known)
+        ) - unusualness(spec)
 
-    def _nearest(self, ways: "_Ways", *, swapped: bool) -> list[InputSpec]:
+    def _nearest(self, ways: Sequence[InputSpec], *, swapped: bool) -> list[InputSpec]:
         """Return the ways of one model that come nearest to the other; `swapped`: the original's."""
 
         def distance(one: InputSpec, count: int) -> float:
             both = (one, self._deployed.spec) if swapped else (self._original.spec, one)
-            return _distances(*self._answers(*both, count))[0] + _unusual(one) / _OF_DISTANCE
+            return _distances(*self._answers(*both, count))[0] + unusualness(one) / _OF_DISTANCE
 
         first = min(_FIRST, self._count)
-        found = sorted(ways.single(), key=lambda one: distance(one, first))
+        found = sorted(ways, key=lambda one: distance(one, first))
         near = found if distance(found[0], first) > _CLOSE else found[:_COMBINED]
-        found = sorted({*found, *_combined(near)}, key=lambda one: distance(one, first))
+        found = list(dict.fromkeys([*found, *combined_ways(near)]))
+        found.sort(key=lambda one: distance(one, first))
         then = min(_THEN, self._count)
         return sorted(found[:_BETTER], key=lambda one: distance(one, then))[:_LEFT]
-
-
-class _Ways:
-    """The ways that are tried for one model; what they have of the model is its shape."""
-
-    def __init__(self, model: _Model, other: _Model) -> None:
-        self._spec = spec = model.spec
-        colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
-        self._scaled = [scaled for color in colors for scaled in _scalings(spec, other.spec, color)]
-        square = spec.size[0] == spec.size[1]
-        turns = [one for one in ORIENTATIONS if square or one not in QUARTER_TURNS]
-        rules = RESIZES if model.sample_size != spec.upright_size else (spec.resize,)
-        layouts = LAYOUTS if _is_flat(spec) else (spec.layout,)
-        self._placed: list[dict[str, Any]] = [
-            {"orientation": turn, "resize": rule, "layout": layout}
-            for turn, rule, layout in product(turns, rules, layouts)
-        ]
-
-    def single(self) -> list[InputSpec]:
-        """Return all scalings and colours with the placement as it is, and all placements with those."""
-        return list(
-            dict.fromkeys([*self._scaled, *(self._spec._replace(**one) for one in self._placed)])
-        )
-
-
-def _combined(ways: Sequence[InputSpec]) -> set[InputSpec]:
-    """Return every combination of these ways' scaling and colours with one's placement."""
-    return {
-        scaled._replace(orientation=one.orientation, resize=one.resize, layout=one.layout)
-        for scaled in ways
-        for one in ways
-    }
-
-
-def _scalings(spec: InputSpec, other: InputSpec, color: str) -> Iterator[InputSpec]:
-    """Yield a model's preprocessing in one colour order with its own, the other's and usual scalings.
-
-    Those of three channels keep each channel's numbers, in either order.
-    """
-    own = [(Scaling(one.scale, one.mean, one.std), one.color) for one in (spec, other)]
-    seen: list[NDArray[np.float64]] = []
-    for scaling, order in [*own, *((one, "RGB") for one in USUAL_SCALINGS)]:
-        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
-            continue
-        turned = -1 if (order == "BGR") != (color == "BGR") else 1
-        made = spec._replace(
-            color=color, scale=scaling.scale, mean=scaling.mean[::turned], std=scaling.std[::turned]
-        )
-        levels = _levels(made)
-        if not any(_alike(levels, one) for one in seen):
-            seen.append(levels)
-            yield made
-
-
-def _levels(spec: InputSpec) -> NDArray[np.float64]:
-    """Return the real value of every level, [256, channels], in the order of the input's channels."""
-    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], spec.channels, axis=2)
-    plain = spec._replace(
-        shape=(256, spec.channels), size=(1, 256), layout="HWC", resize=None, orientation="upright"
-    )
-    return dequantize(prepare(ramp, plain), spec.quantization)
-
-
-def _alike(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
-    return float(np.abs(first - second).max()) <= _SAME * float(np.ptp(second))
-
-
-def _with_values(spec: InputSpec, other: InputSpec) -> InputSpec:
-    """Return a preprocessing with scaling, colours and orientation of the other model's."""
-    return spec._replace(
-        **{name: getattr(other, name) for name in ("color", "scale", "mean", "std", "orientation")}
-    )
-
-
-def _is_flat(spec: InputSpec) -> bool:
-    """Whether the shape doesn't tell the layout."""
-    return spec.channels == 3 and len(spec.shape) < 4
-
-
-@lru_cache(maxsize=1024)
-def _unusual(spec: InputSpec) -> float:
-    """Return what is taken from the score for a preprocessing that few models have."""
-    levels = _levels(spec)
-    rank = _USUAL_SIZE
-    for place, scaling in enumerate(USUAL_SCALINGS):
-        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
-            continue
-        turn = -1 if spec.color == "BGR" else 1
-        usual = spec._replace(
-            scale=scaling.scale, mean=scaling.mean[::turn], std=scaling.std[::turn]
-        )
-        if _alike(levels, _levels(usual)):
-            rank = place
-            break
-    return (
-        _OF_RANK * rank
-        + _OF_COLOR * (spec.color == "BGR")
-        + _OF_TURN * (spec.orientation != "upright")
-    )
 
 
 def _distances(first: Probabilities, second: Probabilities) -> tuple[float, float]:

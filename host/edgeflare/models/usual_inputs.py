@@ -1,0 +1,166 @@
+"""The usual ways for images to enter a model: scalings, colours, sizes, layouts, orientations."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare_agent.image_spec import LAYOUTS, ORIENTATIONS, QUARTER_TURNS, RESIZES, InputSpec
+from edgeflare_agent.preprocess import dequantize, prepare
+
+_SCALED_BY_255 = (1.0, 255.0)
+_SAME = 0.01
+"""Two scalings count as one where they differ by at most this share of the range."""
+_OF_RANK, _OF_COLOR, _OF_TURN = 0.006, 0.01, 0.03
+
+
+class Scaling(NamedTuple):
+    """How levels of pixels become values, (level * scale - mean) / std, as `InputSpec` has it."""
+
+    scale: tuple[float, float] = (1.0, 1.0)
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+
+USUAL_SCALINGS = (
+    Scaling(_SCALED_BY_255),
+    Scaling(mean=(127.5,), std=(127.5,)),
+    Scaling(_SCALED_BY_255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    Scaling(),
+    Scaling(mean=(127.0,), std=(128.0,)),
+    Scaling(mean=(123.68, 116.779, 103.939)),
+    Scaling(_SCALED_BY_255, (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
+    Scaling(
+        _SCALED_BY_255,
+        (0.48145466, 0.4578275, 0.40821073),
+        (0.26862954, 0.26130258, 0.27577711),
+    ),
+    Scaling(_SCALED_BY_255, (0.1307,), (0.3081,)),
+    Scaling(mean=(128.0,)),
+    Scaling((1.0, 128.0)),
+    Scaling(mean=(255.0,), std=(-255.0,)),
+)
+"""Scalings that are tried, the most usual first; those of three channels are in the order of RGB."""
+_OTHER_RANK = len(USUAL_SCALINGS) // 2
+
+
+def stated_options(spec: InputSpec) -> dict[str, str]:
+    """Return the options of `--input` that state this, all that isn't in every file."""
+    numerator, denominator = spec.scale
+    numbers = {
+        name: ",".join(f"{one:.9g}" for one in values)
+        for name, values, nothing in (("mean", spec.mean, 0.0), ("std", spec.std, 1.0))
+        if any(one != nothing for one in values)
+    }
+    scale = f"{numerator:.9g}" if denominator == 1 else f"{numerator:.9g}/{denominator:.9g}"
+    found = {"scale": scale} if spec.scale != (1.0, 1.0) or not numbers else {}
+    found |= numbers
+    if spec.color == "BGR":
+        found["color"] = spec.color
+    if _is_flat(spec):
+        found["layout"] = spec.layout
+    if spec.resize is not None:
+        found["resize"] = spec.resize
+    if spec.orientation != "upright":
+        found["orientation"] = spec.orientation
+    return found
+
+
+def usual_ways(spec: InputSpec, other: InputSpec, sample_size: tuple[int, int]) -> list[InputSpec]:
+    """Return ways for images of a size (height, width) to enter the model that `spec` is for.
+
+    They have the usual scalings, that of the `other` model and both colour orders, placed as `spec`
+    says; then all placements (orientations, resize rules where sizes differ, layouts where the
+    shape doesn't tell them), scaled and coloured as `spec` says.
+    """
+    colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
+    scaled = [one for color in colors for one in _scalings(spec, other, color)]
+    square = spec.size[0] == spec.size[1]
+    turns = [one for one in ORIENTATIONS if square or one not in QUARTER_TURNS]
+    rules = RESIZES if sample_size != spec.upright_size else (spec.resize,)
+    layouts = LAYOUTS if _is_flat(spec) else (spec.layout,)
+    placed = [
+        spec._replace(orientation=turn, resize=rule, layout=layout)
+        for turn, rule, layout in product(turns, rules, layouts)
+    ]
+    return list(dict.fromkeys([*scaled, *placed]))
+
+
+def combined_ways(ways: Sequence[InputSpec]) -> list[InputSpec]:
+    """Return every combination of these ways' scaling and colours with one's placement."""
+    found = (
+        scaled._replace(orientation=one.orientation, resize=one.resize, layout=one.layout)
+        for scaled in ways
+        for one in ways
+    )
+    return list(dict.fromkeys(found))
+
+
+def _scalings(spec: InputSpec, other: InputSpec, color: str) -> Iterator[InputSpec]:
+    """Yield a model's preprocessing in one colour order with its own, the other's and usual scalings.
+
+    Those of three channels keep each channel's numbers, in either order.
+    """
+    own = [(Scaling(one.scale, one.mean, one.std), one.color) for one in (spec, other)]
+    seen: list[NDArray[np.float64]] = []
+    for scaling, order in [*own, *((one, "RGB") for one in USUAL_SCALINGS)]:
+        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+            continue
+        turned = -1 if (order == "BGR") != (color == "BGR") else 1
+        made = spec._replace(
+            color=color, scale=scaling.scale, mean=scaling.mean[::turned], std=scaling.std[::turned]
+        )
+        levels = _levels(made)
+        if not any(_alike(levels, one) for one in seen):
+            seen.append(levels)
+            yield made
+
+
+def _levels(spec: InputSpec) -> NDArray[np.float64]:
+    """Return the real value of every level, [256, channels], in the order of the input's channels."""
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], spec.channels, axis=2)
+    plain = spec._replace(
+        shape=(256, spec.channels), size=(1, 256), layout="HWC", resize=None, orientation="upright"
+    )
+    return dequantize(prepare(ramp, plain), spec.quantization)
+
+
+def _alike(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
+    return float(np.abs(first - second).max()) <= _SAME * float(np.ptp(second))
+
+
+def with_values_of(spec: InputSpec, other: InputSpec) -> InputSpec:
+    """Return a preprocessing with scaling, colours and orientation of the other model's."""
+    return spec._replace(
+        **{name: getattr(other, name) for name in ("color", "scale", "mean", "std", "orientation")}
+    )
+
+
+def _is_flat(spec: InputSpec) -> bool:
+    """Whether the shape doesn't tell the layout."""
+    return spec.channels == 3 and len(spec.shape) < 4
+
+
+@lru_cache(maxsize=1024)
+def unusualness(spec: InputSpec) -> float:
+    """Return what is taken from the score for a preprocessing that few models have."""
+    levels = _levels(spec)
+    rank = _OTHER_RANK
+    for place, scaling in enumerate(USUAL_SCALINGS):
+        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+            continue
+        turn = -1 if spec.color == "BGR" else 1
+        usual = spec._replace(
+            scale=scaling.scale, mean=scaling.mean[::turn], std=scaling.std[::turn]
+        )
+        if _alike(levels, _levels(usual)):
+            rank = place
+            break
+    return (
+        _OF_RANK * rank
+        + _OF_COLOR * (spec.color == "BGR")
+        + _OF_TURN * (spec.orientation != "upright")
+    )
