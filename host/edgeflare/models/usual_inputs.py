@@ -14,7 +14,9 @@ from edgeflare_agent.preprocess import dequantize, prepare
 _SCALED_BY_255 = (1.0, 255.0)
 _SAME = 0.01
 """Two scalings count as one where they differ by at most this share of the range."""
-_OF_RANK, _OF_COLOR, _OF_TURN = 0.006, 0.01, 0.03
+_OF_RANK, _OF_COLOR, _OF_TURN, _OF_CLIPPING = 0.006, 0.01, 0.03, 0.1
+_FEW_LEVELS = 64
+"""A quantised input that tells fewer of the 256 levels apart was made for another scaling."""
 
 
 class Scaling(NamedTuple):
@@ -163,4 +165,5 @@ def unusualness(spec: InputSpec) -> float:
         _OF_RANK * rank
         + _OF_COLOR * (spec.color == "BGR")
         + _OF_TURN * (spec.orientation != "upright")
+        + _OF_CLIPPING * (len(np.unique(levels[:, 0])) < _FEW_LEVELS)
     )

@@ -236,7 +236,7 @@ def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[Sample], ND
             chosen.append(one)
         elif (instead := int(rng.integers(place + 1))) < count:
             chosen[instead] = one
-    rng.shuffle(chosen)  # type: ignore[arg-type]
+    rng.shuffle(chosen)
     labels = [-1 if one.label is None else one.label for one in chosen]
     return [one.sample for one in chosen], np.array(labels, np.int64)
 
