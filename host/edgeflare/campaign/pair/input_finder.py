@@ -208,7 +208,7 @@ def _resolved(
         try:
             return filled, resolve_pair(filled, original, fleet)
         except UsageError as error:
-            refused = refused or error
+            refused = error
     assert refused is not None  # noqa: S101
     raise refused
 

@@ -20,7 +20,7 @@ def inputs_document(found: FoundInputs) -> list[Block]:
     of_accuracy = [] if best.accuracy is None else [Column("accuracy", 0, _accuracy)]
     columns = (
         Column("original", 0, lambda one: _words(one.original), text=True),
-        Column("deployed", 0, lambda one: _words(one.deployed), text=True),
+        Column("deployed", 0, _deployed, text=True),
         Column("same class", 0, lambda one: percent_text(one.agreement)),
         Column("distance", 0, lambda one: f"{one.distance:.3f}"),
         *of_accuracy,
@@ -63,6 +63,11 @@ def _verdict(found: FoundInputs) -> str:
 
 def _words(spec: InputSpec) -> str:
     return " ".join(f"{name}={_short(value)}" for name, value in stated_options(spec).items())
+
+
+def _deployed(one: InputPair) -> str:
+    original, deployed = (_words(of) for of in one[:2])
+    return "the same" if deployed == original else deployed
 
 
 def _short(value: str) -> str:
