@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ ALL = [
     "bandwidth",
     "smoke inference",
     "smoke inference",
+    "int8 products",
     "lease",
 ]
 SHIFTED = """
@@ -84,7 +86,9 @@ def test_good_device_passes_everything_in_order(device: Device) -> None:
     assert re.match(r"\d+\.\d\d ms \(\d+\.\d\d to \d", named(lines, "round trip").detail)
     tflite, onnx = smokes(lines)
     assert re.match(
-        r"deployed\.tflite: .* ms by ai-edge-litert .*, XNNPACK, 14 of 14 operators$", tflite.detail
+        r"deployed\.tflite: .* ms by ai-edge-litert .*, XNNPACK, 14 of 14 operators, the same "
+        r"answer \d+ times$",
+        tflite.detail,
     )
     assert re.match(r"original\.onnx: .* ms by onnxruntime .*, CPU", onnx.detail)
 
@@ -127,6 +131,50 @@ def test_answer_that_is_not_this_machines_is_noted(device: Device, tmp_path: Pat
     assert line.state == "note"
     assert "differs from this machine's (onnxruntime" in line.detail
     assert "by up to 0.25:" in line.detail
+
+
+CHANGES = {
+    "inference 41": """
+import onnxruntime
+plain = onnxruntime.InferenceSession.run
+runs = []
+def run(self, *arguments, **more):
+    runs.append(self)
+    return [value + 0.25 * (len(runs) > 40) for value in plain(self, *arguments, **more)]
+onnxruntime.InferenceSession.run = run
+""",
+    "load 2 of the model": """
+import onnxruntime
+plain = onnxruntime.InferenceSession.run
+first = []
+def run(self, *arguments, **more):
+    first.append(self)
+    return [value + 0.25 * (self is not first[0]) for value in plain(self, *arguments, **more)]
+onnxruntime.InferenceSession.run = run
+""",
+}
+
+
+@pytest.mark.parametrize("when", CHANGES)
+def test_answers_that_change_by_themselves_are_noted(
+    device: Device, tmp_path: Path, when: str
+) -> None:
+    python = python_at_start(tmp_path, CHANGES[when])
+    lines = check_device(device.model_copy(update={"python": python, "runtime": "onnx"}))
+    (line,) = smokes(lines)
+    assert line.state == "note"
+    assert f"{when} gives another answer to the same input" in line.detail
+
+
+CPUINFO = Path("/proc/cpuinfo").read_text(encoding="utf-8") if sys.platform == "linux" else ""
+
+
+@pytest.mark.skipif(not re.search(r"\bavx2\b", CPUINFO), reason="no x86-64 processor with AVX2")
+def test_saturating_int8_products_are_noted_where_the_processor_has_no_vnni(device: Device) -> None:
+    has_vnni = re.search(r"\bavx(512)?_vnni\b", CPUINFO) is not None
+    line = named(check_device(device), "int8 products")
+    assert line.state == ("ok" if has_vnni else "note")
+    assert ("without VNNI" in line.detail) == (not has_vnni)
 
 
 @pytest.mark.extended

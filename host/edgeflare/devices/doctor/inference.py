@@ -1,4 +1,4 @@
-"""One small inference: its runtime, its time, and whether the answer equals this machine's."""
+"""Small inferences: runtime, time, whether answers repeat, equal this machine's, and are exact."""
 
 import statistics
 import time
@@ -26,7 +26,9 @@ from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 _DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 _DEMO_MODELS = {"tflite": "deployed.tflite"}
-_TIMED = 10
+_INT8_PRODUCTS = _DEMO.parent / "checks" / "int8_products.onnx"
+_EXACT_PRODUCT = 255 * 127
+_REPEATED, _LOADS = 100, 3
 _LONG_S = 5.0
 _USUAL_SIDE = 224
 _USUAL_SAMPLES = 16000
@@ -39,12 +41,15 @@ class InferenceResult:
     """The raw first output of a model for one input, and the seconds of each of several runs.
 
     `effect` is the runtime in effect, as the agent describes it; `output` describes the output.
+    `changed` says which of the other inferences, or of the other loads of the model, gave another
+    answer; "" for none.
     """
 
     effect: Mapping[str, Any]
     output: TensorInfo
     values: NDArray[Any] = field(repr=False)
     seconds: tuple[float, ...]
+    changed: str = ""
 
     @property
     def runtime(self) -> str:
@@ -150,19 +155,42 @@ def answers_equal(on_device: InferenceResult, on_host: InferenceResult) -> bool:
 def _answer(
     link: AgentLink, on_device: Provisioned, runtime: RuntimeName, options: Mapping[str, Any]
 ) -> InferenceResult:
-    session = DeviceSession.load(link, on_device, runtime, options)
-    output = session.model.outputs[0]
-    spec = plain_input(session.model.inputs[0])
-    session.configure(spec, output.name)
-    sample = _ramp(spec)
-    started = time.monotonic()
-    replies = [session.submit([sample]).result()]
-    while len(replies) <= _TIMED and time.monotonic() - started < _LONG_S:
-        replies.append(session.submit([sample]).result())
-    seconds = tuple(reply.seconds[0] for reply in replies)
-    values = replies[0].outputs[0]
-    assert not isinstance(values, Decoded)  # noqa: S101 - no decoder was set
-    return InferenceResult(session.model.runtime, output, values, seconds)
+    values: list[NDArray[Any]] = []
+    seconds: list[float] = []
+    started, changed = time.monotonic(), ""
+    for load in range(1, _LOADS + 1):
+        session = DeviceSession.load(link, on_device, runtime, options)
+        output = session.model.outputs[0]
+        spec = plain_input(session.model.inputs[0])
+        session.configure(spec, output.name)
+        sample = _ramp(spec)
+        for number in range(_REPEATED if load == 1 else 1):
+            if number and time.monotonic() - started > _LONG_S:
+                break
+            reply = session.submit([sample]).result()
+            found = reply.outputs[0]
+            assert not isinstance(found, Decoded)  # noqa: S101 - no decoder was set
+            values = values or [found]
+            seconds += reply.seconds
+            if not changed and found.tobytes() != values[0].tobytes():
+                changed = f"load {load} of the model" if load > 1 else f"inference {number + 1}"
+    return InferenceResult(session.model.runtime, output, values[0], tuple(seconds), changed)
+
+
+def products_saturate(link: AgentLink, transport: Transport, probed: Probe, device: Device) -> bool:
+    """Whether onnxruntime on the device gives sums of products of unsigned and signed bytes wrong.
+
+    On x86-64 processors without VNNI two such products are summed in 16 bits. Raises DeviceError
+    and ModelError.
+    """
+    on_device = provision(transport, probed, device, _INT8_PRODUCTS, runtime="onnx")
+    session = DeviceSession.load(link, on_device, "onnx", {})
+    tensor = session.model.inputs[0]
+    shape = tuple(axis or 1 for axis in tensor.shape)
+    size = (1, prod(shape))
+    session.configure(InputSpec(shape, tensor.dtype, size, 1), session.model.outputs[0].name)
+    sums = session.submit([np.full((*size, 1), 255, np.uint8)]).result().outputs[0]
+    return bool(np.any(np.asarray(sums) != _EXACT_PRODUCT * size[1]))
 
 
 def _answer_on_host(runtime: RuntimeName, model: Path) -> InferenceResult:

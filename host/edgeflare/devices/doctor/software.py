@@ -3,6 +3,7 @@
 import shlex
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from edgeflare.devices.doctor.inference import (
     answers_equal,
     difference,
     open_link,
+    products_saturate,
     try_model,
 )
 from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, line_of, note
@@ -158,6 +160,10 @@ def agent(
         lease = _lease(measured.report)
         names = () if lease.noted else runtimes
         trials = [try_model(agents.link, transport, probed, device, name, model) for name in names]
+        products = None
+        if "onnx" in names:
+            with suppress(EdgeFlareError):  # the trial above tells what is wrong
+                products = products_saturate(agents.link(), transport, probed, device)
     except DeviceDiskFullError:
         raise
     except EdgeFlareError as error:
@@ -174,6 +180,8 @@ def agent(
     )
     for trial in trials:
         yield _smoke(trial, optional=optional)
+    if products is not None:
+        yield _int8_products(saturate=products)
     if runtimes and not trials:
         yield note(_SMOKE, "not tried: others use the device")
     yield lease
@@ -268,6 +276,20 @@ def _delegate(transport: Transport, probed: Probe, trials: Sequence[Trial]) -> C
     return good("delegate", "; ".join(words) + more)
 
 
+def _int8_products(*, saturate: bool) -> CheckLine:
+    """Return the line on the sums of products of unsigned and signed bytes."""
+    if not saturate:
+        return good("int8 products", "exact by onnxruntime")
+    return note(
+        "int8 products",
+        "onnxruntime saturates sums of products of unsigned and signed bytes on this processor "
+        "(x86-64 without VNNI): int8 models with unsigned activations and signed weights answer "
+        "otherwise than on processors with VNNI and on arm64",
+        "for the same answers everywhere quantise with reduce_range=True (7-bit weights), or with "
+        "unsigned weights",
+    )
+
+
 def _smoke(trial: Trial, *, optional: bool) -> CheckLine:
     on_device, on_host = trial.on_device, trial.on_host
     if isinstance(on_device, EdgeFlareError):
@@ -278,6 +300,15 @@ def _smoke(trial: Trial, *, optional: bool) -> CheckLine:
         fix = line.fix or "try another model, with --model"
         return note(_SMOKE, detail, fix) if optional else bad(_SMOKE, detail, fix)
     detail = f"{trial.model.name}: {on_device.median_ms:.2f} ms by {on_device.runtime}"
+    if on_device.changed:
+        return note(
+            _SMOKE,
+            f"{detail}; {on_device.changed} gives another answer to the same input than the first "
+            "inference: triggers found there may not be found again",
+            "look for an accelerator or driver that doesn't repeat itself: try the CPU alone",
+        )
+    count = len(on_device.seconds)
+    detail += f", the same answer {count} times"
     if on_host is None:
         return good(_SMOKE, detail)
     if isinstance(on_host, EdgeFlareError):
