@@ -41,7 +41,7 @@ def test_check_and_prune(remote: Device) -> None:
     lines = check_device(remote)
     assert all(line.ok for line in lines), lines
     assert lines[-1].name == "lease"
-    assert prune_device(remote, everything=True).files == 3  # the agent and two small models
+    assert prune_device(remote, everything=True).files == 4  # the agent and three small models
 
 
 def test_killed_agent_is_reported(remote: Device, onnx_model: Path, pair_input: InputSpec) -> None:
