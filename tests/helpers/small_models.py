@@ -167,6 +167,27 @@ def open_axis_tflite(path: Path, axis: int) -> Path:
     return path
 
 
+def edge_tpu_tflite(path: Path, operator: str | None = "edgetpu-custom-op") -> Path:
+    """float32 [1, 4] -> the same: one operator, as in a file compiled for the Edge TPU; None: softmax."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf((TFLITE / "float.tflite").read_bytes(), 0)
+    graph = model.subgraphs[0]
+    last = graph.operators[-1]  # softmax
+    graph.operators, graph.inputs = [last], last.inputs
+    model.signatureDefs = []
+    if operator is not None:
+        code = model.operatorCodes[last.opcodeIndex]
+        code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.CUSTOM
+        code.customCode = operator
+        last.builtinOptions, last.builtinOptionsType = None, schema.BuiltinOptions.NONE
+    builder = flatbuffers.Builder(4096)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
 def running_sum_tflite(path: Path) -> Path:
     """y = the sum of every x so far, 1x4 float32, kept in a resource variable."""
     import flatbuffers

@@ -1,6 +1,7 @@
 """What every runtime shares: checks and life cycle. A backend writes only its own steps."""
 
 import os
+from collections import Counter
 from importlib import import_module
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type
 
@@ -28,6 +29,13 @@ class Option(NamedTuple):
 def _is_thread_count(value: Any) -> bool:
     """Whether a value is a whole number from 1 to 1024."""
     return type(value) is int and 1 <= value <= 1024
+
+
+def is_options(value: Any) -> bool:
+    """Whether a value is an object of a library's options: {name: text, number or boolean}."""
+    return isinstance(value, dict) and all(
+        isinstance(one, (str, int, float, bool)) for one in value.values()
+    )
 
 
 THREADS = Option(1, "a whole number from 1 to 1024", _is_thread_count)
@@ -186,3 +194,11 @@ def one_line(error: Exception) -> str:
     """Return the first line of an error's text, or its type where it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def counted_names(names: List[str]) -> str:
+    """Return names with their counts, like "ADD x 3, SOFTMAX"."""
+    return ", ".join(
+        name if count == 1 else "{} x {}".format(name, count)
+        for name, count in sorted(Counter(names).items())
+    )

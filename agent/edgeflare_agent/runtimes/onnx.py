@@ -2,9 +2,8 @@
 
 import json
 import os
-from collections import Counter
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Optional
+from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -13,7 +12,14 @@ from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.install_hints import how_to_install, is_installed
-from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
+from edgeflare_agent.runtimes.base import (
+    THREADS,
+    Option,
+    Runtime,
+    counted_names,
+    import_library,
+    is_options,
+)
 
 _SEVERITY_ERROR = 3
 _CPU = "CPUExecutionProvider"
@@ -39,11 +45,7 @@ def _is_list_of_names(value: Any) -> bool:
 
 
 def _is_options_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(options, dict)
-        and all(isinstance(one, (str, int, float, bool)) for one in options.values())
-        for options in value.values()
-    )
+    return isinstance(value, dict) and all(map(is_options, value.values()))
 
 
 class OnnxRuntime(Runtime):
@@ -96,7 +98,7 @@ class OnnxRuntime(Runtime):
         settings.graph_optimization_level = getattr(self._library.GraphOptimizationLevel, level)
         settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = _SEVERITY_ERROR
-        self._nodes: Optional[Dict[str, int]] = None
+        self._nodes: Optional[Dict[str, List[str]]] = None
         if providers == [_CPU]:
             self._open(settings)
         else:
@@ -156,8 +158,8 @@ class OnnxRuntime(Runtime):
         if absent:
             raise RuntimeMissingError(
                 "onnxruntime could not start {} and fell back to {}: the libraries that it needs "
-                "(CUDA, cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or "
-                "the GPU are missing; see what is printed by 'import onnxruntime; "
+                "(for an NVIDIA GPU CUDA, cuDNN, TensorRT), of the versions that onnxruntime {} "
+                "was built for, or the hardware are missing; see what is printed by 'import onnxruntime; "
                 "onnxruntime.print_debug_info()', or take it out of `providers`".format(
                     ", ".join(absent), ", ".join(serving), self._library.__version__
                 )
@@ -166,17 +168,16 @@ class OnnxRuntime(Runtime):
     def _open_counting(self, settings: Any) -> None:
         """Start the session; set `_nodes`.
 
-        That is the number of nodes that each provider runs, None where it isn't known.
-
-        A library that doesn't tell it profiles one inference instead, of zeros.
+        That is the operators of the nodes that each provider runs, None where it isn't known. A
+        library that doesn't tell it profiles one inference instead, of zeros.
         """
         if hasattr(self._library.InferenceSession, _ASSIGNMENT):
             settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
             self._open(settings)
-            self._nodes = _sorted_counts(
-                provider.ep_name
+            self._nodes = _by_provider(
+                (provider.ep_name, node.op_type)
                 for provider in getattr(self._session, _ASSIGNMENT)()
-                for _ in provider.get_nodes()
+                for node in provider.get_nodes()
             )
             return
         with TemporaryDirectory(prefix="edgeflare-") as folder:
@@ -197,24 +198,27 @@ class OnnxRuntime(Runtime):
                 "(1.31 tells it), or accept either with the runtime option allow_fallback = "
                 "true".format(self._library.__version__, asked, self.path)
             )
-        total = sum(self._nodes.values())
-        on_cpu = self._nodes.get(_CPU, 0)
-        if on_cpu > 0 and (on_cpu == total or _CPU not in providers):
+        total = sum(map(len, self._nodes.values()))
+        on_cpu = self._nodes.get(_CPU, [])
+        if on_cpu and (len(on_cpu) == total or _CPU not in providers):
             raise RuntimeMissingError(
-                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: "
+                "{} can't run {} of the {} nodes of {} ({}), and onnxruntime gives them to the CPU: "
                 "take a model or a build of onnxruntime with which it can, take it out of "
                 "`providers`, or accept the CPU with the runtime option allow_fallback = "
-                "true".format(asked, on_cpu, total, self.path)
+                "true".format(asked, len(on_cpu), total, self.path, counted_names(on_cpu))
             )
 
     def _in_effect(self) -> Dict[str, Any]:
         package, version = package_version("onnxruntime", "onnxruntime-gpu")
         given = self.options["provider_options"]
+        nodes = (
+            None if self._nodes is None else {name: len(ops) for name, ops in self._nodes.items()}
+        )
         return {
             "package": package,
             "version": version if version != "unknown" else self._library.__version__,
             "providers": self._session.get_providers(),
-            **({} if self.options["providers"] == [_CPU] else {"nodes": self._nodes}),
+            **({} if self.options["providers"] == [_CPU] else {"nodes": nodes}),
             **({"provider_options": given} if given else {}),
             "graph_optimization": self.options["graph_optimization"],
         }
@@ -226,12 +230,16 @@ class OnnxRuntime(Runtime):
         del self._session
 
 
-def _sorted_counts(providers: Iterable[str]) -> Dict[str, int]:
-    return dict(sorted(Counter(providers).items()))
+def _by_provider(nodes: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
+    """Return {provider: its operators} of pairs of provider and operator."""
+    found: Dict[str, List[str]] = {}
+    for provider, operator in nodes:
+        found.setdefault(provider, []).append(operator)
+    return dict(sorted(found.items()))
 
 
-def _profiled_nodes(session: Any, failures: Any) -> Optional[Dict[str, int]]:
-    """Return how many nodes each provider runs by one profiled inference; None where it fails."""
+def _profiled_nodes(session: Any, failures: Any) -> Optional[Dict[str, List[str]]]:
+    """Return what `_nodes` holds by one profiled inference; None where that fails."""
     try:
         zeros = {
             node.name: np.zeros(
@@ -248,11 +256,11 @@ def _profiled_nodes(session: Any, failures: Any) -> Optional[Dict[str, int]]:
     with open(path, encoding="utf-8") as file:
         events = json.load(file)
     ran = {
-        (event["name"], event["args"]["provider"])
+        (event["name"], event["args"]["provider"], event["args"].get("op_name", "unnamed"))
         for event in events
         if event.get("cat") == "Node" and event.get("args", {}).get("provider")
     }
-    return _sorted_counts(provider for _, provider in ran)
+    return _by_provider((provider, operator) for _, provider, operator in sorted(ran))
 
 
 def library_errors() -> Any:

@@ -1,26 +1,44 @@
 """TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
 
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Set, Tuple
+import os
+from collections import Counter
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.errors import ModelError, NumpyClashError, RuntimeMissingError
+from edgeflare_agent.errors import ModelError, NumpyClashError, RequestError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.install_hints import OLD_NUMPY, how_to_install, is_installed, tflite_packages
-from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
+from edgeflare_agent.runtimes.base import (
+    THREADS,
+    Option,
+    Runtime,
+    counted_names,
+    import_library,
+    is_options,
+)
+from edgeflare_agent.runtimes.tflite_delegates import (
+    ACCELERATORS,
+    CompiledModel,
+    load_delegate,
+    share_of_delegates,
+)
 
 _IDENTIFIER = b"TFL3"
 _KERNELS = ("default", "reference")
-_DELEGATE = "DELEGATE"
+_EDGE_TPU = "edgetpu-custom-op"
 
 
 class TFLiteRuntime(Runtime):
     """Runs ``.tflite`` files.
 
-    `delegate`: whether XNNPACK, the one delegate that these packages bring, may take over; what is
-    in effect tells how many operators it runs, in how many parts of the graph. `kernels`: "default"
+    `delegate`: whether XNNPACK, which these packages bring, may take over; or the path, on the
+    device, of another delegate's library; or "gpu" or "npu", for LiteRT's CompiledModel. What is
+    in effect tells how many operators it runs, in how many parts of the graph. `delegate_options`:
+    those of the library, or of LiteRT. An operator that a stated delegate can't run is an error
+    unless `allow_fallback`; the CPU's own kernels run it then, not XNNPACK. `kernels`: "default"
     (optimised) or "reference", which exclude any delegate. Variable tensors are reset before every
     inference; a model with resource variables is loaded anew for each.
     """
@@ -28,7 +46,13 @@ class TFLiteRuntime(Runtime):
     name = "tflite"
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
-        "delegate": Option(True, "true or false", lambda value: isinstance(value, bool)),
+        "delegate": Option(
+            True,
+            "true, false, the path of a delegate's library, gpu or npu",
+            lambda value: isinstance(value, bool) or (isinstance(value, str) and value != ""),
+        ),
+        "delegate_options": Option({}, "an object {option: value}", is_options),
+        "allow_fallback": Option(False, "true or false", lambda value: isinstance(value, bool)),
         "kernels": Option("default", " or ".join(_KERNELS), lambda value: value in _KERNELS),
     }
     failures = (ValueError, RuntimeError)
@@ -52,14 +76,32 @@ class TFLiteRuntime(Runtime):
             start = file.read(64)
         if start[4:8] != _IDENTIFIER:
             raise ModelError("{} is not a TFLite model: {}".format(self.path, _what_it_is(start)))
+        self._check_options()
+        delegate = self.options["delegate"]
+        is_library = isinstance(delegate, str) and delegate not in ACCELERATORS
         self._interpreter = self._library.Interpreter(
             model_path=self.path,
             num_threads=self.options["threads"],
             experimental_op_resolver_type=self._resolver(),
+            experimental_delegates=[
+                load_delegate(self._library, delegate, self.options["delegate_options"])
+            ]
+            if is_library
+            else None,
         )
-        self._interpreter.allocate_tensors()
         self._operators: List[Dict[str, Any]] = self._interpreter._get_ops_details()
-        self._keeps_resources = any(one["op_name"] == "VAR_HANDLE" for one in self._operators)
+        names = [one["op_name"] for one in self._operators]
+        if _EDGE_TPU in names and not is_library:
+            raise ModelError(
+                "{} is compiled for the Edge TPU (it contains {}): run it with the runtime option "
+                'delegate = "libedgetpu.so.1", on a device that has one, or take the file that it '
+                "was compiled from".format(self.path, _EDGE_TPU)
+            )
+        self._interpreter.allocate_tensors()
+        self._operators = self._interpreter._get_ops_details()  # XNNPACK comes only now
+        self._keeps_resources = "VAR_HANDLE" in names
+        if is_library:
+            self._refuse_fallback()
         inputs = self._interpreter.get_input_details()
         outputs = self._interpreter.get_output_details()
         self.inputs = [_described(detail) for detail in inputs]
@@ -68,18 +110,66 @@ class TFLiteRuntime(Runtime):
         self._shape: Tuple[int, ...] = tuple(inputs[0]["shape"]) if inputs else ()
         self._targets = [detail["index"] for detail in inputs]
         self._results = [detail["index"] for detail in outputs]
+        self._compiled: Optional[CompiledModel] = None
+        if delegate in ACCELERATORS:
+            self._compiled = CompiledModel(self.path, self.options, outputs)
+
+    def _check_options(self) -> None:
+        """Raise RequestError for options that exclude each other."""
+        named = isinstance(self.options["delegate"], str)
+        if self.options["delegate_options"] and not named:
+            raise RequestError("delegate_options need a `delegate` that is named")
+        if named and self.options["kernels"] == "reference":
+            raise RequestError(
+                'kernels = "reference" excludes every delegate, and {!r} is stated: take one of '
+                "the two out".format(self.options["delegate"])
+            )
+
+    def _refuse_fallback(self) -> None:
+        """Raise RuntimeMissingError unless the stated delegate runs every operator, or needn't."""
+        share = share_of_delegates(self._operators)
+        if share.left and not self.options["allow_fallback"]:
+            raise RuntimeMissingError(
+                "the delegate {} can't run {} of the {} operators of {} ({}), and TFLite gives "
+                "them to the CPU: take a model with operators that it runs, or accept the CPU "
+                "with the runtime option allow_fallback = true".format(
+                    self._delegate_name(),
+                    len(share.left),
+                    len(share.operators),
+                    self.path,
+                    counted_names(share.left),
+                )
+            )
 
     def _in_effect(self) -> Dict[str, Any]:
+        share = share_of_delegates(self._operators)
+        delegate: Optional[str] = None
+        if self._compiled is not None:
+            delegate = self._compiled.words
+        elif share.parts:
+            delegate = share.words(self._delegate_name())
+        elif isinstance(self.options["delegate"], str):
+            delegate = "{}, no operator".format(self._delegate_name())
+        stated = self._compiled is None and isinstance(self.options["delegate"], str)
+        given = self.options["delegate_options"]
         return {
             "package": self._package,
             "version": package_version(self._package)[1],
             "kernels": self.options["kernels"],
-            "delegate": _delegated(self._operators),
+            "delegate": delegate,
+            **({"on_cpu": dict(Counter(share.left))} if stated and share.left else {}),
+            **({"delegate_options": given} if given else {}),
         }
+
+    def _delegate_name(self) -> str:
+        stated = self.options["delegate"]
+        return os.path.basename(stated) if isinstance(stated, str) else "XNNPACK"
 
     def _infer(self, tensor: Array) -> List[Array]:
         if self._keeps_resources:  # which no call resets: only a new interpreter forgets them
             self._load()
+        if self._compiled is not None:
+            return self._compiled.run(tensor)
         if tensor.shape != self._shape:
             self._shape = ()  # should it fail
             self._interpreter.resize_tensor_input(self._targets[0], tensor.shape)
@@ -91,13 +181,20 @@ class TFLiteRuntime(Runtime):
         return [self._interpreter.get_tensor(index) for index in self._results]
 
     def _free(self) -> None:
+        self._compiled = None
         del self._interpreter
 
     def _resolver(self) -> Any:
         kinds = self._library.OpResolverType
         if self.options["kernels"] == "reference":
             return kinds.BUILTIN_REF
-        return kinds.AUTO if self.options["delegate"] else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        # Beside another delegate, XNNPACK would take the rest, and which of the two runs an operator
+        # could not be told.
+        return (
+            kinds.AUTO
+            if self.options["delegate"] is True
+            else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        )
 
 
 def _refuse_numpy_clash(numpy_version: str) -> None:
@@ -110,32 +207,6 @@ def _refuse_numpy_clash(numpy_version: str) -> None:
                 how_to_install(*((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
             )
         )
-
-
-def _delegated(operators: List[Dict[str, Any]]) -> Optional[str]:
-    """Return, like "XNNPACK, 5 of 8 operators in 3 parts", what is delegated; None for nothing.
-
-    `operators` are all nodes of the graph: those of the file, then one for each part that the
-    delegate runs in place of some of them. Those are found from the part's outputs back to its
-    inputs.
-    """
-    parts = [one for one in operators if one["op_name"] == _DELEGATE]
-    if not parts:
-        return None
-    own = [one for one in operators if one["op_name"] != _DELEGATE]
-    producer = {int(tensor): one for one in own for tensor in one["outputs"]}
-    replaced: Set[int] = set()
-    for part in parts:
-        inputs = {int(tensor) for tensor in part["inputs"]}
-        pending = {int(tensor) for tensor in part["outputs"]}
-        while pending:
-            tensor = pending.pop()
-            found = None if tensor in inputs else producer.get(tensor)
-            if found is not None and found["index"] not in replaced:
-                replaced.add(found["index"])
-                pending.update(int(one) for one in found["inputs"])
-    words = "XNNPACK, {} of {} operators".format(len(replaced), len(own))
-    return words if len(parts) == 1 else "{} in {} parts".format(words, len(parts))
 
 
 def _what_it_is(start: bytes) -> str:

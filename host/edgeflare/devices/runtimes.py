@@ -38,10 +38,12 @@ BY_EXTENSION: dict[str, RuntimeName] = {
 class DeviceOptions(TypedDict, total=False):
     """Options of the runtime on a device; what is absent is left to the runtime.
 
-    `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off.
-    `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in
-    order; `provider_options` (ONNX): {provider: {option: value}}; `allow_fallback` (ONNX): whether
-    the CPU may run what they can't. `graph_optimization` (ONNX): how far the graph may be
+    `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off, the
+    path on the device of another delegate's library, or "gpu" or "npu" for LiteRT's CompiledModel;
+    `delegate_options` (TFLite): {option: value} of that. `kernels` (TFLite): optimised or reference
+    ones. `providers` (ONNX): execution providers, in order; `provider_options` (ONNX):
+    {provider: {option: value}}. `allow_fallback` (TFLite, ONNX): whether the CPU may run what the
+    stated delegate or providers can't. `graph_optimization` (ONNX): how far the graph may be
     rewritten.
 
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
@@ -54,7 +56,8 @@ class DeviceOptions(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     threads: Annotated[int, Field(ge=1, le=1024)]
-    delegate: bool
+    delegate: bool | Annotated[str, Field(min_length=1)]
+    delegate_options: dict[str, str | int | float | bool]
     kernels: Literal["default", "reference"]
     providers: list[str]
     provider_options: dict[str, dict[str, str | int | float | bool]]

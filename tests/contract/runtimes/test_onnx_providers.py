@@ -54,7 +54,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 
         def get_provider_graph_assignment_info(self) -> list[Any]:
             return [
-                SimpleNamespace(ep_name=name, get_nodes=lambda count=count: [None] * count)
+                SimpleNamespace(
+                    ep_name=name,
+                    get_nodes=lambda count=count: [SimpleNamespace(op_type="Conv")] * count,
+                )
                 for name, count in gpu.nodes.items()
             ]
 

@@ -1,5 +1,6 @@
 """The agent on interpreters other than this one: too old, bare, and as a device has them."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agent_process import AgentProcess, bare_environment
-from small_models import TFLITE, dense_onnx
+from onnx import TensorProto, helper
+from small_models import TFLITE, dense_onnx, save_onnx
 
 from edgeflare.devices.provisioning.upload import agent_bundle
 from edgeflare_agent.image_spec import InputSpec
@@ -122,6 +124,69 @@ def test_an_older_python_with_tflite_runtime_serves_too(tmp_path: Path) -> None:
         assert in_effect["delegate"] == "XNNPACK, 4 of 4 operators"
         _check_damaged_files(agent, tmp_path)
         _check_state(agent)
+
+
+@pytest.mark.slow
+def test_litert_runs_a_model_on_an_accelerator_of_its_own(tmp_path: Path) -> None:
+    """OpenVINO, in the version that LiteRT was built for, with this CPU for an NPU."""
+    packages = ("ai-edge-litert==2.3.0", "openvino==2026.3.1", "numpy")
+    python = virtual_environment(sys.executable, tmp_path / "venv", *packages)
+    options = {"delegate": "npu", "delegate_options": {"intel_openvino.graph_backend": "cpu"}}
+    with AgentProcess(tmp_path, python=python, environment=bare_environment()) as agent:
+        agent.start()
+        loaded = agent.load(TFLITE / "float.tflite", "tflite", **options)
+        assert loaded.kind is Kind.LOADED, loaded.header
+        assert loaded.header["runtime"]["delegate"] == "NPU, the whole model"
+        agent.configure(PIXELS)
+        sample = np.arange(64, dtype=np.uint8).reshape(8, 8, 1)
+        [answer] = agent.infer([sample]).arrays
+        [here] = load(str(TFLITE / "float.tflite"), "tflite", {}).run(
+            sample[None].astype(np.float32) / np.float32(255)
+        )
+        np.testing.assert_allclose(answer, here, atol=1e-5)
+
+
+_COUNTS = """
+import json, sys, onnxruntime
+from edgeflare_agent.runtimes import load
+options = {"providers": ["OpenVINOExecutionProvider"], "allow_fallback": True}
+told = load(sys.argv[1], "onnx", options).describe()["nodes"]
+del onnxruntime.InferenceSession.__mro__[1].get_provider_graph_assignment_info
+profiled = load(sys.argv[1], "onnx", options).describe()["nodes"]
+try:
+    load(sys.argv[1], "onnx", {**options, "allow_fallback": False})
+except Exception as error:
+    refused = str(error)
+print(json.dumps([told, profiled, refused]))
+"""
+
+
+@pytest.mark.slow
+def test_onnxruntime_tells_which_nodes_run_on_openvino(tmp_path: Path) -> None:
+    """A determinant, which OpenVINO can't compute, between two nodes that it can."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="first"),
+        helper.make_node("Det", ["a"], ["b"], name="second"),
+        helper.make_node("Sigmoid", ["b"], ["y"], name="third"),
+    ]
+    model = save_onnx(
+        tmp_path / "m.onnx",
+        nodes,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )
+    packages = ("onnxruntime-openvino", "numpy")
+    python = virtual_environment(sys.executable, tmp_path / "venv", *packages)
+    environment = {**bare_environment(), "PYTHONPATH": str(agent_bundle(tmp_path))}
+    done = subprocess.run(
+        [python, "-c", _COUNTS, str(model)], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    told, profiled, refused = json.loads(done.stdout)
+    assert told == profiled
+    assert told["OpenVINOExecutionProvider"] + told["CPUExecutionProvider"] == 3
+    assert f"can't run {told['CPUExecutionProvider']} of the 3 nodes" in refused
+    assert "Det" in refused
 
 
 def _check_damaged_files(agent: AgentProcess, folder: Path) -> None:

@@ -64,7 +64,7 @@ class ModelConfig(Section):
         dict[str, Any],
         Flag(
             "--runtime-option",
-            "For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
+            "For the deployed model's runtime: threads=4, delegate=false (or a library), kernels=reference, "
             "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are "
             "JSON. May be repeated.",
             only_in=("deployed",),

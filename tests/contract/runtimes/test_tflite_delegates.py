@@ -1,0 +1,179 @@
+"""TFLite's delegates: what is given to them, what they run, and what happens to the rest.
+
+The delegate is a real one, built of `delegate.cc`; LiteRT itself says which operators it replaced, and the
+delegate writes down how many it was given.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import DEMO
+from small_models import edge_tpu_tflite
+
+from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
+from edgeflare_agent.runtimes import load, tflite_delegates
+
+ModelFile = Callable[[str, str], str]
+SOURCE = Path(__file__).resolve().parents[2] / "helpers" / "delegate.cc"
+POOL, RESHAPE, SOFTMAX, DENSE = 17, 22, 25, 9
+IMAGE = np.random.default_rng(0).random((1, 8, 8, 1), dtype=np.float32)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler (g++)")
+    built = tmp_path_factory.mktemp("delegate") / "libtest_delegate.so"
+    compiler = ["g++", "-std=c++17", "-Wall", "-Werror", "-O1", "-shared", "-fPIC"]
+    subprocess.run([*compiler, str(SOURCE), "-o", str(built)], check=True)
+    return str(built)
+
+
+@pytest.mark.parametrize(
+    ("model", "taken", "words", "parts", "on_cpu"),
+    [
+        ("float", [SOFTMAX], "1 of 4 operators", [1], {"CONV_2D": 2, "FULLY_CONNECTED": 1}),
+        ("float", [DENSE, SOFTMAX], "2 of 4 operators", [2], {"CONV_2D": 2}),
+        ("float", [], "no operator", [], {"CONV_2D": 2, "FULLY_CONNECTED": 1, "SOFTMAX": 1}),
+        (
+            "demo",
+            [POOL, RESHAPE],
+            "3 of 14 operators in 2 parts",
+            [1, 2],
+            {"CONV_2D": 2, "DEQUANTIZE": 1, "FULLY_CONNECTED": 3, "SOFTMAX": 1, "TANH": 4},
+        ),
+    ],
+)
+def test_what_the_delegate_leaves_is_an_error_unless_it_may(
+    library: str,
+    model_file: ModelFile,
+    tmp_path: Path,
+    model: str,
+    taken: list[int],
+    words: str,
+    parts: list[int],
+    on_cpu: dict[str, int],
+) -> None:
+    path = str(DEMO / "deployed.tflite") if model == "demo" else model_file("tflite", model)
+    log = tmp_path / "log"
+    log.touch()
+    given = {"operators": " ".join(map(str, taken)), "log": str(log)}
+    options = {"delegate": library, "delegate_options": given}
+    names = ", ".join(name if n == 1 else f"{name} x {n}" for name, n in sorted(on_cpu.items()))
+    left = sum(on_cpu.values())
+    with pytest.raises(
+        RuntimeMissingError,
+        match=rf"libtest_delegate.so can't run {left} of the \d+ operators of .* \({names}\)",
+    ):
+        load(path, "tflite", options)
+    log.write_text("")
+    delegated = load(path, "tflite", {**options, "allow_fallback": True})
+    described = delegated.describe()
+    assert described["delegate"] == f"libtest_delegate.so, {words}"
+    assert described["on_cpu"] == on_cpu
+    assert [int(line) for line in log.read_text().split()] == parts
+    plain = load(path, "tflite", {"delegate": False})
+    shape = [n or 1 for n in plain.inputs[0].shape]
+    tensor = np.random.default_rng(0).random(shape).astype(plain.inputs[0].dtype)
+    assert delegated.run(tensor)[0].tobytes() == plain.run(tensor)[0].tobytes()
+
+
+def test_a_delegate_that_runs_all_needs_no_permission(library: str, tmp_path: Path) -> None:
+    path = str(edge_tpu_tflite(tmp_path / "compiled.tflite", operator=None))
+    options = {"delegate": library, "delegate_options": {"operators": f"{RESHAPE} {SOFTMAX}"}}
+    described = load(path, "tflite", options).describe()
+    assert described["delegate"] == "libtest_delegate.so, 1 of 1 operators"
+    assert "on_cpu" not in described
+
+
+def test_a_model_for_the_edge_tpu_needs_its_delegate(library: str, tmp_path: Path) -> None:
+    path = str(edge_tpu_tflite(tmp_path / "compiled.tflite"))
+    for options in ({}, {"delegate": False}, {"delegate": "gpu"}):
+        with pytest.raises(
+            ModelError, match=r'compiled for the Edge TPU .* delegate = "libedgetpu.so.1"'
+        ):
+            load(path, "tflite", options)
+    with pytest.raises(ModelError, match="edgetpu-custom-op"):  # another delegate: TFLite's own
+        load(path, "tflite", {"delegate": library, "allow_fallback": True})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delegate": "libno_such.so.1"}, "can't be loaded .* install it on this device"),
+        ({"delegate": "libm.so.6"}, "is no delegate of TFLite: it has no function"),
+    ],
+)
+def test_a_library_that_is_no_delegate_is_told(
+    model_file: ModelFile, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RuntimeMissingError, match=message):
+        load(model_file("tflite", "float"), "tflite", options)
+
+
+def test_the_delegates_own_reason_is_told(library: str, model_file: ModelFile) -> None:
+    options = {"delegate": library, "delegate_options": {"refuse": "no Edge TPU found"}}
+    with pytest.raises(RuntimeMissingError, match="doesn't start: no Edge TPU found; check"):
+        load(model_file("tflite", "float"), "tflite", options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delegate": ""}, "must be true, false, the path"),
+        ({"delegate_options": {"a": 1}}, "need a `delegate` that is named"),
+        ({"delegate": "libm.so.6", "delegate_options": {"a": [1]}}, "must be an object"),
+        ({"delegate": "libm.so.6", "kernels": "reference"}, "excludes every delegate"),
+        ({"delegate": "gpu", "delegate_options": {"enforce_f32": True}}, "no option 'enforce_f32'; it has gpu.enforce_f32"),
+        ({"delegate": "npu", "delegate_options": {"intel_openvino.graph_backend": "TPU"}}, "must be one of CPU, GPU, NPU, not 'TPU'"),
+    ],
+)  # fmt: skip
+def test_options_that_mean_nothing_are_refused(
+    model_file: ModelFile, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RequestError, match=message):
+        load(model_file("tflite", "float"), "tflite", options)
+
+
+@pytest.mark.parametrize("accelerator", ["gpu", "npu"])
+def test_an_accelerator_that_is_not_there_is_an_error(
+    model_file: ModelFile, accelerator: str
+) -> None:
+    with pytest.raises(
+        RuntimeMissingError, match=rf"can't run all of .* on the {accelerator.upper()} .* driver"
+    ):
+        load(model_file("tflite", "float"), "tflite", {"delegate": accelerator})
+
+
+def test_the_cpu_beside_an_accelerator_is_told(model_file: ModelFile) -> None:
+    options = {"delegate": "npu", "allow_fallback": True}
+    model = load(model_file("tflite", "float"), "tflite", options)
+    assert model.describe()["delegate"] == "NPU and CPU, LiteRT doesn't tell which runs an operator"
+    plain = load(model_file("tflite", "float"), "tflite", {})
+    assert model.run(IMAGE)[0].tobytes() == plain.run(IMAGE)[0].tobytes()
+
+
+@pytest.mark.parametrize("name", ["float", "int8", "uint8", "open_batch"])
+def test_a_compiled_model_answers_as_the_interpreter(
+    monkeypatch: pytest.MonkeyPatch, model_file: ModelFile, name: str
+) -> None:
+    """On the CPU, the one accelerator that every machine has."""
+    monkeypatch.setitem(tflite_delegates.ACCELERATORS, "gpu", "CPU")
+    options = {"delegate": "gpu", "allow_fallback": "int8" in name}  # XNNPACK takes a part of int8
+    model = load(model_file("tflite", name), "tflite", options)
+    plain = load(model_file("tflite", name), "tflite", {})
+    if not options["allow_fallback"]:
+        assert model.describe()["delegate"] == "CPU, the whole model"
+    rng = np.random.default_rng(1)
+    shape = [n or 1 for n in model.inputs[0].shape]
+    for count in (1, 3, 1) if name == "open_batch" else (1, 1):
+        values = rng.normal(size=(count, *shape[1:])) * (1 if name == "float" else 40)
+        tensor = values.astype(model.inputs[0].dtype)
+        for ours, theirs in zip(model.run(tensor), plain.run(tensor), strict=True):
+            assert ours.shape == theirs.shape
+            assert ours.tobytes() == theirs.tobytes()
