@@ -13,6 +13,9 @@ RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("tflite_runtime", ("tflite-runtime",)),
     ("onnxruntime", ("onnxruntime", "onnxruntime-gpu")),
     ("tensorrt", TENSORRT_PACKAGES),
+    ("torch", ("torch",)),
+    ("keras", ("keras",)),
+    ("executorch", ("executorch",)),
 )
 """Importable module, and the packages that may contain it."""
 

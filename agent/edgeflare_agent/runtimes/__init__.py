@@ -32,6 +32,9 @@ RUNTIMES: Dict[str, str] = {
     "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
     "onnx": "edgeflare_agent.runtimes.onnx:OnnxRuntime",
     "tensorrt": "edgeflare_agent.runtimes.tensorrt:TensorRTRuntime",
+    "torch": "edgeflare_agent.runtimes.frameworks:TorchRuntime",
+    "keras": "edgeflare_agent.runtimes.frameworks:KerasRuntime",
+    "executorch": "edgeflare_agent.runtimes.frameworks:ExecuTorchRuntime",
 }
 """The built-in runtimes: name -> module and class.
 

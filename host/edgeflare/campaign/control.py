@@ -252,10 +252,20 @@ def _outputs(config: CampaignConfig) -> list[str]:
 
 
 def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options that make a runtime compute the same model in another order."""
+    """Return options that make a runtime compute the same model in another order.
+
+    Raises UsageError for a runtime with one order alone.
+    """
     if runtime == "onnx":
         plain = options.get("graph_optimization") == "none"
         return {"graph_optimization": "all" if plain else "none"}
+    if runtime == "torch":
+        return {"onednn": not options.get("onednn", True)}
+    if runtime != "tflite":
+        raise UsageError(
+            f"a control runs the original by two kinds of kernels, and {runtime} has one: name an "
+            "equal copy in another format as `control_model` (--control-model)"
+        )
     if options.get("kernels") == "reference":
         return {"kernels": "default"}
     return {"delegate": not options.get("delegate", True)}

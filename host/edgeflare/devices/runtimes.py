@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from edgeflare._internal import plugins, toml
 from edgeflare.errors import UsageError
 
-BUILT_IN = ("tflite", "onnx", "tensorrt")
+BUILT_IN = ("tflite", "onnx", "tensorrt", "torch", "keras", "executorch")
 
 RuntimeName = Annotated[str, plugins.known_name("runtime", BUILT_IN)]
 """A built-in runtime or a user's."""
@@ -31,6 +31,12 @@ BY_EXTENSION: dict[str, RuntimeName] = {
     ".onnx": "onnx",
     ".engine": "tensorrt",
     ".plan": "tensorrt",
+    ".pt2": "torch",
+    ".pt": "torch",
+    ".ts": "torch",
+    ".keras": "keras",
+    ".h5": "keras",
+    ".pte": "executorch",
 }
 """The runtime of a model file's extension."""
 
@@ -49,8 +55,10 @@ class DeviceOptions(TypedDict, total=False):
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
     whether fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB;
     `calibration`: a ``.npy`` on the host with prepared input tensors, float32 [N, ...], for int8 of
-    a model without Q/DQ nodes (see `edgeflare.campaign.write_calibration`); `input_shape`: sizes of axes
-    that the file leaves open.
+    a model without Q/DQ nodes (see `edgeflare.campaign.write_calibration`).
+
+    `input_shape` (TensorRT, PyTorch): sizes of axes that the file leaves open, or doesn't tell.
+    `onednn` (PyTorch): whether oneDNN may compute operators.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
@@ -68,6 +76,7 @@ class DeviceOptions(TypedDict, total=False):
     workspace_mb: Annotated[int, Field(ge=1)]
     calibration: str
     input_shape: list[Annotated[int, Field(ge=1)]]
+    onednn: bool
 
 
 def runtime_for(model: Path) -> RuntimeName:

@@ -48,7 +48,7 @@ class ModelConfig(Section):
         AbsolutePath,
         Flag(
             "--original",
-            "The original model: .onnx or .tflite.",
+            "The original model: .onnx, .tflite, .pt2, .pt or .keras.",
             only_in=("original",),
             example="original.onnx",
         ),
@@ -56,8 +56,8 @@ class ModelConfig(Section):
     ]
     runtime: RuntimeName | None = Field(
         default=None,
-        description="tflite, onnx or tensorrt; by default the device's, or by the file's "
-        "extension.",
+        description="tflite, onnx, tensorrt, torch, keras or executorch; by default the device's, "
+        "or by the file's extension.",
         examples=["onnx"],
     )
     options: Annotated[

@@ -24,6 +24,9 @@ _PACKAGES_OF = {
     "tflite": (_TFLITE, _OLD_TFLITE),
     "onnx": (_ONNX, "onnxruntime-gpu"),
     "tensorrt": TENSORRT_PACKAGES,
+    "torch": ("torch",),
+    "keras": ("keras",),
+    "executorch": ("executorch",),
 }
 
 
@@ -199,7 +202,9 @@ def _packages(probed: Probe, runtime: str) -> tuple[str, ...]:
     """Return what pip installs for a runtime; nothing where the system's packages bring it."""
     if runtime == "tensorrt":
         return () if _may_be_jetson(probed, runtime) else TENSORRT_PACKAGES[:1]
-    return (_ONNX,) if runtime == "onnx" else tflite_packages(probed.version[:2], probed.arch)
+    if runtime == "tflite":
+        return tflite_packages(probed.version[:2], probed.arch)
+    return _PACKAGES_OF[runtime][:1]
 
 
 def _may_be_jetson(probed: Probe, runtime: str) -> bool:
