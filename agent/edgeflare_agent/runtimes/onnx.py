@@ -57,7 +57,8 @@ class OnnxRuntime(Runtime):
     `provider_options`: {provider: {option: value}} of the library; the TensorRT provider keeps its
     engines in `root`/engines/ort where nothing else is given. `graph_optimization`: how far the
     library may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the
-    answers' last bits depend on it.
+    answers' last bits depend on it. `exact_int8`: sum products of unsigned and signed bytes exactly
+    where the processor (x86-64 without VNNI) would saturate the sums.
     """
 
     name = "onnx"
@@ -72,6 +73,7 @@ class OnnxRuntime(Runtime):
         "graph_optimization": Option(
             "all", "all, extended, basic or none", lambda value: value in tuple(_LEVELS)
         ),
+        "exact_int8": Option(False, "true or false", lambda value: isinstance(value, bool)),
     }
 
     def _prepare(self) -> None:
@@ -98,6 +100,8 @@ class OnnxRuntime(Runtime):
         settings.graph_optimization_level = getattr(self._library.GraphOptimizationLevel, level)
         settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = _SEVERITY_ERROR
+        if self.options["exact_int8"]:
+            settings.add_session_config_entry("session.x64quantprecision", "1")
         self._nodes: Optional[Dict[str, List[str]]] = None
         if providers == [_CPU]:
             self._open(settings)
@@ -221,6 +225,7 @@ class OnnxRuntime(Runtime):
             **({} if self.options["providers"] == [_CPU] else {"nodes": nodes}),
             **({"provider_options": given} if given else {}),
             "graph_optimization": self.options["graph_optimization"],
+            **({"exact_int8": True} if self.options["exact_int8"] else {}),
         }
 
     def _infer(self, tensor: Array) -> List[Array]:

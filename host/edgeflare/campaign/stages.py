@@ -18,6 +18,7 @@ from edgeflare.campaign.pair.preflight import (
     check_pair,
     slowness,
 )
+from edgeflare.campaign.pair.saturation import saturates, saturation_notice
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
@@ -39,7 +40,7 @@ from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.models import InputSpec, OriginalModel, OutputReader
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
@@ -265,6 +266,8 @@ class Campaign:
             audio = not isinstance(self._sides[0].spec, InputSpec)
             for notice in check_pair(figures, explanation, allow=allow, audio=audio):
                 self._reporter.notice(where + notice)
+            if saturated := self._saturation(replica, read.deployed):
+                self._reporter.notice(where + saturated)
             checked.append(replica)
         for notice in slowness(read.seconds, self._config.search, read.host_seconds):
             self._reporter.notice(notice)
@@ -283,6 +286,15 @@ class Campaign:
             lambda sample, spec: class_scores(self._original.scores([sample], spec)[0]),
             labels_only=labels_only,
         )
+
+    def _saturation(self, replica: str, reader: OutputReader) -> str | None:
+        """Return what saturated 8-bit products of a replica's device change, if anything."""
+        devices = {session.name: session for session in self._fleet}
+        for name in self._replicas[replica]:
+            if saturates(devices[name].model.runtime, devices[name].fingerprint):
+                path, seeds = self._config.deployed.path, self._with_samples(replica)
+                return saturation_notice(path, self._sides[1], reader, seeds)
+        return None
 
     def _with_samples(self, replica: str) -> Iterator[Seed]:
         for seed in self._store.seeds(replica):

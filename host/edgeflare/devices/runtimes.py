@@ -50,7 +50,7 @@ class DeviceOptions(TypedDict, total=False):
     ones. `providers` (ONNX): execution providers, in order; `provider_options` (ONNX):
     {provider: {option: value}}. `allow_fallback` (TFLite, ONNX): whether the CPU may run what the
     stated delegate or providers can't. `graph_optimization` (ONNX): how far the graph may be
-    rewritten.
+    rewritten; `exact_int8` (ONNX): sum 8-bit products exactly on x86-64 without VNNI, too.
 
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
     whether fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB;
@@ -71,6 +71,7 @@ class DeviceOptions(TypedDict, total=False):
     provider_options: dict[str, dict[str, str | int | float | bool]]
     allow_fallback: bool
     graph_optimization: Literal["all", "extended", "basic", "none"]
+    exact_int8: bool
     precision: Literal["fp32", "fp16", "int8"]
     tf32: bool
     workspace_mb: Annotated[int, Field(ge=1)]

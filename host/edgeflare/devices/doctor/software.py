@@ -286,7 +286,7 @@ def _int8_products(*, saturate: bool) -> CheckLine:
         "(x86-64 without VNNI): int8 models with unsigned activations and signed weights answer "
         "otherwise than on processors with VNNI and on arm64",
         "for the same answers everywhere quantise with reduce_range=True (7-bit weights), or with "
-        "unsigned weights",
+        "unsigned weights; for those of the others here, state the runtime option exact_int8 = true",
     )
 
 

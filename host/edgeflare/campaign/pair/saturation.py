@@ -1,0 +1,78 @@
+"""Whether a device's processor saturates the 8-bit products of the deployed model.
+
+On x86-64 without VNNI, onnxruntime adds two products of an unsigned and a signed byte in 16 bits, which
+saturate (VPMADDUBSW); processors with VNNI and arm64 compute them exactly.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeflare._internal.text import counted
+from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.preflight import SEEDS_TRIED
+from edgeflare.errors import EdgeFlareError
+from edgeflare.metrics import top_label
+from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.types import Output, Seed, Transcript
+
+_EXACT = ("avx512_vnni", "avx_vnni")
+_OF_8_BITS = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"DequantizeLinear", b"QGemm")
+_APART = 1e-3
+"""What other roundings of the rest of a model come to, in scores, is below that."""
+
+
+def saturates(runtime: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> bool:
+    """Whether sums of 8-bit products saturate there: by the runtime in effect and the processor."""
+    return (
+        runtime.get("name") == "onnx"
+        and runtime.get("providers") == ["CPUExecutionProvider"]
+        and not runtime.get("exact_int8")
+        and fingerprint.get("arch") == "x86_64"
+        and set(_EXACT).isdisjoint(fingerprint.get("cpu_flags") or ())
+    )
+
+
+def saturation_notice(
+    path: Path, side: ModelInterface, reader: OutputReader, seeds: Iterable[Seed]
+) -> str | None:
+    """Return what saturation changes of a device's answers on the first 32 seeds; None for nothing.
+
+    `path` is the deployed model, which this machine runs with exact products; `side` and `reader`
+    are how its inputs are prepared and its outputs read. `seeds` have the device's answers. None,
+    too, where the model can't be run here.
+    """
+    if path.suffix.lower() != ".onnx" or not any(one in path.read_bytes() for one in _OF_8_BITS):
+        return None
+    known = list(islice(seeds, SEEDS_TRIED))
+    answers = [seed.outputs.deployed for seed in known]
+    try:
+        model = OriginalModel(path, "onnx", {"exact_int8": True})
+        try:
+            model.configure(side.spec, side.output.name, side.decoder)
+            model.read_with(reader)
+            exact = model.scores([seed.sample for seed in known])
+        finally:
+            model.close()
+    except EdgeFlareError:
+        return None
+    other = sum(map(_differ, answers, exact))
+    if other == 0:
+        return None
+    labels = sum(top_label(one) != top_label(two) for one, two in zip(answers, exact, strict=True))
+    return (
+        f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
+        f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
+        "the device's processor (x86-64 without VNNI), and neither on processors with VNNI nor on "
+        "arm64; what is found here may not be found there. Quantise with reduce_range=True, or "
+        "state the runtime option exact_int8 = true"
+    )
+
+
+def _differ(answer: Output | None, exact: Output | None) -> bool:
+    if answer is None or exact is None or isinstance(answer, Transcript):
+        return answer != exact
+    return bool(np.max(np.abs(np.asarray(answer) - np.asarray(exact))) > _APART)
