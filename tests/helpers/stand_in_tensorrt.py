@@ -43,6 +43,10 @@ class MemoryPoolType(enum.Enum):
     WORKSPACE = 0
 
 
+class ProfilingVerbosity(enum.Enum):
+    LAYER_NAMES_ONLY, NONE, DETAILED = range(3)
+
+
 class ILogger:
     Severity = Severity
 
@@ -75,6 +79,8 @@ def make_tensorrt(version: str, gpu: StandInGpu) -> ModuleType:
         TensorLocation=TensorLocation,
         LayerType=LayerType,
         MemoryPoolType=MemoryPoolType,
+        ProfilingVerbosity=ProfilingVerbosity,
+        LayerInformationFormat=enum.Enum("LayerInformationFormat", ["ONELINE", "JSON"]),
         BuilderFlag=enum.IntEnum("BuilderFlag", flags),  # type: ignore[misc]
         NetworkDefinitionCreationFlag=enum.IntEnum("Creation", creation, start=0),  # type: ignore[misc]
         init_libnvinfer_plugins=lambda logger, namespace: _checked(logger) is logger,
@@ -256,6 +262,7 @@ class Builder:
             "flags": sorted(config.flags),
             "shapes": shapes,
             "workspace": next(iter(config.pools.values()), None),
+            "detailed": getattr(config, "profiling_verbosity", None) is ProfilingVerbosity.DETAILED,
             "step": step,
             "build": next(_BUILDS),
         }

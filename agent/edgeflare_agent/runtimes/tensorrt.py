@@ -21,7 +21,13 @@ from edgeflare_agent.install_hints import how_to_install_tensorrt, is_installed
 from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
 from edgeflare_agent.runtimes.cuda import CudaError, DeviceBuffer, open_cuda
 from edgeflare_agent.runtimes.tensorrt_build import build_engine, read_metadata
-from edgeflare_agent.runtimes.tensorrt_tensors import Shape, TensorRTError, log_of, tensors_of
+from edgeflare_agent.runtimes.tensorrt_tensors import (
+    Shape,
+    TensorRTError,
+    layers_by_type,
+    log_of,
+    tensors_of,
+)
 
 FOLDER = "engines"
 _RECIPE = 1
@@ -183,6 +189,7 @@ class TensorRTRuntime(Runtime):
             )
         self._tensors = tensors_of(self._library, self._engine, self._context)
         self.inputs, self.outputs = self._tensors.inputs, self._tensors.outputs
+        self._layers = layers_by_type(self._library, self._engine)
         self._stream = self._cuda.new_stream()
         self._given = DeviceBuffer(self._cuda)
         self._results = [DeviceBuffer(self._cuda) for _ in self.outputs]
@@ -198,6 +205,7 @@ class TensorRTRuntime(Runtime):
             "cuda_driver": self._cuda.driver_version,
             "gpu": self._gpu,
             "compute_capability": self._capability,
+            **({"layers": self._layers} if self._layers else {}),
             **self._about,
         }
 

@@ -166,6 +166,8 @@ def build_engine(
     if not parser.parse_from_file(path):
         raise ModelError("TensorRT can't read {}: {}".format(path, _parse_error(parser, log)))
     config = builder.create_builder_config()
+    if hasattr(library, "ProfilingVerbosity"):  # the inspector tells the layers' types then
+        config.profiling_verbosity = library.ProfilingVerbosity.DETAILED
     _limit_workspace(library, config, options["workspace_mb"])
     if not options["tf32"] and hasattr(library.BuilderFlag, "TF32"):
         config.clear_flag(library.BuilderFlag.TF32)

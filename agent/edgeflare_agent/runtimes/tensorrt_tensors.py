@@ -5,13 +5,25 @@ Inputs and outputs are known by name since TensorRT 8.5 and by the number of a b
 TensorRT reports errors to a logger and returns nothing.
 """
 
+import json
+import re
+from collections import Counter
 from functools import lru_cache
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edgeflare_agent.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 
 _KEPT = 50
+_TYPES = (
+    ("int4", "int4"),
+    ("int8", "int8"),
+    ("fp8", "fp8"),
+    ("bf16|bfloat16", "bf16"),
+    ("fp16|half", "fp16"),
+    ("fp32|float", "fp32"),
+)
+"""What the inspector calls a type, in words that differ by version, and our name."""
 
 
 class TensorRTError(Exception):
@@ -189,3 +201,26 @@ def _on_host(name: str) -> ModelError:
         "the tensor {!r} is a shape in the host's memory; EdgeFlare drives models with tensors of "
         "data".format(name)
     )
+
+
+def layers_by_type(library: Any, engine: Any) -> Optional[Dict[str, int]]:
+    """Return {type: number of an engine's layers that write it}; None where the engine tells none.
+
+    It does where it was built with detailed profiling, as those that the agent builds are.
+    """
+    if not hasattr(engine, "create_engine_inspector"):  # before 8.2
+        return None
+    inspector = engine.create_engine_inspector()
+    text = inspector.get_engine_information(library.LayerInformationFormat.JSON)
+    try:
+        layers = json.loads(text)["Layers"]
+        written = [str(one["Outputs"][0]["Format/Datatype"]) for one in layers if one["Outputs"]]
+    except (ValueError, KeyError, TypeError, IndexError):  # names alone
+        return None
+    return dict(sorted(Counter(map(_type_in, written)).items())) or None
+
+
+def _type_in(words: str) -> str:
+    """Return the type in words such as "Channel major FP16 format where channel % 8 == 0"."""
+    found = (name for known, name in _TYPES if re.search(known, words, re.IGNORECASE))
+    return next(found, "other")

@@ -32,6 +32,8 @@ def test_fp16_is_another_engine(load_here: Load, model_file: ModelFile, tmp_path
     np.testing.assert_allclose(one, other, atol=1e-3)
     assert len(engines(tmp_path)) == 2
     assert half.describe()["precision"] == "fp16"
+    layers = full.describe()["layers"]["fp32"]
+    assert half.describe()["layers"] == {"fp16": layers - 1, "fp32": 1}  # which TensorRT kept
 
 
 @pytest.mark.parametrize("version", ["11.0.0"], indirect=True)

@@ -1,6 +1,8 @@
 """What only TensorRT does, over a stand-in of each generation of its API and of CUDA's library."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from stand_in_engines import BY_VALUES, StandInGpu
 from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.errors import InferenceError, ModelError, RequestError, RuntimeMissingError
 from edgeflare_agent.runtimes import load, tensorrt
+from edgeflare_agent.runtimes.tensorrt_tensors import layers_by_type
 
 
 def test_answers_as_the_model_says_in_every_generation(
@@ -112,6 +115,35 @@ def test_reports_what_is_in_effect(load_here: Load, model_file: ModelFile, libra
     assert (described["gpu"], described["compute_capability"]) == ("Orin", "8.7")
     assert (described["precision"], described["tf32"]) == ("fp32", False)
     assert described["build_s"] >= 0
+    assert list(described["layers"]) == ["fp32"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("Thirty-two wide channel vectorized row major Int8 format", "int8"),
+        ("Channel major FP16 format where channel % 8 == 0", "fp16"),
+        ("Half", "fp16"),
+        ("BFloat16", "bf16"),
+        ("FP8", "fp8"),
+        ("Row major linear FP32", "fp32"),
+        ("Float", "fp32"),
+        ("Int32", "other"),
+    ],
+)
+def test_the_inspectors_words_are_types(words: str, kind: str) -> None:
+    layers = {"Layers": [{"Outputs": [{"Format/Datatype": words}]}, {"Outputs": []}]}
+    inspector = SimpleNamespace(get_engine_information=lambda form: json.dumps(layers))
+    engine = SimpleNamespace(create_engine_inspector=lambda: inspector)
+    library = SimpleNamespace(LayerInformationFormat=SimpleNamespace(JSON=None))
+    assert layers_by_type(library, engine) == {kind: 1}
+
+
+def test_an_engine_that_tells_names_alone_has_no_types() -> None:
+    inspector = SimpleNamespace(get_engine_information=lambda form: '{"Layers": ["conv1"]}')
+    engine = SimpleNamespace(create_engine_inspector=lambda: inspector)
+    library = SimpleNamespace(LayerInformationFormat=SimpleNamespace(JSON=None))
+    assert layers_by_type(library, engine) is None
 
 
 @pytest.mark.parametrize("version", ["8.4.1", "10.3.0"], indirect=True)
