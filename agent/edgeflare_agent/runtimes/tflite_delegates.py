@@ -186,7 +186,7 @@ class CompiledModel:
 def _reason(error: RuntimeError) -> str:
     """Return the last line of LiteRT's error, which may be a place in its source alone."""
     last = str(error).split("\u2514 ")[-1]
-    return "it prints the reason" if last.startswith("ERROR: [") else last
+    return "LiteRT gives no reason" if last.startswith("ERROR: [") else last
 
 
 def _set_option(settings: Any, name: str, value: Any) -> None:

@@ -147,8 +147,11 @@ def _is_flat(spec: InputSpec) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def unusualness(spec: InputSpec) -> float:
-    """Return what is taken from the score for a preprocessing that few models have."""
+def unusualness(spec: InputSpec, *, stated: bool = False) -> float:
+    """Return what is taken from the score for a preprocessing that few models have.
+
+    `stated`: the user stated this scaling for one of the models, which makes it half as unusual.
+    """
     levels = _levels(spec)
     rank = _OTHER_RANK
     for place, scaling in enumerate(USUAL_SCALINGS):
@@ -162,7 +165,7 @@ def unusualness(spec: InputSpec) -> float:
             rank = place
             break
     return (
-        _OF_RANK * rank
+        _OF_RANK * rank / (2 if stated else 1)
         + _OF_COLOR * (spec.color == "BGR")
         + _OF_TURN * (spec.orientation != "upright")
         + _OF_CLIPPING * (len(np.unique(levels[:, 0])) < _FEW_LEVELS)

@@ -317,6 +317,7 @@ class _Search:
         self._labels = labels if len(known) >= _FEWEST_LABELS and len(set(known)) > 1 else None
         self._labels_only = labels_only
         self._count = len(labels)
+        self._stated: set[tuple[object, ...]] = set()
 
     def run(self, *, stated: bool) -> list[InputPair]:
         """Return the likeliest ways, by descending score; `stated`: begin at what both models have."""
@@ -327,7 +328,9 @@ class _Search:
             usual_ways(deployed.spec, original.spec, size),
         )
         alike = sorted(ways[0], key=self._plausibility, reverse=True)
-        if not stated:
+        if stated:
+            self._stated = {_scaling_of(original.spec), _scaling_of(deployed.spec)}
+        else:
             original.spec = alike[0]
             deployed.spec = with_values_of(deployed.spec, original.spec)
         tried = {(original.spec, deployed.spec)}
@@ -347,9 +350,12 @@ class _Search:
         if self._labels is not None:
             accuracy = float(np.mean([_accuracy(one, self._labels) for one in answers]))
         score = information if accuracy is None else accuracy
-        score -= _OF_DISTANCE * distance + unusualness(first) + unusualness(second)
+        score -= _OF_DISTANCE * distance + self._unusual(first) + self._unusual(second)
         score -= _OF_CHANGE * ((first != self._original.spec) + (second != self._deployed.spec))
         return InputPair(first, second, distance, agreement, accuracy, information, score)
+
+    def _unusual(self, spec: InputSpec) -> float:
+        return unusualness(spec, stated=_scaling_of(spec) in self._stated)
 
     def _answers(
         self, first: InputSpec, second: InputSpec, count: int
@@ -382,6 +388,10 @@ class _Search:
         found.sort(key=lambda one: distance(one, first))
         then = min(_THEN, self._count)
         return sorted(found[:_BETTER], key=lambda one: distance(one, then))[:_LEFT]
+
+
+def _scaling_of(spec: InputSpec) -> tuple[object, ...]:
+    return spec.scale, spec.mean, spec.std, spec.color
 
 
 def _distances(first: Probabilities, second: Probabilities) -> tuple[float, float]:
