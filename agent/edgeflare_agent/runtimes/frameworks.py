@@ -118,7 +118,7 @@ class TorchRuntime(_Framework):
         torch = self._torch
         torch.set_num_threads(self.options["threads"])
         torch.backends.mkldnn.enabled = self.options["onednn"]
-        if self.path.endswith(".pt2"):
+        if self.path.lower().endswith(".pt2"):
             return self._opened(torch.export.load(self.path))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # TorchScript is deprecated; these files are there

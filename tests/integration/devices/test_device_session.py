@@ -179,8 +179,8 @@ def test_extension_of_no_runtime(device: Device, onnx_model: Path) -> None:
         open_device(device, renamed)
     open_device(device, renamed, runtime="onnx").close()
     open_device(device.model_copy(update={"runtime": "onnx"}), renamed).close()
-    with pytest.raises(UsageError, match="no runtime is called 'torch'"):
-        open_device(device, renamed, runtime="torch")
+    with pytest.raises(UsageError, match="no runtime is called 'caffe'"):
+        open_device(device, renamed, runtime="caffe")
 
 
 @pytest.mark.parametrize("folder", ["models", "agents"])

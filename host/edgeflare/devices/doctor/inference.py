@@ -243,11 +243,16 @@ def _ramp(spec: InputSpec) -> NDArray[np.uint8]:
 
 
 def _options(device: Device, runtime: RuntimeName, *, own_model: bool) -> dict[str, Any]:
-    """Return the device's options, without those of another runtime or of the user's own model."""
+    """Return the device's options, without those of another runtime or of the user's own model.
+
+    EdgeFlare's own small models weren't made for the device's accelerator: the CPU may run them.
+    """
+    known = set(options_of(runtime))
     dropped = set() if own_model else _OF_A_MODEL
     if device.runtime != runtime:
-        dropped = dropped | (set(device.options) - set(options_of(runtime)))
-    return {name: value for name, value in device.options.items() if name not in dropped}
+        dropped = dropped | (set(device.options) - known)
+    more = {} if own_model else dict.fromkeys({"allow_fallback"} & known, True)
+    return {**{name: one for name, one in device.options.items() if name not in dropped}, **more}
 
 
 def _is_this_interpreter(device: Device) -> bool:
