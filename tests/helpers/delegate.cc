@@ -1,9 +1,10 @@
 // A TFLite delegate for the tests: it takes the operators that it is told to and runs them by
-// TFLite's own kernels, so that its answers are those of the CPU.
+// TFLite's own kernels, so that its answers are those of the CPU unless it is told to spoil them.
 //
 // Options: `operators`, the numbers of the built-in operators that it takes, separated by spaces;
 // `log`, a file that gets the number of operators of each part, one line a part; `refuse`, a text
-// to refuse to start with.
+// to refuse to start with; `add`, what is added to the first of a part's float outputs, in all its
+// even places; `noise`, the largest of random numbers that are added to all of it.
 //
 // The structures are those of tensorflow/lite/core/c/common.h, which no package of LiteRT contains
 // (2.3): as many of the members as are used here, in the same order.
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string>
@@ -31,10 +33,26 @@ struct Node {
   Delegate* delegate;
   bool might_have_side_effect;
 };
+struct Tensor {
+  int type;
+  float* data;
+  IntArray* dims;
+  float scale;
+  int zero_point, allocation_type;
+  size_t bytes;
+  const void *allocation, *name;
+  Delegate* delegate;
+  int buffer_handle;
+  bool data_is_stale, is_variable;
+  int quantization_type;
+  void *quantization, *sparsity, *dims_signature;
+};
 struct Context {
   size_t tensors_size;
   int (*GetExecutionPlan)(Context*, IntArray**);
-  void *tensors, *impl, *resize_tensor, *report_error, *add_tensors;
+  Tensor* tensors;
+  void* impl;
+  void *resize_tensor, *report_error, *add_tensors;
   int (*GetNodeAndRegistration)(Context*, int, Node**, Registration**);
   int (*ReplaceNodes)(Context*, Registration, const IntArray*, Delegate*);
 };
@@ -64,11 +82,12 @@ struct Params {
 
 namespace {
 
-const int kOk = 0, kError = 1, kDelegate = 51;
+const int kOk = 0, kError = 1, kFloat = 1, kDelegate = 51;
 
 struct Settings {
   std::set<int> operators;
   std::string log;
+  float add = 0, noise = 0;
 };
 
 // An array of LiteRT's, which frees it.
@@ -84,7 +103,10 @@ struct Operator {
   Node node;
   Registration kernel;
 };
-using Part = std::vector<Operator>;
+struct Part {
+  std::vector<Operator> operators;
+  const Settings* settings;
+};
 
 void* InitPart(Context* context, const char* data, size_t) {
   const auto* params = reinterpret_cast<const Params*>(data);
@@ -95,20 +117,21 @@ void* InitPart(Context* context, const char* data, size_t) {
     fclose(log);
   }
   auto* part = new Part;
+  part->settings = settings;
   for (int i = 0; i < params->nodes->size; ++i) {
     Node* node;
     Registration* kernel;
     if (context->GetNodeAndRegistration(context, params->nodes->data[i], &node, &kernel) != kOk)
       abort();
-    part->push_back({*node, *kernel});
-    part->back().node.temporaries = Array({});
+    part->operators.push_back({*node, *kernel});
+    part->operators.back().node.temporaries = Array({});
   }
   return part;
 }
 
 void FreePart(Context*, void* data) {
   auto* part = static_cast<Part*>(data);
-  for (auto& one : *part) free(one.node.temporaries);
+  for (auto& one : part->operators) free(one.node.temporaries);
   delete part;
 }
 
@@ -116,7 +139,7 @@ void FreePart(Context*, void* data) {
 // alone get memory.
 int PreparePart(Context* context, Node* whole) {
   std::set<int> needed;
-  for (auto& one : *static_cast<Part*>(whole->user_data)) {
+  for (auto& one : static_cast<Part*>(whole->user_data)->operators) {
     if (one.kernel.prepare && one.kernel.prepare(context, &one.node) != kOk) return kError;
     for (const auto* tensors : {one.node.outputs, one.node.temporaries})
       needed.insert(tensors->data, tensors->data + tensors->size);
@@ -128,8 +151,14 @@ int PreparePart(Context* context, Node* whole) {
 }
 
 int RunPart(Context* context, Node* whole) {
-  for (auto& one : *static_cast<Part*>(whole->user_data))
-    if (one.kernel.invoke(context, &one.node) != kOk) return kError;
+  const auto& part = *static_cast<Part*>(whole->user_data);
+  for (auto& one : part.operators)
+    if (one.kernel.invoke(context, const_cast<Node*>(&one.node)) != kOk) return kError;
+  const Tensor& output = context->tensors[whole->outputs->data[0]];
+  for (size_t i = 0; output.type == kFloat && i < output.bytes / sizeof(float); ++i) {
+    if (i % 2 == 0) output.data[i] += part.settings->add;
+    output.data[i] += part.settings->noise * (2.0f * rand() / RAND_MAX - 1.0f);
+  }
   return kOk;
 }
 
@@ -170,6 +199,11 @@ extern "C" Delegate* tflite_plugin_create_delegate(char** keys, char** values, s
       for (int number; numbers >> number;) settings->operators.insert(number);
     } else if (!strcmp(keys[i], "log")) {
       settings->log = values[i];
+    } else if (!strcmp(keys[i], "add")) {
+      settings->add = strtof(values[i], nullptr);
+    } else if (!strcmp(keys[i], "noise")) {
+      settings->noise = strtof(values[i], nullptr);
+      srand(std::random_device()());
     } else {
       report_error(!strcmp(keys[i], "refuse") ? values[i] : "unknown option");
       delete settings;

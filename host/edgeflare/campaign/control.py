@@ -58,7 +58,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
     """
     return config.model_copy(
         update={
-            "deployed": _deployed(config),
+            "deployed": control_model(config),
             "devices": (LOCAL.name,),
             "python": None,
             "inventory": None,
@@ -137,7 +137,7 @@ def run_control(
                     )
                 else:
                     executor.start(
-                        control_config(_scaled(config, _scaling_in(store)), store.folder),
+                        control_config(scaled_as_stored(config, store), store.folder),
                         devices=[LOCAL],
                         fill=partial(_fill, store),
                         name=f"{store.folder.name}, its control",
@@ -204,6 +204,11 @@ def _notice(text: str, store: Store, reporter: Reporter) -> None:
         reporter.notice(text)
 
 
+def scaled_as_stored(config: CampaignConfig, store: Store) -> CampaignConfig:
+    """Return the configuration with the original's scaling of pixels, whichever file it came from."""
+    return _scaled(config, _scaling_in(store))
+
+
 def _scaling_in(store: Store) -> InputOptions:
     """Return the pixel scaling of the campaign's original, whichever file it came from."""
     with decoding(store.folder):
@@ -225,8 +230,11 @@ def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:
     return config.model_copy(update={"original": original})
 
 
-def _deployed(config: CampaignConfig) -> ModelConfig:
-    """Return the model that stands in for the deployed one."""
+def control_model(config: CampaignConfig) -> ModelConfig:
+    """Return the model that stands in for the deployed one: the original by other kernels, or its copy.
+
+    Raises UsageError for a runtime with one kind of kernels alone.
+    """
     original, path = config.original, config.control_model
     if path is None or path == original.path:
         runtime = original.runtime or runtime_for(original.path)

@@ -26,6 +26,7 @@ LAYERS = (
     {"store"},
     {"scheduler"},
     {"campaign"},
+    {"explanation"},
     {"analysis"},
     {"reports"},
     {"assertions", "bench", "nightly"},

@@ -24,7 +24,7 @@ from edgeflare.devices import Prompt, connect
 from edgeflare.metrics import is_finite, is_same, text_of
 from edgeflare.store import Store
 from edgeflare.store.records import ReplayInput, is_answer
-from edgeflare.types import Output, Transcript
+from edgeflare.types import Output, Status, Transcript
 
 _TOP = 3
 
@@ -114,20 +114,26 @@ def reproduce(
             return tuple(_reproductions(replay, opened.store))
 
 
-class _Answer(NamedTuple):
+class ReplayAnswer(NamedTuple):
+    """Both models' answers to one input on one device, and how often a deviation repeated.
+
+    `status` is how the replay of the input ended; None of an answer that was stored before.
+    """
+
     original: Output | None
     deployed: Output | None
     confirmed: int = 0
+    status: Status | None = None
 
 
-_Answers = dict[str, _Answer]
+Answers = dict[str, ReplayAnswer]
 """Both models' answers on one input, by the name of the device."""
 
 
 def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction]:
     inputs = replay_inputs(replay)
-    now = _answers(replay, set(inputs))
-    before = {} if source is None else _stored(source, inputs)
+    now = replay_answers(replay, set(inputs))
+    before = {} if source is None else stored_answers(source, inputs)
     for one in replayed_inputs(replay):
         then = before.get(one.id, {})
         on = one.device if one.device in then else next(iter(then), None)
@@ -135,7 +141,7 @@ def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction
 
 
 def _reproduction(
-    one: ReplayedInput, now: _Answer, before: _Answer | None, found_on: str | None
+    one: ReplayedInput, now: ReplayAnswer, before: ReplayAnswer | None, found_on: str | None
 ) -> Reproduction:
     return Reproduction(
         id=one.id,
@@ -159,32 +165,32 @@ def _reproduction(
     )
 
 
-def _stored(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, _Answers]:
+def stored_answers(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, Answers]:
     """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
-        return _answers(source, set(inputs))
-    found: dict[str, _Answers] = {}
+        return replay_answers(source, set(inputs))
+    found: dict[str, Answers] = {}
     for one in survey_deviations(source):
         if survey_id(one) in inputs:
-            answer = _Answer(one.original, one.deployed, one.confirmed)
+            answer = ReplayAnswer(one.original, one.deployed, one.confirmed)
             found[survey_id(one)] = {one.device_name: answer}
     ids = {(one.seed_id, one.replica): name for name, one in inputs.items() if name not in found}
     for outcome in source.outcomes():
         name = ids.get((outcome.seed_id, outcome.replica))
         if name is not None:
-            answer = _Answer(outcome.original, outcome.deployed, outcome.confirmed)
+            answer = ReplayAnswer(outcome.original, outcome.deployed, outcome.confirmed)
             found[name] = {outcome.device_name: answer}
     for replayed in source.replays():
         name = ids.get((replayed.seed_id, replayed.replica))
         if name in found and is_answer(replayed.deployed):
             original = next(iter(found[name].values())).original
-            found[name].setdefault(replayed.on_device, _Answer(original, replayed.deployed))
+            found[name].setdefault(replayed.on_device, ReplayAnswer(original, replayed.deployed))
     return found
 
 
-def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
+def replay_answers(replay: Store, wanted: set[str]) -> dict[str, Answers]:
     """Return both models' answers on these inputs of a replay."""
-    found: dict[str, _Answers] = {}
+    found: dict[str, Answers] = {}
     for replica in replica_names(replay):
         seeds = {seed.id: seed.outputs for seed in replay.seeds(replica) if seed.id in wanted}
         for outcome in replay.outcomes_of(replica):
@@ -194,7 +200,7 @@ def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
             original, deployed = outcome.original, outcome.deployed
             if deployed is None and outputs is not None:
                 original, deployed = outputs.original, outputs.deployed
-            answer = _Answer(original, deployed, outcome.confirmed)
+            answer = ReplayAnswer(original, deployed, outcome.confirmed, outcome.status)
             found.setdefault(outcome.seed_id, {})[outcome.device_name] = answer
     return found
 

@@ -6,7 +6,7 @@ result needs of each input.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -76,6 +76,7 @@ def run_replay(
     *,
     only: str | None = None,
     seed_ids: Sequence[str] = (),
+    ids: Collection[str] = (),
     target: str | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
@@ -87,7 +88,7 @@ def run_replay(
     `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus.
     `only` ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone;
     `seed_ids` the triggering inputs that were found from these seeds, those of the named devices
-    where they found some. `target` says the model and device (``model/device``) whose last answers
+    where they found some; `ids` the inputs of these ids. `target` says the model and device (``model/device``) whose last answers
     to a corpus' entries are compared with; None takes the last answers of any. An interrupted
     replay goes on by `resume_campaign`. Raises UsageError where nothing fits, and else as
     `run_campaign`.
@@ -97,8 +98,9 @@ def run_replay(
     if only is not None and seed_ids:
         raise UsageError("--only and --trigger contradict each other; state one")
     with replay_source(source, target) as opened:
-        chosen = _chosen_inputs(
-            list(opened.inputs()), opened.folder, only, seed_ids, config.devices
+        inputs = list(opened.inputs())
+        chosen = [one for one in inputs if one.id in ids] or _chosen_inputs(
+            inputs, opened.folder, only, seed_ids, config.devices
         )
         config = _prepared(config, opened)
         executor.check_files(config)

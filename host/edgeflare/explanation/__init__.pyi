@@ -1,0 +1,10 @@
+# The public names; read at run time, too.
+# ruff: noqa: I001 - one import a part
+
+from .charge import (
+    ExplainedFinding as ExplainedFinding,
+    Explanation as Explanation,
+    RungAnswer as RungAnswer,
+    stored_explanation as stored_explanation,
+)
+from .run import DEVICE_QUERIES as DEVICE_QUERIES, explain_campaign as explain_campaign

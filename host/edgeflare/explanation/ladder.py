@@ -1,0 +1,262 @@
+"""The ladder of configurations between the original model and the deployed one on its device.
+
+Each rung adds one thing to the rung before it. The original model answers the same on all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from edgeflare.campaign.control import control_model
+from edgeflare.campaign.pair.saturation import saturates
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.fleet import FleetConfig
+from edgeflare.devices import LOCAL, Device, runtime_for
+from edgeflare.devices.runtimes import options_of
+from edgeflare.errors import UsageError
+from edgeflare.models import InputOptions, InputSpec
+from edgeflare.store import Store
+
+Cause: TypeAlias = Literal[
+    "rounding",
+    "preprocessing",
+    "conversion",
+    "compression",
+    "kernels",
+    "instruction set",
+    "accelerator",
+    "hardware",
+]
+"""What a rung adds to the one before it."""
+
+DEVICE = "device"
+"""The last rung: the deployed model on the device, as the campaign ran it."""
+
+_PLAIN: Mapping[str, Mapping[str, Any]] = {
+    "tflite": {"kernels": "reference"},
+    "onnx": {"graph_optimization": "none"},
+    "torch": {"onednn": False},
+    "tensorrt": {"precision": "fp32", "tf32": False},
+}
+"""Options with which a runtime computes a model most plainly."""
+_WITHOUT_FLOAT = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"QGemm")
+"""Operators of 8 bits, whose products onnxruntime computes exactly only where it may rewrite them."""
+_EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
+_ACCELERATOR = ("delegate", "delegate_options", "providers", "provider_options", "allow_fallback")
+_ON_HOST = {"tensorrt": "onnx"}
+"""What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
+_VALUES = ("color", "scale", "mean", "std", "orientation")
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """One configuration of the ladder.
+
+    `cause` is what a finding comes of that deviates here and on all later rungs, and not before;
+    `what` says it for people. `deployed` is the model in the place of the deployed one.
+    `asks_device`: the campaign's devices run it; else this machine does.
+    """
+
+    name: str
+    cause: Cause
+    what: str
+    deployed: ModelConfig
+    asks_device: bool = False
+
+    def configure(self, base: CampaignConfig, out: Path) -> CampaignConfig:
+        """Return the configuration of a replay on this rung; `base` is the campaign's."""
+        update: dict[str, Any] = {"deployed": self.deployed, "out": out}
+        if not self.asks_device:
+            update |= {"devices": (LOCAL.name,), "python": None, "inventory": None}
+            update |= {"fleet": FleetConfig(), "concurrency": None, "one_trip": False}
+        return base.model_copy(update=update)
+
+
+class Ladder(NamedTuple):
+    """The rungs in order, the device's last, and what can't be told apart, a sentence each.
+
+    `questions` are further rungs on the device, for what only the device shows: a finding comes of
+    the first one's cause that it needs (see `charged`).
+    """
+
+    rungs: Sequence[Rung]
+    questions: Sequence[Rung]
+    notices: Sequence[str]
+
+
+def ladder_of(
+    config: CampaignConfig,
+    store: Store,
+    devices: Sequence[Device],
+    float_model: Path | None = None,
+) -> Ladder:
+    """Return the ladder of a campaign, whose `store` has what is known of both models.
+
+    `float_model` is a file of the original before it was compressed, in the deployed one's format.
+    Raises UsageError where the runtime of a file isn't known.
+    """
+    models, notices = store.models, []
+    name = str(models["deployed"]["runtime"]["name"])
+    is_here = all(one.transport == "local" for one in devices)
+    rungs = []
+    try:
+        own = control_model(config)
+        rungs.append(Rung("control", "rounding", "the original model by other kernels", own))
+    except UsageError as error:
+        notices.append(f"rounding isn't told from compression: {error}")
+    if prepared := _prepared(config.original, models):
+        rungs.append(
+            Rung(
+                "preprocessing",
+                "preprocessing",
+                "the original model with the deployed model's preprocessing",
+                prepared,
+            )
+        )
+    on_host = _runtime_here(config.deployed.path, name)
+    if on_host is None:
+        notices.append(
+            f"{config.deployed.path.name} runs on the device alone: compression, kernels and "
+            "hardware aren't told apart"
+        )
+    else:
+        rungs += _on_host(config, on_host, float_model, is_here=is_here)
+        if float_model is None:
+            notices.append(
+                "what the conversion to another format changed counts as compression; to tell them "
+                "apart name the float model in the deployed model's format with --float-model"
+            )
+    options = _device_options(config, devices)
+    what = "the deployed model on the device"
+    rungs.append(Rung(DEVICE, _last(on_host, is_here=is_here), what, config.deployed, True))
+    if is_here and on_host is not None:
+        notices.append(
+            "the device is this machine: what its hardware alone changes counts as compression, and "
+            "what the runtime's faster kernels change on it as kernels"
+        )
+    questions = _questions(config.deployed, name, options, store, is_here=is_here)
+    return Ladder(rungs, questions, notices)
+
+
+def _last(on_host: str | None, *, is_here: bool) -> Cause:
+    if on_host is None:
+        return "compression"
+    return "kernels" if is_here else "hardware"
+
+
+def _on_host(
+    config: CampaignConfig, runtime: str, float_model: Path | None, *, is_here: bool
+) -> list[Rung]:
+    """Return the rungs that this machine runs between the original and the device."""
+    deployed = config.deployed
+    plain = _plain(runtime, deployed.path)
+    threads = {"threads": deployed.options["threads"]} if "threads" in deployed.options else {}
+
+    def with_options(model: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
+        given = {key: value for key, value in options.items() if key in options_of(runtime)}
+        return model.model_copy(update={"runtime": runtime, "options": {**threads, **given}})
+
+    rungs = []
+    if float_model is not None:
+        other = deployed.model_copy(update={"path": float_model})
+        what = f"{float_model.name}, plainest kernels, here"
+        rungs.append(Rung("conversion", "conversion", what, with_options(other, plain)))
+    what = "the deployed model, plainest kernels, here"
+    rungs.append(Rung("compression", "compression", what, with_options(deployed, plain)))
+    if not is_here:
+        kept = {key: one for key, one in deployed.options.items() if key not in _ACCELERATOR}
+        if isinstance(deployed.options.get("delegate"), bool):
+            kept["delegate"] = deployed.options["delegate"]
+        exact = {"exact_int8": True} if runtime == "onnx" else {}
+        what = "the deployed model, the runtime's fast kernels, here"
+        rungs.append(Rung("kernels", "kernels", what, with_options(deployed, {**kept, **exact})))
+    return rungs
+
+
+def _questions(
+    deployed: ModelConfig,
+    runtime: str,
+    options: Mapping[str, Any],
+    store: Store,
+    *,
+    is_here: bool,
+) -> list[Rung]:
+    """Return what the device is asked about findings of the last rung, in order.
+
+    `options` are those in effect on the device, of which those of the campaign are a part.
+    """
+    found = []
+
+    def asked(name: str, cause: Cause, what: str, changed: Mapping[str, Any]) -> None:
+        kept = {key: one for key, one in options.items() if key in options_of(runtime)}
+        model = deployed.model_copy(update={"options": {**kept, **changed}})
+        found.append(Rung(name, cause, what, model, True))
+
+    stated = {key for key in _ACCELERATOR if options.get(key) not in (None, True, False, [], {})}
+    plain = _plain(runtime, deployed.path)
+    without: dict[str, Any] = {}
+    if stated:
+        without = {"delegate": True, "delegate_options": {}} if runtime == "tflite" else {}
+        without |= (
+            {"providers": ["CPUExecutionProvider"], "provider_options": {}}
+            if runtime == "onnx"
+            else {}
+        )
+    if plain and not is_here:
+        what = "the deployed model, plainest kernels, on the device"
+        asked("device-plain", "hardware", what, {**without, **plain})
+    if stated and without:
+        what = "the deployed model on the device's CPU"
+        asked("device-cpu", "accelerator", what, without)
+    in_effect = store.models["deployed"]["runtime"]
+    if any(saturates(in_effect, one) for one in store.fingerprints().values()):
+        what = "the deployed model on the device with exact 8-bit products"
+        asked("device-exact", "instruction set", what, {"exact_int8": True})
+    return found
+
+
+def _device_options(config: CampaignConfig, devices: Sequence[Device]) -> dict[str, Any]:
+    """Return the options that the devices run the deployed model with: theirs, then its own."""
+    common: dict[str, Any] = {}
+    for one in devices:
+        common |= one.options
+    return {**common, **config.deployed.options}
+
+
+def _plain(runtime: str, path: Path) -> Mapping[str, Any]:
+    """Return the options with which a runtime computes this file most plainly."""
+    if runtime == "onnx" and any(one in path.read_bytes() for one in _WITHOUT_FLOAT):
+        return _EXACT_INT8
+    return _PLAIN.get(runtime, {})
+
+
+def _runtime_here(path: Path, runtime: str) -> str | None:
+    """Return the runtime that runs a device's model file on this machine; None where none does."""
+    here = _ON_HOST.get(runtime, runtime)
+    if here == runtime:
+        return runtime
+    try:
+        return here if runtime_for(path) == here else None
+    except UsageError:
+        return None
+
+
+def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig | None:
+    """Return the original with the deployed model's preprocessing; None where that is its own."""
+    specs = [models[which]["input"] for which in ("original", "deployed")]
+    if any("size" not in one for one in specs):  # of audio
+        return None
+    own, other = map(InputSpec.from_json, specs)
+    names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
+    if own.size != own.size or all(getattr(own, key) == getattr(other, key) for key in names):
+        return None
+    numerator, denominator = other.scale
+    values = {
+        **{key: getattr(other, key) for key in names},
+        "scale": f"{numerator!r}/{denominator!r}",
+    }
+    stated = original.input.model_dump(exclude_none=True)
+    return original.model_copy(
+        update={"input": InputOptions.model_validate({**stated, **values})}
+    )

@@ -1,0 +1,227 @@
+"""Explains a campaign: its findings are sent down the ladder, and each is charged to a cause."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from edgeflare.campaign import executor
+from edgeflare.campaign.control import scaled_as_stored
+from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
+from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
+from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
+from edgeflare.campaign.replay.run import resume_import, run_replay
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.devices import Prompt, connect
+from edgeflare.campaign.status import queries_before
+from edgeflare.errors import UsageError
+from edgeflare.explanation.charge import (
+    UNCHARGED,
+    ExplainedFinding,
+    Explanation,
+    charge,
+    store_explanation,
+)
+from edgeflare.explanation.ladder import DEVICE, Rung, ladder_of
+from edgeflare.metrics import numbers
+from edgeflare.oracles import traits_of
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.types import Output
+
+FOLDER = "explanation"
+"""Name of the folder, in a campaign's, with the replays of its rungs."""
+DEVICE_QUERIES = 2000
+_SEEDS = 50
+_Item = TypeVar("_Item")
+
+
+def explain_campaign(
+    folder: Path,
+    config: CampaignConfig,
+    *,
+    float_model: Path | None = None,
+    device_queries: int = DEVICE_QUERIES,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Explanation:
+    """Charge each finding of a campaign to a cause; store the result there and return it.
+
+    Findings are triggering inputs and confident deviations of the survey. `config` is made by
+    `replay_config`. `float_model` is the model before compression, in the deployed model's format.
+    At most `device_queries` go to devices: of more findings some are left out, evenly. The answers
+    of each rung are a replay in the folder ``explanation`` of the campaign's; started again, an
+    interrupted explanation goes on, and a finished one sends nothing.
+
+    Raises UsageError where the campaign has no findings, or was explained with other settings, and
+    the errors of `run_replay`.
+    """
+    folder = Path(folder).absolute()
+    with replay_source(folder) as source:
+        store = source.store
+        if store is None or source.kind != "campaign":
+            raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
+        with CampaignLock(folder):
+            walk = _Walk(folder, scaled_as_stored(config, store), ask, progress, connect)
+            explanation = _explained(walk, source, store, float_model, device_queries)
+            store_explanation(store, explanation)
+    return explanation
+
+
+def _explained(
+    walk: "_Walk",
+    source: ReplaySource,
+    store: Store,
+    float_model: Path | None,
+    device_queries: int,
+) -> Explanation:
+    devices = executor.stored_devices(store) or fleet_devices(walk.config)
+    ladder = ladder_of(walk.config, store, devices, float_model)
+    inputs = {one.id: one for one in source.inputs()}
+    found = [name for name, one in inputs.items() if one.kind == "trigger"]
+    if not found:
+        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
+    cost = 1 + walk.config.search.confirmations + 2 * len(ladder.questions)
+    chosen = _evenly(found, device_queries // cost)
+    if not chosen:
+        raise UsageError(
+            f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
+        )
+    notices = list(ladder.notices)
+    rungs: dict[Rung, Mapping[str, Answers]] = {}
+    for rung in ladder.rungs:
+        if rung.cause != "preprocessing":
+            rungs[rung] = walk.answers(rung, chosen)
+            continue
+        seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
+        answers = walk.answers(rung, [*chosen, *seeds])
+        if _predicts(answers, store, {inputs[name].seed_id: name for name in seeds}):
+            rungs[rung] = answers
+        else:
+            notices.append(
+                "the models' preprocessing differs as the models do: with the deployed model's the "
+                "original answers less like it than with its own, so it is no rung of the ladder"
+            )
+    stored = stored_answers(store, {name: inputs[name] for name in chosen})
+
+    def charged(name: str, questions: Mapping[Rung, Mapping[str, Answers]]) -> ExplainedFinding:
+        return charge(
+            inputs[name],
+            rungs,
+            questions,
+            stored=stored.get(name, {}),
+            compares_scores=traits_of(walk.config.search.oracle).compares_scores,
+        )
+
+    first = {name: charged(name, {}) for name in chosen}
+    of_device = [
+        name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
+    ]
+    asked = {rung: walk.answers(rung, of_device) for rung in ladder.questions if of_device}
+    return Explanation(
+        findings=tuple(charged(name, asked) for name in chosen),
+        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *asked)),
+        left_out=len(found) - len(chosen),
+        device_queries=walk.device_queries,
+        notices=tuple(notices),
+    )
+
+
+def _predicts(
+    answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]
+) -> bool:
+    """Whether the original with the deployed model's preprocessing answers more like that one.
+
+    `seeds` are the ids in `answers` by the seed's own. Without any the preprocessing is judged by
+    what is stated: it differs.
+    """
+    own, other = [], []
+    for seed in store.seeds():
+        answer = next(iter(answers.get(seeds.get(seed.id, ""), {}).values()), None)
+        if answer is None or answer.deployed is None or seed.outputs is None:
+            continue
+        original, deployed, _ = seed.outputs
+        if original is not None and deployed is not None:
+            own.append(_distance(original, deployed))
+            other.append(_distance(answer.deployed, deployed))
+    return not own or float(np.mean(other)) <= float(np.mean(own))
+
+
+def _distance(first: Output, second: Output) -> float:
+    return float(np.abs(numbers(first) - numbers(second)).sum())
+
+
+def _evenly(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Return at most so many items, from all parts of the sequence."""
+    if len(items) <= most:
+        return list(items)
+    return [items[len(items) * place // most] for place in range(most)]
+
+
+def _report(progress: Progress, rung: Rung, event: Event) -> None:
+    """Pass on a replay's events under the name of its rung, without advice to resume it."""
+    if isinstance(event, Stage):
+        event = event._replace(detail=f"{rung.what}, {event.detail}")
+    if isinstance(event, Notice):
+        return
+    progress(event)
+
+
+class _Walk:
+    """Sends inputs on rungs, a replay each, or reads what is there of them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: CampaignConfig,
+        ask: Prompt | None,
+        progress: Progress,
+        connect: Connect,
+    ) -> None:
+        self.config = config
+        self.device_queries = 0
+        self._folder = folder
+        self._ask = ask
+        self._progress = progress
+        self._connect = connect
+
+    def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
+        """Return both models' answers to inputs, of these ids, on a rung."""
+        folder = self._folder / FOLDER / rung.name
+        config = rung.configure(self.config, folder)
+        progress = partial(_report, self._progress, rung)
+        if (folder / DATABASE_NAME).is_file():
+            with Store.open(folder) as store:
+                if store.campaign["deployed"] != config.deployed.model_dump(mode="json"):
+                    raise UsageError(
+                        f"{self._folder} was explained with other models or options: delete "
+                        f"{folder.parent} to explain it anew"
+                    )
+                finished = store.fact("finished")
+            if not finished:
+                executor.resume(
+                    folder,
+                    fill=resume_import,
+                    ask=self._ask,
+                    progress=progress,
+                    connect=self._connect,
+                )
+        else:
+            folder.parent.mkdir(exist_ok=True)
+            run_replay(
+                self._folder,
+                config,
+                ids=ids,
+                name=f"{self._folder.name}, its explanation",
+                ask=self._ask,
+                progress=progress,
+                connect=self._connect,
+            )
+        with Store.open(folder) as store:
+            if rung.asks_device:
+                self.device_queries += sum(queries_before(store).values())
+            return replay_answers(store, set(ids))
