@@ -10,7 +10,9 @@ from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
+from edgeflare.campaign.replay.inputs import trigger_id
 from edgeflare.campaign.status import replica_names
+from edgeflare.explanation import FindingCause, stored_explanation
 from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.operators import describe_mutations
@@ -133,13 +135,13 @@ class Finding:
     """An input to show, with the seed that it was found from.
 
     `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes
-    of, see `Causes`; "not attributed" for what is no trigger. `command` is a line for a shell that
+    of: as the campaign's explanation says, else see `Causes`; "not attributed" for what is no trigger. `command` is a line for a shell that
     sends the input again.
     """
 
     seed: SeedRecord
     outcome: OutcomeRecord
-    cause: TriggerCause
+    cause: TriggerCause | FindingCause
     command: str
 
 
@@ -159,14 +161,17 @@ def results(store: Store) -> Iterator[Finding]:
     """Yield every outcome, by seed and replica, reading page by page. Raises StoreError."""
     replicas = replica_names(store)
     causes, commands = Causes(store, replicas), Commands(store)
+    explained = stored_explanation(store)
+    charged = {} if explained is None else {one.id: one.cause for one in explained.findings}
     ranked = (
         ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
         for rank, replica in enumerate(replicas)
     )
-    for _, _, seed, outcome in heapq.merge(*ranked, key=itemgetter(0, 1)):
-        cause = NOT_ATTRIBUTED
+    for _, rank, seed, outcome in heapq.merge(*ranked, key=itemgetter(0, 1)):
+        cause: TriggerCause | FindingCause = NOT_ATTRIBUTED
         if outcome.status in TRIGGERS:
-            cause = causes.of(seed.id, outcome.trigger)
+            known = charged.get(trigger_id(seed.id, replicas[rank]))
+            cause = known or causes.of(seed.id, outcome.trigger)
         yield Finding(seed, outcome, cause, commands.replay(seed.id, outcome.replica))
 
 

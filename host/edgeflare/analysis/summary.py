@@ -25,6 +25,7 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.explanation import Explanation, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
@@ -159,7 +160,8 @@ class Summary:
     on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
     replay, `survey` those of the survey before the search, `faults` what going after its
     deviations found; None where there was none. `soundness` compares the deployed model with
-    healthy references, None without any.
+    healthy references, None without any. `explanation` is what the findings come of, None unless
+    the campaign was explained.
     """
 
     campaign: str
@@ -214,6 +216,7 @@ class Summary:
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
+    explanation: Explanation | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -233,6 +236,7 @@ class Summary:
             "limits": limits,
             "limits_crossed": list(self.limits_crossed),
             "limits_undecided": list(self.limits_undecided),
+            "explanation": self.explanation and self.explanation.to_json(),
         }
 
 
@@ -314,6 +318,7 @@ def _summary(store: Store) -> Summary:
         survey=context.survey,
         soundness=context.soundness,
         faults=fault_figures(store),
+        explanation=stored_explanation(store),
     )
 
 

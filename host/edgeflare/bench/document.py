@@ -21,7 +21,7 @@ from edgeflare.bench.searches import SearchRow
 from edgeflare.reports.document import (
     Block,
     Column,
-    Explanation,
+    Prose,
     Heading,
     Item,
     Listing,
@@ -42,7 +42,7 @@ def bench_document(
     """Return the whole document; `pictures` and `fronts` are paths by pair, from its folder."""
     return [
         Heading(report.title, 1),
-        Explanation(report.about.strip()),
+        Prose(report.about.strip()),
         *_body(report),
         *_repeats(report.cells),
         *_pictures("Histograms", explanations.HISTOGRAMS, "Queries", pictures or {}),
@@ -81,7 +81,7 @@ def _body(report: BenchReport) -> list[Block]:
 
 
 def _section(
-    title: str, about: Explanation, columns: tuple[Column, ...], rows: Sequence[object]
+    title: str, about: Prose, columns: tuple[Column, ...], rows: Sequence[object]
 ) -> list[Block]:
     return [Heading(title, 2), about, Table(columns, rows)] if rows else []
 
@@ -421,9 +421,9 @@ def _repeats(cells: Sequence[CellFigures]) -> list[Block]:
 def _pictures(title: str, about: str, what: str, pictures: Mapping[str, str]) -> Iterable[Block]:
     if pictures:
         yield Heading(title, 2)
-        yield Explanation(about)
+        yield Prose(about)
     for pair, path in pictures.items():
-        yield Explanation(f"![{what} of each strategy on {plain(pair)}]({path})")
+        yield Prose(f"![{what} of each strategy on {plain(pair)}]({path})")
 
 
 def _left(report: BenchReport) -> list[Block]:

@@ -9,7 +9,7 @@ from edgeflare.bench.cell_figures import CellFigures
 from edgeflare.bench.report import BenchReport, ResolvedSearch
 from edgeflare.reports.document import (
     Block,
-    Explanation,
+    Prose,
     Heading,
     Item,
     Listing,
@@ -19,7 +19,7 @@ from edgeflare.reports.document import (
     table_of,
 )
 
-RESULTS = Explanation(
+RESULTS = Prose(
     "Success: the share of the searches that found a triggering input. Queries (mean, median and "
     "90th percentile) and seconds are those of the searches that found one (the paper's section "
     "4.3), not of the others; a query gives one input to both models. In brackets: the approximate "
@@ -62,14 +62,14 @@ _SURE_OF_WORDS = (
     "its words."
 )
 
-EXAMPLES = Explanation(
+EXAMPLES = Prose(
     "For each strategy the triggering inputs nearest to their seeds: what both models heard, "
     "without capitals and punctuation, each in its own search. A dash stands for an input whose "
     "length was changed, of which there is no SNR.",
     brief="What both models heard of the triggering inputs nearest to their seeds:",
 )
 
-COSTS = Explanation(
+COSTS = Prose(
     "Means, and medians where it says so. A query of the search is one input given to both models, "
     "so one device query; with the seed and those that confirm the finding it is all that the "
     "device was given. Host queries are inputs given to the original alone, round trips the "
@@ -82,7 +82,7 @@ COSTS_FOUND = "Of the searches that found a triggering input:"
 
 COSTS_SPENT = "Of all searches, with or without a triggering input:"
 
-FALSE_ALARMS = Explanation(
+FALSE_ALARMS = Prose(
     "On these pairs the deployed model is an equal copy of the original, perhaps for another "
     "runtime, so that every triggering input, and every seed input that is a finding itself, is a "
     "false alarm. Seed inputs: those from which a search asked the device; never asked: those from "
@@ -93,7 +93,7 @@ FALSE_ALARMS = Explanation(
 
 NOTHING_FOUND = "No search found a triggering input, so that there is nothing to describe."
 
-TIME = Explanation(
+TIME = Prose(
     "Search time without queueing, over the searches that found a triggering input. Found within: "
     "the success rate with a shorter timeout (the paper's section 6.2), read from each search's "
     "time; the limit on queries counts here, too. Times compare only between searches on the same "
@@ -101,13 +101,13 @@ TIME = Explanation(
     brief="Search time, over the searches that found a triggering input:",
 )
 
-UNIQUENESS = Explanation(
+UNIQUENESS = Prose(
     "Unique: no other triggering input of the same repeat equals it, value by value (the paper's "
     "section 6.3). Seeds with a tie: seed inputs on which a model gives two labels the same "
     "highest probability.",
 )
 
-COMPARISON = Explanation(
+COMPARISON = Prose(
     "Paired by seed input, with the mean of its repeats. Success is compared by itself. Queries "
     "and seconds are those until a triggering input was found, compared by their ranks: a search "
     "that found nothing ranks above all others. In the ratio, the strategy's mean / the "
@@ -127,7 +127,7 @@ COMPARISON = Explanation(
     "(permutation test, of success the exact one; adjusted by Holm):",
 )
 
-CORRELATIONS = Explanation(
+CORRELATIONS = Prose(
     "Pearson's correlation, over the pairs of a study, of x with the mean queries and with the "
     "mean seconds until a triggering input was found (the paper's section 5.4.1).",
     brief="Pearson's correlation of x with the means of each pair; these leave out searches that "
@@ -157,12 +157,12 @@ FRONTS = (
 )
 
 
-def quality(*, images: bool, audio: bool) -> Explanation:
+def quality(*, images: bool, audio: bool) -> Prose:
     """Return what the figures of triggering inputs mean, for images, audio, or both."""
     far = _OF_IMAGES if images or not audio else _OF_AUDIO
     of_audio = f"{_OF_AUDIO_TOO} {_SURE_OF_WORDS}" if images else _SURE_OF_WORDS
     about = f"Medians over the triggering inputs. {far} {_SURE}"
-    return Explanation(
+    return Prose(
         f"{about}\n\n{of_audio}" if audio else about, brief="Medians over the triggering inputs:"
     )
 
@@ -195,11 +195,11 @@ def environment(report: BenchReport) -> list[Block]:
     """Return the last part of the document."""
     return [
         Heading("How it was run", 2),
-        Explanation(_settings(report)),
+        Prose(_settings(report)),
         *_models(report),
         *_devices(report),
         *_versions(report),
-        Explanation(files(report.folder)),
+        Prose(files(report.folder)),
     ]
 
 

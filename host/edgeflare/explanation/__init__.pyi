@@ -4,6 +4,8 @@
 from .charge import (
     ExplainedFinding as ExplainedFinding,
     Explanation as Explanation,
+    FindingCause as FindingCause,
+    FindingGroup as FindingGroup,
     RungAnswer as RungAnswer,
     stored_explanation as stored_explanation,
 )

@@ -1,5 +1,6 @@
 """What a finding comes of: the rung of the ladder from which on the models decide differently."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -45,7 +46,8 @@ class RungAnswer:
 class ExplainedFinding:
     """One finding and what it comes of.
 
-    `id` is that of the input in a replay of the campaign, `replica` the device that found it where
+    `id` is that of the input in a replay of the campaign, `sample` the digest of the input, `l2` its
+    distance to the seed as `edgeflare.metrics` has it. `replica` is the device that found it where
     each searched for itself, `device` the one that answered now. `cause` is that of `rung`, the
     first one from which on all deviate; `doubt` says why that may be another one, "" where nothing
     does. `answers` begin with the original's own margin; differences of margins of one to the next
@@ -62,6 +64,8 @@ class ExplainedFinding:
     rung: str
     doubt: str
     answers: tuple[RungAnswer, ...]
+    sample: str
+    l2: float | None
 
     @property
     def contributions(self) -> dict[str, float]:
@@ -71,6 +75,21 @@ class ExplainedFinding:
             return {}
         steps = np.diff(np.array(margins, dtype=float)).tolist()
         return dict(zip([one.rung for one in self.answers[1:]], steps, strict=True))
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings that come of one cause and have the same labels; `nearest` is nearest to its seed.
+
+    `doubtful` of the `count` have a doubt. Transcripts have no labels: they differ by cause alone.
+    """
+
+    cause: FindingCause
+    original_label: int | None
+    deployed_label: int | None
+    count: int
+    doubtful: int
+    nearest: ExplainedFinding
 
 
 @dataclass(frozen=True)
@@ -93,10 +112,33 @@ class Explanation:
         """The number of findings of each cause, most first."""
         return dict(Counter(one.cause for one in self.findings).most_common())
 
+    @property
+    def groups(self) -> tuple[FindingGroup, ...]:
+        """The findings by cause and labels, the largest group first."""
+        groups: dict[tuple[Any, ...], list[ExplainedFinding]] = {}
+        for one in self.findings:
+            groups.setdefault((one.cause, one.original_label, one.deployed_label), []).append(one)
+        found = [
+            FindingGroup(
+                some[0].cause,
+                some[0].original_label,
+                some[0].deployed_label,
+                len(some),
+                sum(bool(one.doubt) for one in some),
+                min(some, key=lambda one: math.inf if one.l2 is None else one.l2),
+            )
+            for some in groups.values()
+        ]
+        return tuple(sorted(found, key=lambda one: -one.count))
+
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, and each finding's `contributions`."""
+        """Return a JSON object with the same names, and each finding's `contributions`.
+
+        Of each group `nearest` is the id.
+        """
         findings = [{**asdict(one), "contributions": one.contributions} for one in self.findings]
-        return {**asdict(self), "findings": findings, "counts": self.counts}
+        groups = [{**vars(one), "nearest": one.nearest.id} for one in self.groups]
+        return {**asdict(self), "findings": findings, "counts": self.counts, "groups": groups}
 
 
 def store_explanation(store: Store, explanation: Explanation) -> None:
@@ -132,7 +174,9 @@ def charge(
     that of the first question that tells: the plainest kernels deviate on the device as well
     ("hardware"), or what was left out takes the deviation away.
     """
-    answers = {rung: _of_its_device(by_id.get(finding.id, {}), finding) for rung, by_id in rungs.items()}
+    answers = {
+        rung: _of_its_device(by_id.get(finding.id, {}), finding) for rung, by_id in rungs.items()
+    }
     device, now = list(answers.values())[-1]
     labels = None if now is None else (top_label(now.original), top_label(now.deployed))
     steps = [RungAnswer(ORIGINAL, False, _margin(now and now.original, labels))]
@@ -140,13 +184,18 @@ def charge(
         margin = _margin(answer and answer.deployed, labels)
         steps.append(RungAnswer(rung.name, _deviates(answer, compares_scores), margin))
     before = stored.get(device) or next(iter(stored.values()), None)
-    cause, rung, doubt = _charged(list(rungs), steps, now, before)
-    if rung == DEVICE and cause not in UNCHARGED and questions:
+    cause, at, doubt = _charged(list(rungs), steps, now, before)
+    if at == DEVICE and cause not in UNCHARGED and questions:
         told = (
-            (question, _deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], compares_scores))
+            (
+                question,
+                _deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], compares_scores),
+            )
             for question, by_id in questions.items()
         )
-        cause = next((one.cause for one, does in told if does is (one.cause == "hardware")), "kernels")
+        cause = next(
+            (one.cause for one, does in told if does is (one.cause == "hardware")), "kernels"
+        )
     return ExplainedFinding(
         id=finding.id,
         seed_id=finding.seed_id,
@@ -155,9 +204,11 @@ def charge(
         original_label=None if labels is None else labels[0],
         deployed_label=None if labels is None else labels[1],
         cause=cause,
-        rung=rung,
+        rung=at,
         doubt=doubt,
         answers=tuple(steps),
+        sample=finding.sample,
+        l2=finding.l2,
     )
 
 

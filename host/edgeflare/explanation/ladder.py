@@ -257,6 +257,4 @@ def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig |
         "scale": f"{numerator!r}/{denominator!r}",
     }
     stated = original.input.model_dump(exclude_none=True)
-    return original.model_copy(
-        update={"input": InputOptions.model_validate({**stated, **values})}
-    )
+    return original.model_copy(update={"input": InputOptions.model_validate({**stated, **values})})

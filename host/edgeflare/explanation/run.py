@@ -131,9 +131,7 @@ def _explained(
     )
 
 
-def _predicts(
-    answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]
-) -> bool:
+def _predicts(answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]) -> bool:
     """Whether the original with the deployed model's preprocessing answers more like that one.
 
     `seeds` are the ids in `answers` by the seed's own. Without any the preprocessing is judged by
@@ -166,9 +164,8 @@ def _report(progress: Progress, rung: Rung, event: Event) -> None:
     """Pass on a replay's events under the name of its rung, without advice to resume it."""
     if isinstance(event, Stage):
         event = event._replace(detail=f"{rung.what}, {event.detail}")
-    if isinstance(event, Notice):
-        return
-    progress(event)
+    if not (isinstance(event, Notice) and event.resume):
+        progress(event)
 
 
 class _Walk:

@@ -32,6 +32,7 @@ from edgeflare.reports.document import (
     Tone,
     table_of,
 )
+from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.reports.verdict import evidence, verdict
@@ -111,6 +112,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
+        *explanation_blocks(summary.explanation, name),
         *triggers,
         *devices_tables(summary),
         *agreement_blocks(summary.agreements, summary.every_device),

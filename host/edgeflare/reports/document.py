@@ -48,7 +48,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Prose:
     """Trusted Markdown that explains figures; a terminal shows the `brief` text instead."""
 
     markdown: str
@@ -156,7 +156,7 @@ class Picture:
     text: str
 
 
-Block: TypeAlias = Heading | Text | Explanation | CommandLine | Listing | Figures | Table | Picture
+Block: TypeAlias = Heading | Text | Prose | CommandLine | Listing | Figures | Table | Picture
 """A part of a document."""
 
 
@@ -181,7 +181,7 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 _print(console, escape(clean_text(text)), "strong")
             case Text(text, tone):
                 _print(console, escape(clean_text(text, lines=True)), tone)
-            case CommandLine(text) | Explanation(brief=text) if text:
+            case CommandLine(text) | Prose(brief=text) if text:
                 _print(console, escape(clean_text(text)))
             case Listing(items) if items:
                 for item in items:
@@ -258,7 +258,7 @@ def _markdown(block: Block) -> str:
         case Text(text, tone, has_code):
             words = _with_code(text) if has_code else plain(text)
             return {"strong": f"**{words}**", "warn": f"> {words}"}.get(tone, words)
-        case Explanation(markdown):
+        case Prose(markdown):
             return markdown
         case CommandLine(text):
             return _code_block(text)

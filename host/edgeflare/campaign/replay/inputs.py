@@ -115,7 +115,7 @@ def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySou
         yield ReplaySource(folder, kind, store=store)
 
 
-def _trigger_id(seed_id: str, replica: str) -> str:
+def trigger_id(seed_id: str, replica: str) -> str:
     """Return the id of the triggering input that was found from a seed (by this replica)."""
     return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
 
@@ -126,7 +126,7 @@ def _triggers(store: Store) -> Iterator[ReplayInput]:
     labels = {seed.id: seed.label for seed in store.seeds()}
     for found in _found(store):
         yield ReplayInput(
-            id=_trigger_id(found.seed_id, found.replica),
+            id=trigger_id(found.seed_id, found.replica),
             kind="trigger",
             deviated=True,
             seed_id=found.seed_id,

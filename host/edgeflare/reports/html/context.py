@@ -27,6 +27,7 @@ from edgeflare.reports.devices import (
 )
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
+from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
 from edgeflare.reports.html.gallery import (
     COLUMNS,
@@ -153,6 +154,7 @@ def context(
         "cards": [one for one in figures if one.main],
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
         "faults": faults_context(store, summary.faults, name),
+        "explanation": explanation_context(store, summary.explanation, name),
         "survey": survey_context(store, summary.survey, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),

@@ -1,0 +1,50 @@
+"""The page's part on causes: the tables, and the finding nearest to its seed of each group."""
+
+import base64
+from typing import Any, NamedTuple
+
+from edgeflare._internal.text import counted, number_text
+from edgeflare.errors import StoreError
+from edgeflare.explanation import ExplainedFinding, Explanation
+from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.explanation import GROUPS_SHOWN, explanation_blocks, labels_words
+from edgeflare.reports.media import small_panel
+from edgeflare.store import Store
+
+
+class GroupCard(NamedTuple):
+    """A group's finding in the page; `picture` is a ``data:`` URL, "" where there is none."""
+
+    title: str
+    words: str
+    doubt: str
+    picture: str
+
+
+def explanation_context(
+    store: Store, found: Explanation | None, name: Name
+) -> dict[str, Any] | None:
+    """Return the values of ``report_explanation.html.j2``; None where nothing was explained."""
+    if found is None:
+        return None
+    seeds = {seed.id: seed.sample for seed in store.seeds()}
+    cards = [
+        GroupCard(
+            f"{group.cause}, {labels_words(group, name)}",
+            f"{counted(group.count, 'finding')}; nearest: {group.nearest.seed_id}, "
+            f"L2 {number_text(group.nearest.l2)}",
+            group.nearest.doubt,
+            _picture(store, seeds.get(group.nearest.seed_id, ""), group.nearest),
+        )
+        for group in found.groups[:GROUPS_SHOWN]
+    ]
+    return {"tables": to_html(explanation_blocks(found, name)[1:]), "cards": cards}
+
+
+def _picture(store: Store, seed: str, finding: ExplainedFinding) -> str:
+    try:
+        samples = store.get_sample(seed), store.get_sample(finding.sample)
+    except StoreError:  # its file is gone
+        return ""
+    made = small_panel(*samples, store.sample_rate)
+    return f"data:image/png;base64,{base64.b64encode(made).decode()}"
