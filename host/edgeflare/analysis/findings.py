@@ -10,11 +10,11 @@ from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
-from edgeflare.campaign.replay.inputs import trigger_id
 from edgeflare.campaign.status import replica_names
 from edgeflare.explanation import FindingCause, stored_explanation
 from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 

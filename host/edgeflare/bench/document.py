@@ -21,10 +21,10 @@ from edgeflare.bench.searches import SearchRow
 from edgeflare.reports.document import (
     Block,
     Column,
-    Prose,
     Heading,
     Item,
     Listing,
+    Prose,
     Table,
     Text,
     plain,

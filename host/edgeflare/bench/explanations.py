@@ -9,10 +9,10 @@ from edgeflare.bench.cell_figures import CellFigures
 from edgeflare.bench.report import BenchReport, ResolvedSearch
 from edgeflare.reports.document import (
     Block,
-    Prose,
     Heading,
     Item,
     Listing,
+    Prose,
     Text,
     code,
     plain,

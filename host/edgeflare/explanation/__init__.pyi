@@ -1,7 +1,7 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .charge import (
+from .results import (
     ExplainedFinding as ExplainedFinding,
     Explanation as Explanation,
     FindingCause as FindingCause,

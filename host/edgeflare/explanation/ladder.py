@@ -6,7 +6,7 @@ Each rung adds one thing to the rung before it. The original model answers the s
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from edgeflare.campaign.control import control_model
 from edgeflare.campaign.pair.saturation import saturates
@@ -15,20 +15,9 @@ from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import UsageError
+from edgeflare.explanation.results import FindingCause
 from edgeflare.models import InputOptions, InputSpec
 from edgeflare.store import Store
-
-Cause: TypeAlias = Literal[
-    "rounding",
-    "preprocessing",
-    "conversion",
-    "compression",
-    "kernels",
-    "instruction set",
-    "accelerator",
-    "hardware",
-]
-"""What a rung adds to the one before it."""
 
 DEVICE = "device"
 """The last rung: the deployed model on the device, as the campaign ran it."""
@@ -59,7 +48,7 @@ class Rung:
     """
 
     name: str
-    cause: Cause
+    cause: FindingCause
     what: str
     deployed: ModelConfig
     asks_device: bool = False
@@ -139,7 +128,7 @@ def ladder_of(
     return Ladder(rungs, questions, notices)
 
 
-def _last(on_host: str | None, *, is_here: bool) -> Cause:
+def _last(on_host: str | None, *, is_here: bool) -> FindingCause:
     if on_host is None:
         return "compression"
     return "kernels" if is_here else "hardware"
@@ -188,7 +177,7 @@ def _questions(
     """
     found = []
 
-    def asked(name: str, cause: Cause, what: str, changed: Mapping[str, Any]) -> None:
+    def asked(name: str, cause: FindingCause, what: str, changed: Mapping[str, Any]) -> None:
         kept = {key: one for key, one in options.items() if key in options_of(runtime)}
         model = deployed.model_copy(update={"options": {**kept, **changed}})
         found.append(Rung(name, cause, what, model, True))

@@ -15,17 +15,12 @@ from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.devices import Prompt, connect
 from edgeflare.campaign.status import queries_before
+from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
-from edgeflare.explanation.charge import (
-    UNCHARGED,
-    ExplainedFinding,
-    Explanation,
-    charge,
-    store_explanation,
-)
+from edgeflare.explanation.charge import UNCHARGED, charge
 from edgeflare.explanation.ladder import DEVICE, Rung, ladder_of
+from edgeflare.explanation.results import ExplainedFinding, Explanation, store_explanation
 from edgeflare.metrics import numbers
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
@@ -36,6 +31,8 @@ FOLDER = "explanation"
 """Name of the folder, in a campaign's, with the replays of its rungs."""
 DEVICE_QUERIES = 2000
 _SEEDS = 50
+_IDENTITY = ("path", "runtime", "options", "input")
+"""What of a rung's model must be as it was; a replay fills in what its outputs are."""
 _Item = TypeVar("_Item")
 
 
@@ -193,7 +190,9 @@ class _Walk:
         progress = partial(_report, self._progress, rung)
         if (folder / DATABASE_NAME).is_file():
             with Store.open(folder) as store:
-                if store.campaign["deployed"] != config.deployed.model_dump(mode="json"):
+                wanted = config.deployed.model_dump(mode="json")
+                known = store.campaign["deployed"]
+                if any(known[key] != wanted[key] for key in _IDENTITY):
                     raise UsageError(
                         f"{self._folder} was explained with other models or options: delete "
                         f"{folder.parent} to explain it anew"

@@ -2,11 +2,6 @@
 # ruff: noqa: I001 - one import a part
 
 from .campaign import summary_document as summary_document
-from .corpus import (
-    additions_document as additions_document,
-    corpus_document as corpus_document,
-    removed_document as removed_document,
-)
 from .document import (
     Block as Block,
     Column as Column,
@@ -24,6 +19,9 @@ from .html.page import HtmlReport as HtmlReport, write_html_report as write_html
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
 from .replay import (
+    additions_document as additions_document,
+    corpus_document as corpus_document,
+    removed_document as removed_document,
     replay_document as replay_document,
     reproductions_document as reproductions_document,
 )

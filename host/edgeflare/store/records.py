@@ -390,6 +390,11 @@ class ReplayResult(NamedTuple):
     deployed_text: str | None = None
 
 
+def trigger_id(seed_id: str, replica: str) -> str:
+    """Return the id of the triggering input that was found from a seed (by this replica)."""
+    return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
+
+
 @dataclass(frozen=True)
 class ReplayInput:
     """An input to be sent to both models again; a replay stores all of it but `sample`.

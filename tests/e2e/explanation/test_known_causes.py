@@ -1,9 +1,10 @@
-"""What `explain` charges findings to, where the cause was planted: a campaign for each."""
+"""What `explain` charges findings to where the cause was planted, a campaign for each."""
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,33 @@ import onnx
 import pytest
 from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
 from small_models import save_onnx
 from ssh_servers import SshServer
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.explanation import Explanation, explain_campaign
+from edgeflare.store import Store
 
-SOURCE = Path(__file__).resolve().parents[2] / "helpers" / "delegate.cc"
+DELEGATE = Path(__file__).resolve().parents[2] / "helpers" / "delegate.cc"
 TANH, SOFTMAX = 28, 25
-DIGITS = {"path": DEMO / "seeds.npz", "limit": 12}
+DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
 SCALED = {"scale": "1/255"}
-ORIGINAL = {"path": DEMO / "original.onnx"}
+ORIGINAL: dict[str, Any] = {"path": DEMO / "original.onnx"}
+COPY: dict[str, Any] = {"path": DEMO / "original.tflite"}
+Board = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def board(tmp_path: Path, openssh_server: SshServer) -> Callable[..., dict[str, Any]]:
-    """Return the settings of a campaign on the SSH server, with these fields of its entry."""
+def board(tmp_path: Path, openssh_server: SshServer) -> Board:
+    """Return a campaign's settings for the SSH server; `more` are fields of its inventory entry."""
 
-    def entry(**more: object) -> dict[str, Any]:
+    def settings(**more: object) -> dict[str, Any]:
         fields = {
             "host": openssh_server.host,
             "port": openssh_server.port,
@@ -44,119 +54,205 @@ def board(tmp_path: Path, openssh_server: SshServer) -> Callable[..., dict[str, 
         (tmp_path / "devices.toml").write_text("[devices.board]\n" + "".join(lines))
         return {"device": "board", "inventory": tmp_path / "devices.toml"}
 
-    return entry
+    return settings
 
 
 def explained(
     folder: Path, original: dict[str, Any], deployed: dict[str, Any], seeds: Any, **more: Any
 ) -> Explanation:
-    search(
-        original,
-        deployed,
-        seeds,
-        options={"device_budget": 20},
-        max_queries=2000,
-        folder=folder,
-        **more,
-    )
-    found = explain_campaign(folder, replay_config(replay_base(folder)))
-    print(
-        folder.name,
-        found.counts,
-        [(f.cause, f.doubt) for f in found.findings if f.doubt][:4],
-        found.notices,
-        found.device_queries,
-    )
-    for f in found.findings[:2]:
-        print("   ", [(a.rung, a.deviates, a.margin and round(a.margin, 4)) for a in f.answers])
+    """Search, and explain what was found: something at least."""
+    limits = {"options": {"device_budget": 20}, "max_queries": 2000}
+    float_model = more.pop("float_model", None)
+    search(original, deployed, seeds, folder=folder, **limits, **more)
+    found = explain_campaign(folder, replay_config(replay_base(folder)), float_model=float_model)
+    assert len(found.findings) >= 6
     return found
 
 
-@pytest.mark.parametrize("layer", range(4))
-def test_a_badly_quantised_layer(tmp_path, layer):
-    model = onnx.load(ORIGINAL["path"])
-    weights = [one for one in model.graph.initializer if len(one.dims) > 1]
-    values = numpy_helper.to_array(weights[layer])
+def coarse(path: Path, layer: int) -> Path:
+    """Write the original with the weights of one layer rounded to five values."""
+    model = onnx.load(str(ORIGINAL["path"]))
+    weights = [one for one in model.graph.initializer if len(one.dims) > 1][layer]
+    values = numpy_helper.to_array(weights)
     step = np.abs(values).max() / 2
-    weights[layer].CopyFrom(
-        numpy_helper.from_array(
-            (np.round(values / step) * step).astype(np.float32), weights[layer].name
-        )
+    rounded = (np.round(values / step) * step).astype(np.float32)
+    weights.CopyFrom(numpy_helper.from_array(rounded, weights.name))
+    onnx.save(model, str(path))
+    return path
+
+
+def colour_model(path: Path) -> Path:
+    """Write a linear classifier of 8 x 8 colour images."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "row"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["sums"]),
+        helper.make_node("Softmax", ["sums"], ["y"]),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+    scores = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
+    weights = np.random.default_rng(1).normal(size=(192, 4)).astype(np.float32) / 4
+    return save_onnx(path, nodes, [given], [scores], {"row": np.array([1, -1]), "w": weights})
+
+
+class Digits(CalibrationDataReader):  # type: ignore[misc]
+    """The demo's images, for quantisation."""
+
+    def __init__(self, name: str) -> None:
+        self._images: Iterator[np.ndarray] = iter(np.load(DEMO / "seeds.npz")["images"][:50])
+        self._name = name
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        image = next(self._images, None)
+        if image is None:
+            return None
+        return {self._name: (image.reshape(1, 1, 28, 28) / 255).astype(np.float32)}
+
+
+def quantised(path: Path) -> Path:
+    """Write the original with unsigned activations and signed weights of 8 bits."""
+    source = str(ORIGINAL["path"])
+    name = onnx.load(source).graph.input[0].name
+    kinds = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
+    quantize_static(source, str(path), Digits(name), quant_format=QuantFormat.QDQ, **kinds)
+    return path
+
+
+def delegate(folder: Path, operator: int, **spoilt: str) -> dict[str, Any]:
+    """Return the options of a delegate that spoils the outputs of these operators."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler (g++)")
+    library = folder / "libtest_delegate.so"
+    compiler = ["g++", "-std=c++17", "-O1", "-shared", "-fPIC"]
+    subprocess.run([*compiler, str(DELEGATE), "-o", str(library)], check=True)
+    given = {"operators": str(operator), **spoilt}
+    return {"delegate": str(library), "delegate_options": given, "allow_fallback": True}
+
+
+@pytest.mark.parametrize(
+    "layer", [0, *(pytest.param(one, marks=pytest.mark.extended) for one in (1, 2, 3))]
+)
+def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> None:
+    found = explained(
+        tmp_path / "out", ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", layer)}, DIGITS
     )
-    onnx.save(model, tmp_path / "coarse.onnx")
-    explained(tmp_path / f"coarse{layer}", ORIGINAL, {"path": tmp_path / "coarse.onnx"}, DIGITS)
+    assert set(found.counts) == {"compression"}
+    for one in found.findings:
+        assert [step.rung for step in one.answers] == [
+            "original",
+            "control",
+            "compression",
+            "device",
+        ]
+        steps = list(one.contributions.values())
+        assert sum(steps) == pytest.approx(one.answers[-1].margin - one.answers[0].margin)
+        assert one.contributions["compression"] == max(steps)
 
 
-def test_saturation(tmp_path, board):
-    from onnxruntime.quantization import (
-        CalibrationDataReader,
-        QuantFormat,
-        QuantType,
-        quantize_static,
+@pytest.mark.extended
+def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
+    """The file with coarse weights stands for what a converter made."""
+    wrong = coarse(tmp_path / "coarse.onnx", 1)
+    shutil.copy(wrong, tmp_path / "deployed.onnx")
+    found = explained(
+        tmp_path / "out", ORIGINAL, {"path": tmp_path / "deployed.onnx"}, DIGITS, float_model=wrong
     )
-
-    class R(CalibrationDataReader):
-        def __init__(s):
-            s.i = iter(np.load(DEMO / "seeds.npz")["images"][:50])
-
-        def get_next(s):
-            n = next(s.i, None)
-            return None if n is None else {name: (n.reshape(1, 1, 28, 28) / 255).astype(np.float32)}
-
-    name = onnx.load(ORIGINAL["path"]).graph.input[0].name
-    quantize_static(
-        ORIGINAL["path"],
-        tmp_path / "q.onnx",
-        R(),
-        quant_format=QuantFormat.QDQ,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-    )
-    explained(
-        tmp_path / "saturation",
-        {"path": tmp_path / "q.onnx", "options": {"exact_int8": True}, "input": SCALED},
-        {"path": tmp_path / "q.onnx", "input": SCALED},
-        DIGITS,
-        **board(),
-    )
+    assert set(found.counts) == {"conversion"}
 
 
-def test_hardware(tmp_path, board):
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(
-        "import ai_edge_litert.interpreter as m\n"
-        "get = m.Interpreter.get_tensor\n"
+@pytest.mark.sshd
+@pytest.mark.extended
+def test_a_delegate_is_the_accelerator(tmp_path: Path, board: Board) -> None:
+    options = delegate(tmp_path, TANH, add="0.3")
+    found = explained(tmp_path / "out", ORIGINAL, {**COPY, "options": options}, DIGITS, **board())
+    assert set(found.counts) == {"accelerator"}
+    assert [cause for _, cause, _ in found.rungs][-2:] == ["hardware", "accelerator"]
+
+
+@pytest.mark.sshd
+@pytest.mark.extended
+def test_a_noisy_device_is_not_repeatable(tmp_path: Path, board: Board) -> None:
+    options = delegate(tmp_path, SOFTMAX, noise="0.3")
+    found = explained(tmp_path / "out", ORIGINAL, {**COPY, "options": options}, DIGITS, **board())
+    assert set(found.counts) == {"not repeatable"}
+
+
+@pytest.mark.sshd
+@pytest.mark.extended
+def test_a_board_that_computes_wrongly_is_hardware(tmp_path: Path, board: Board) -> None:
+    """Whatever runs the model there, the answers are wrong: Python itself is told to do so."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import ai_edge_litert.interpreter as library\n"
+        "right = library.Interpreter.get_tensor\n"
         "def wrong(self, index):\n"
-        "    found = 0.6 * get(self, index)\n"
+        "    found = 0.6 * right(self, index)\n"
         "    found[..., 3] += 0.4\n"
         "    return found\n"
-        "m.Interpreter.get_tensor = wrong\n"
+        "library.Interpreter.get_tensor = wrong\n"
     )
-    explained(
-        tmp_path / "hardware",
-        ORIGINAL,
-        {"path": DEMO / "original.tflite"},
-        DIGITS,
-        **board(python=f"env PYTHONPATH={site} {sys.executable}"),
-    )
+    python = f"env PYTHONPATH={tmp_path / 'site'} {sys.executable}"
+    found = explained(tmp_path / "out", ORIGINAL, COPY, DIGITS, **board(python=python))
+    assert set(found.counts) == {"hardware"}
 
 
-@pytest.mark.parametrize("operator, option", [(TANH, {"add": "0.3"}), (SOFTMAX, {"noise": "0.3"})])
-def test_delegate(tmp_path, board, operator, option):
-    built = tmp_path / "libtest_delegate.so"
-    subprocess.run(
-        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(built)], check=True
-    )
-    options = {
-        "delegate": str(built),
-        "delegate_options": {"operators": str(operator), **option},
-        "allow_fallback": True,
-    }
-    explained(
-        tmp_path / "delegate",
-        ORIGINAL,
-        {"path": DEMO / "original.tflite", "options": options},
-        DIGITS,
-        **board(),
-    )
+@pytest.mark.sshd
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("seeds", "wrong"),
+    [
+        (DIGITS, {**SCALED, "mean": [0.03]}),
+        (
+            np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3), np.uint8),
+            {**SCALED, "color": "BGR"},
+        ),
+    ],
+)
+def test_another_scale_or_colour_order_is_preprocessing(
+    tmp_path: Path, board: Board, seeds: Any, wrong: dict[str, Any]
+) -> None:
+    first, second = ORIGINAL, COPY
+    if "color" in wrong:
+        first = second = {"path": colour_model(tmp_path / "colour.onnx")}
+    found = explained(
+        tmp_path / "out", {**first, "input": SCALED}, {**second, "input": wrong}, seeds,
+        allow_disagreement=True, **board(),
+    )  # fmt: skip
+    assert set(found.counts) == {"preprocessing"}
+
+
+@pytest.mark.sshd
+@pytest.mark.extended
+def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board) -> None:
+    model = {"path": quantised(tmp_path / "int8.onnx"), "input": SCALED}
+    exact = {**model, "options": {"exact_int8": True}}
+    settings = board()
+    with_vnni = Path("/proc/cpuinfo").read_text()
+    if "vnni" in with_vnni or "avx2" not in with_vnni:
+        pytest.skip("needs an x86-64 processor with AVX2 and without VNNI")
+    found = explained(tmp_path / "out", exact, model, DIGITS, **settings)
+    assert set(found.counts) == {"instruction set"}
+
+
+def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    search(ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", 0)}, DIGITS, folder=folder)
+    config = replay_config(replay_base(folder))
+    stages = 0
+
+    def interrupt(event: object) -> None:
+        nonlocal stages
+        stages += type(event).__name__ == "Stage"
+        if stages == 6:  # the second replay has begun
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explain_campaign(folder, config, progress=interrupt)
+    kept = {one.name for one in (folder / "explanation").iterdir()}
+    assert kept == {"control", "compression"}
+    found = explain_campaign(folder, config)
+    again: list[object] = []
+    assert explain_campaign(folder, config, progress=again.append) == found
+    assert again == []
+    with Store.open(folder / "explanation" / "control") as store:
+        assert store.fact("finished")
+    assert found.device_queries == 3 * len(found.findings)

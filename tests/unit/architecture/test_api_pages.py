@@ -14,6 +14,7 @@ PACKAGES = (
     "edgeflare.bench",
     "edgeflare.campaign",
     "edgeflare.devices",
+    "edgeflare.explanation",
     "edgeflare.nightly",
     "edgeflare.reports",
     "edgeflare.strategies",

@@ -18,7 +18,7 @@ from edgeflare.metrics import l2, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.records import ReplayInput, ReplayResult, is_answer
+from edgeflare.store.records import ReplayInput, ReplayResult, is_answer, trigger_id
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]
@@ -113,11 +113,6 @@ def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySou
     with Store.open(folder) as store:
         kind: SourceKind = "campaign" if store.fact(REPLAY) is None else "replay"
         yield ReplaySource(folder, kind, store=store)
-
-
-def trigger_id(seed_id: str, replica: str) -> str:
-    """Return the id of the triggering input that was found from a seed (by this replica)."""
-    return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
 
 
 def _triggers(store: Store) -> Iterator[ReplayInput]:

@@ -1,0 +1,157 @@
+"""What the findings of a campaign come of, as a campaign stores it."""
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from edgeflare.store import Store
+from edgeflare.store.database import decoding
+from edgeflare.store.documents import validated
+
+FindingCause: TypeAlias = Literal[
+    "rounding",
+    "preprocessing",
+    "conversion",
+    "compression",
+    "kernels",
+    "instruction set",
+    "accelerator",
+    "hardware",
+    "not repeatable",
+    "unanswered",
+]
+"""What a finding comes of: what a rung of the ladder adds to the one before it; "not repeatable":
+asked again, a model answers otherwise; "unanswered": a model can't answer it any more."""
+
+_FACT = "explanation"
+
+
+@dataclass(frozen=True)
+class RungAnswer:
+    """What the model of one rung answers to a finding.
+
+    `deviates`: it decides otherwise than the original, None where it can't answer. `margin`: the
+    probability of the class that the deployed model decides for on the device, less that of the
+    original's class, -1 to 1; None of transcripts and of models that return a label alone.
+    """
+
+    rung: str
+    deviates: bool | None
+    margin: float | None
+
+
+@dataclass(frozen=True)
+class ExplainedFinding:
+    """One finding and what it comes of.
+
+    `id` is that of the input in a replay of the campaign, `sample` the digest of the input, `l2` its
+    distance to the seed as `edgeflare.metrics` has it. `replica` is the device that found it where
+    each searched for itself, `device` the one that answered now. `cause` is that of `rung`, the
+    first one from which on all deviate; `doubt` says why that may be another one, "" where nothing
+    does. `answers` begin with the original's own margin; differences of margins of one to the next
+    are what each rung contributes, and add up to the whole change.
+    """
+
+    id: str
+    seed_id: str
+    replica: str
+    device: str
+    original_label: int | None
+    deployed_label: int | None
+    cause: FindingCause
+    rung: str
+    doubt: str
+    answers: tuple[RungAnswer, ...]
+    sample: str
+    l2: float | None
+
+    @property
+    def contributions(self) -> dict[str, float]:
+        """The change of the margin on each rung, by its name; empty where margins aren't known."""
+        margins = [one.margin for one in self.answers]
+        if None in margins:
+            return {}
+        steps = np.diff(np.array(margins, dtype=float)).tolist()
+        return dict(zip([one.rung for one in self.answers[1:]], steps, strict=True))
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings that come of one cause and have the same labels; `nearest` is nearest to its seed.
+
+    `doubtful` of the `count` have a doubt. Transcripts have no labels: they differ by cause alone.
+    """
+
+    cause: FindingCause
+    original_label: int | None
+    deployed_label: int | None
+    count: int
+    doubtful: int
+    nearest: ExplainedFinding
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the findings of a campaign come of.
+
+    `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
+    explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
+    what can't be told apart.
+    """
+
+    findings: tuple[ExplainedFinding, ...]
+    rungs: tuple[tuple[str, str, str], ...]
+    left_out: int
+    device_queries: int
+    notices: tuple[str, ...]
+
+    @property
+    def counts(self) -> dict[FindingCause, int]:
+        """The number of findings of each cause, most first."""
+        return dict(Counter(one.cause for one in self.findings).most_common())
+
+    @property
+    def groups(self) -> tuple[FindingGroup, ...]:
+        """The findings by cause and labels, the largest group first."""
+        groups: dict[tuple[Any, ...], list[ExplainedFinding]] = {}
+        for one in self.findings:
+            groups.setdefault((one.cause, one.original_label, one.deployed_label), []).append(one)
+        found = [
+            FindingGroup(
+                some[0].cause,
+                some[0].original_label,
+                some[0].deployed_label,
+                len(some),
+                sum(bool(one.doubt) for one in some),
+                min(some, key=lambda one: math.inf if one.l2 is None else one.l2),
+            )
+            for some in groups.values()
+        ]
+        return tuple(sorted(found, key=lambda one: -one.count))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, and each finding's `contributions`.
+
+        Of each group `nearest` is the id.
+        """
+        findings = [{**asdict(one), "contributions": one.contributions} for one in self.findings]
+        groups = [{**vars(one), "nearest": one.nearest.id} for one in self.groups]
+        return {**asdict(self), "findings": findings, "counts": self.counts, "groups": groups}
+
+
+def store_explanation(store: Store, explanation: Explanation) -> None:
+    """Store an explanation in its campaign, in place of an earlier one."""
+    store.set_fact(_FACT, asdict(explanation))
+
+
+def stored_explanation(store: Store) -> Explanation | None:
+    """Return the explanation of a campaign, None before it has one. Raises StoreError."""
+    with decoding(store.folder, "the explanation"):
+        fact = store.fact(_FACT)
+        if fact is None:
+            return None
+        found: Explanation = validated(Explanation, fact)
+        return found
