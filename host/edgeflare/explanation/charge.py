@@ -102,7 +102,7 @@ def _charged(
         changes = np.diff(np.array(margins, dtype=float))
         most = int(changes.argmax())
         if most != first - 1:
-            doubts.append(f"{rungs[most].cause} changes the margin more")
+            doubts.append(f"the margin changes more by {rungs[most].cause}")
         if noise >= changes[first - 1]:
             doubts.append("the device's answers vary by as much")
     return rung.cause, rung.name, "; ".join(doubts)
