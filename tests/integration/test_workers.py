@@ -113,13 +113,15 @@ def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], 
 def worker_processes() -> list[int]:
     """The worker processes of this one."""
     tasks = Path("/proc/self/task").glob("*/children")
-    children = [int(child) for task in tasks for child in task.read_text().split()]
-    return [child for child in children if b"workers.program" in _command(child)]
+    children = [int(child) for task in tasks for child in _read(task).split()]
+    commands = {child: _read(Path(f"/proc/{child}/cmdline")) for child in children}
+    return [child for child, command in commands.items() if b"workers.program" in command]
 
 
-def _command(process: int) -> bytes:
+def _read(path: Path) -> bytes:
+    """Return the content of a file about a thread or process; empty where that has ended."""
     try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
+        return path.read_bytes()
     except OSError:
         return b""
 
