@@ -39,6 +39,7 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     campaigns.report: None,
     replay.replay: replay.ReplayCommand,
     explain.explain: explain.ExplainCommand,
+    explain.shrink: explain.ShrinkCommand,
     compare.compare: compare.CompareCommand,
     nightly.nightly: None,
     campaigns.selftest: None,

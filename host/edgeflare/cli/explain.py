@@ -1,5 +1,6 @@
-"""``explain``: what the findings of a campaign come of."""
+"""``explain`` and ``shrink``: what the findings of a campaign come of, and inputs nearer to the seeds."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -50,3 +51,37 @@ def explain(
             progress=progress,
         )
     print_result(json, found.to_json, lambda: explanation_document(found))
+
+
+ShrinkCommand = command_with(
+    *("original", "deployed", "patience", "python", "inventory", "confirmations", "workers"),
+    original={"help": "The original model, where it has moved."},
+    deployed={"help": "The deployed model, where it has moved."},
+)
+
+
+def shrink(
+    context: typer.Context,
+    campaign: Annotated[Path, typer.Argument(help="A campaign's folder.")],
+    device_budget: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Device queries for each finding, at most.")
+    ] = 20,
+    json: Json = False,
+) -> None:
+    """Move each triggering input as near to its seed as it deviates; the campaign's own stay."""
+    from edgeflare import replay_base, replay_config
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.cli.terminal import ask, echo_err
+    from edgeflare.explanation import shrink_campaign
+    from edgeflare.reports import shrunk_document
+
+    stated = typed(context.obj)
+    config = replay_config(replay_base(campaign), stated.values, stated.flags)
+    with progress_display() as progress:
+        found = shrink_campaign(
+            campaign, config, device_budget=device_budget, ask=ask, progress=progress
+        )
+    print_result(json, found.to_json, lambda: shrunk_document(found))
+    if not json:
+        echo_err(f"\nA page of them: {shlex.join(['edgeflare', 'report', found.folder])}")

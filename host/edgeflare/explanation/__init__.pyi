@@ -2,11 +2,15 @@
 # ruff: noqa: I001 - one import a part
 
 from .results import (
+    Distances as Distances,
     ExplainedFinding as ExplainedFinding,
     Explanation as Explanation,
     FindingCause as FindingCause,
     FindingGroup as FindingGroup,
     RungAnswer as RungAnswer,
+    ShrunkFinding as ShrunkFinding,
+    ShrunkFindings as ShrunkFindings,
     stored_explanation as stored_explanation,
 )
 from .run import DEVICE_QUERIES as DEVICE_QUERIES, explain_campaign as explain_campaign
+from .shrinking import shrink_campaign as shrink_campaign

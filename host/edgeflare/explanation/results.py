@@ -1,8 +1,9 @@
-"""What the findings of a campaign come of, as a campaign stores it."""
+"""What the findings of a campaign come of, as a campaign stores it, and what shrinking made of them."""
 
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -155,3 +156,62 @@ def stored_explanation(store: Store) -> Explanation | None:
             return None
         found: Explanation = validated(Explanation, fact)
         return found
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances of an input to its seed input, as `edgeflare.metrics` has them.
+
+    `ssim` is None of audio, of small images, and without scikit-image.
+    """
+
+    l2: float
+    linf: int
+    ssim: float | None
+
+
+@dataclass(frozen=True)
+class ShrunkFinding:
+    """A finding before and after.
+
+    `id` is that of the input in a replay of its campaign. `sample` is the digest of the nearer input
+    in the shrinking campaign's store; None, and `after` as `before`, where none was confirmed.
+    `device_queries` are those of its search, `confirmations` those that repeated it.
+    """
+
+    id: str
+    seed_id: str
+    before: Distances
+    after: Distances
+    sample: str | None
+    device_queries: int
+    confirmations: int
+
+
+@dataclass(frozen=True)
+class ShrunkFindings:
+    """The findings of a campaign, shrunk; `folder` has them as the triggers of a campaign.
+
+    `left_out` findings are seed inputs themselves, or natural inputs of the survey: there is nothing
+    to shrink of the ones, and the others would be natural no more.
+    """
+
+    folder: str
+    findings: tuple[ShrunkFinding, ...]
+    left_out: int
+
+    @property
+    def shrunk(self) -> tuple[ShrunkFinding, ...]:
+        """Those of which a nearer input was confirmed."""
+        return tuple(one for one in self.findings if one.sample is not None)
+
+    @property
+    def l2_share(self) -> float | None:
+        """The median of L2 after over L2 before; None without findings."""
+        return (
+            median(one.after.l2 / one.before.l2 for one in self.findings) if self.findings else None
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return {**asdict(self), "shrunk": len(self.shrunk), "l2_share": self.l2_share}

@@ -13,7 +13,10 @@ from .document import (
     print_document as print_document,
     table_of as table_of,
 )
-from .explanation import explanation_document as explanation_document
+from .explanation import (
+    explanation_document as explanation_document,
+    shrunk_document as shrunk_document,
+)
 from .export import ExportReport as ExportReport, export_campaign as export_campaign
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow

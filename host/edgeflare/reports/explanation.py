@@ -1,10 +1,16 @@
-"""What the findings of a campaign come of, in tables."""
+"""What the findings of a campaign come of, and how near they came to the seeds, in tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
-from edgeflare.explanation import Explanation, FindingCause, FindingGroup
+from edgeflare.explanation import (
+    Explanation,
+    FindingCause,
+    FindingGroup,
+    ShrunkFinding,
+    ShrunkFindings,
+)
 from edgeflare.reports.document import (
     Block,
     Column,
@@ -109,3 +115,54 @@ def labels_words(group: FindingGroup, name: Name) -> str:
     if group.original_label is None or group.deployed_label is None:
         return NOTHING
     return f"{name(group.original_label)} -> {name(group.deployed_label)}"
+
+
+def shrunk_document(found: ShrunkFindings) -> list[Block]:
+    """Return how near the findings came, in medians, and the first of them one by one."""
+    findings = found.findings
+    queries = median(one.device_queries for one in findings)
+    most = max(one.device_queries for one in findings)
+    text = (
+        f"{len(found.shrunk):,} of {counted(len(findings), 'triggering input')} moved nearer to the "
+        f"seed, with {number_text(queries, 0)} device queries each in the median, {most:,} at most"
+    )
+    if found.left_out:
+        text += (
+            f"; {counted(found.left_out, 'finding')} left out: seed inputs themselves, or natural "
+            "inputs of the survey"
+        )
+    columns = (
+        Column("seed", 0, lambda one: one.seed_id, text=True),
+        Column("L2", 0, lambda one: _change(one.before.l2, one.after.l2, 2)),
+        Column("Linf", 0, lambda one: _change(one.before.linf, one.after.linf, 0)),
+        Column("SSIM", 0, lambda one: _change(one.before.ssim, one.after.ssim, 3), optional=True),
+        Column("device queries", 0, lambda one: f"{one.device_queries:,}"),
+    )
+    more = len(findings) - GROUPS_SHOWN
+    rest: list[Block] = [Text(f"Left out here: {counted(more, 'more input')}; --json has them")]
+    return [
+        Text(text),
+        table_of(["distance to the seed", "median before", "after"], _medians(findings)),
+        Table(columns, findings[:GROUPS_SHOWN]),
+        *(rest if more > 0 else []),
+    ]
+
+
+def _medians(findings: Sequence[ShrunkFinding]) -> list[list[str]]:
+    rows = []
+    for name, title, digits in (("l2", "L2", 2), ("linf", "Linf", 0), ("ssim", "SSIM", 3)):
+        known = [
+            [getattr(one.before, name), getattr(one.after, name)]
+            for one in findings
+            if getattr(one.before, name) is not None
+        ]
+        if known:
+            medians = (number_text(median(column), digits) for column in zip(*known, strict=True))
+            rows.append([title, *medians])
+    return rows
+
+
+def _change(before: float | None, after: float | None, digits: int) -> str:
+    if before is None or after is None:
+        return ""
+    return f"{number_text(before, digits)} -> {number_text(after, digits)}"

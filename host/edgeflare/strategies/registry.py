@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_audio
+from edgeflare.strategies.boundary.shrink import ShrinkOptions
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.strategies.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare.strategies.operators import check_operator_pool, operators_named
@@ -46,6 +47,14 @@ def _search_nothing(seed: Seed, rng: np.random.Generator) -> Search:
     return Outcome(None, reason=NOTHING_SEARCHED)
 
 
+def _shrink(options: ShrinkOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy that shrinks triggering inputs. Raises UsageError."""
+    if operators is not None:
+        raise UsageError("strategy shrink uses no mutation operators; leave --operator out")
+    _ = options.samples  # raises where it can't be read
+    return options
+
+
 class _Entry(NamedTuple):
     options: type[Any]  # a pydantic model or a dataclass
     build: Callable[[Any, Mapping[str, Operator] | None], Strategy]
@@ -57,6 +66,7 @@ _STRATEGIES = {
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
+    "shrink": _Entry(ShrinkOptions, _shrink),
     "none": _Entry(_NoneOptions, _none),
 }
 
@@ -101,7 +111,11 @@ def check_audio_search(
         check_operator_pool(pool, "audio")
     if isinstance(parsed, BoundaryOptions):
         check_audio(parsed, pool, words=words)
-    elif pool is None and name in _STRATEGIES and not isinstance(parsed, _NoneOptions):
+    elif (
+        pool is None
+        and name in _STRATEGIES
+        and not isinstance(parsed, _NoneOptions | ShrinkOptions)
+    ):
         check_operator_pool(default_pool("audio"), "audio")
 
 

@@ -106,5 +106,5 @@ def test_the_help_names_every_option_of_a_strategy(name: str) -> None:
     options = str(refused.value).rpartition("its options are ")[2].split(", ")
     told = help_of_run().partition("For the strategy; may be repeated. ")[2]
     (mine,) = re.findall(rf"(?<![\w-]){re.escape(name)}(?:, dflare-\w)*: (.*?)\. ", told)
-    assert len(options) > 5
+    assert len(options) > 1
     assert {option for option in options if f" {option}=" not in f" {mine}"} == set()

@@ -1,0 +1,44 @@
+"""``edgeflare shrink``: a campaign's triggering inputs, nearer to their seeds, and its own kept."""
+
+import json
+from pathlib import Path
+
+from campaigns import found_in
+from command import DEMO, edgeflare
+
+from edgeflare.store import Store
+
+
+def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) -> None:
+    more = ("--seeds", DEMO / "seeds.npz", "--limit", 6, "--no-survey", "--out", "out")
+    ran = edgeflare(
+        "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
+        "--strategy", "dflare", *more, home=tmp_path,
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    before = found_in(tmp_path / "out")
+    shrunk = json.loads(edgeflare("shrink", "out", "--json", home=tmp_path).out)
+    assert found_in(tmp_path / "out") == before
+    assert shrunk["shrunk"] == len(shrunk["findings"]) >= 5
+    assert shrunk["l2_share"] < 0.6
+    with Store.open(tmp_path / "out" / "shrunk") as store:
+        for one, outcome in zip(shrunk["findings"], store.outcomes_of(), strict=True):
+            assert one["after"]["l2"] < one["before"]["l2"]
+            assert one["device_queries"] <= 20
+            assert (outcome.trigger, outcome.confirmed) == (one["sample"], 2)
+    again = edgeflare("shrink", "out", home=tmp_path)
+    assert "triggering inputs moved nearer to the seed" in again.out
+    assert "search" not in again.err.replace("is finished", "")
+
+
+def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> None:
+    more = ("--seeds", DEMO / "seeds.npz", "--limit", 2, "--no-survey", "--strategy", "none")
+    ran = edgeflare(
+        "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
+        *more, "--out", "out", home=tmp_path,
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    for command in ("shrink", "explain"):
+        refused = edgeflare(command, "out", home=tmp_path)
+        assert refused.code == 2
+        assert "nothing to" in refused.err
