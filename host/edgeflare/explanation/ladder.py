@@ -14,9 +14,9 @@ from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
-from edgeflare.errors import UsageError
+from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.explanation.results import FindingCause
-from edgeflare.models import InputOptions, InputSpec
+from edgeflare.models import InputOptions, InputSpec, OriginalModel
 from edgeflare.store import Store
 
 DEVICE = "device"
@@ -66,7 +66,7 @@ class Ladder(NamedTuple):
     """The rungs in order, the device's last, and what can't be told apart, a sentence each.
 
     `questions` are further rungs on the device, for what only the device shows: a finding comes of
-    the first one's cause that it needs (see `charged`).
+    the first one's cause that it needs (see `charge`).
     """
 
     rungs: Sequence[Rung]
@@ -103,11 +103,11 @@ def ladder_of(
                 prepared,
             )
         )
-    on_host = _runtime_here(config.deployed.path, name)
+    on_host, why = _runtime_here(config.deployed.path, name)
     if on_host is None:
         notices.append(
-            f"{config.deployed.path.name} runs on the device alone: compression, kernels and "
-            "hardware aren't told apart"
+            f"{config.deployed.path.name} can't be run on this machine ({why}): what compression, "
+            "kernels and hardware change counts as compression"
         )
     else:
         rungs += _on_host(config, on_host, float_model, is_here=is_here)
@@ -124,7 +124,9 @@ def ladder_of(
             "the device is this machine: what its hardware alone changes counts as compression, and "
             "what the runtime's faster kernels change on it as kernels"
         )
-    questions = _questions(config.deployed, name, options, store, is_here=is_here)
+    questions = (
+        _questions(config.deployed, name, options, store, is_here=is_here) if on_host else []
+    )
     return Ladder(rungs, questions, notices)
 
 
@@ -220,15 +222,16 @@ def _plain(runtime: str, path: Path) -> Mapping[str, Any]:
     return _PLAIN.get(runtime, {})
 
 
-def _runtime_here(path: Path, runtime: str) -> str | None:
-    """Return the runtime that runs a device's model file on this machine; None where none does."""
+def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
+    """Return the runtime that runs a device's model file on this machine, or None and why not."""
     here = _ON_HOST.get(runtime, runtime)
-    if here == runtime:
-        return runtime
     try:
-        return here if runtime_for(path) == here else None
-    except UsageError:
-        return None
+        if here != runtime and runtime_for(path) != here:
+            return None, f"a file for {runtime}"
+        OriginalModel(path, here, {}).close()
+    except EdgeFlareError as error:
+        return None, str(error)
+    return here, ""
 
 
 def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig | None:
@@ -238,7 +241,7 @@ def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig |
         return None
     own, other = map(InputSpec.from_json, specs)
     names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
-    if own.size != own.size or all(getattr(own, key) == getattr(other, key) for key in names):
+    if all(getattr(own, key) == getattr(other, key) for key in names):
         return None
     numerator, denominator = other.scale
     values = {

@@ -23,6 +23,7 @@ from small_models import save_onnx
 from ssh_servers import SshServer
 
 from edgeflare import replay_base, replay_config, search
+from edgeflare.errors import ModelError
 from edgeflare.explanation import Explanation, explain_campaign
 from edgeflare.store import Store
 
@@ -231,6 +232,22 @@ def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board
         pytest.skip("needs an x86-64 processor with AVX2 and without VNNI")
     found = explained(tmp_path / "out", exact, model, DIGITS, **settings)
     assert set(found.counts) == {"instruction set"}
+
+
+def test_a_file_that_this_machine_can_not_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    search(ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", 0)}, DIGITS, folder=folder)
+
+    def refused(path: Path, *_: object) -> None:
+        raise ModelError(f"{path.name} is compiled for an accelerator")
+
+    monkeypatch.setattr("edgeflare.explanation.ladder.OriginalModel", refused)
+    found = explain_campaign(folder, replay_config(replay_base(folder)))
+    assert [name for name, _, _ in found.rungs] == ["control", "device"]
+    assert set(found.counts) == {"compression"}
+    assert found.notices[0].startswith("coarse.onnx can't be run on this machine (coarse.onnx is")
 
 
 def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
