@@ -15,6 +15,8 @@ from edgeflare.types import TRIGGERS, Output, Status, Transcript
 UNCHARGED: tuple[FindingCause, ...] = ("not repeatable", "unanswered")
 """Causes that no rung has."""
 ORIGINAL = "original"
+_VARIES = 1e-3
+"""A difference of scores, from one time to the next, that is more than rounding."""
 _UNANSWERED = (Status.FAILED, Status.NONFINITE)
 
 
@@ -103,8 +105,8 @@ def _charged(
         most = int(changes.argmax())
         if most != first - 1:
             doubts.append(f"the margin changes more by {rungs[most].cause}")
-        if noise >= changes[first - 1]:
-            doubts.append("the device's answers vary by as much")
+    if noise >= _VARIES:
+        doubts.append(f"answers to it vary by up to {noise:.2g}")
     return rung.cause, rung.name, "; ".join(doubts)
 
 

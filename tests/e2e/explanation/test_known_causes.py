@@ -59,14 +59,20 @@ def board(tmp_path: Path, openssh_server: SshServer) -> Board:
 
 
 def explained(
-    folder: Path, original: dict[str, Any], deployed: dict[str, Any], seeds: Any, **more: Any
+    folder: Path,
+    original: dict[str, Any],
+    deployed: dict[str, Any],
+    seeds: Any,
+    *,
+    least: int = 6,
+    **more: Any,
 ) -> Explanation:
-    """Search, and explain what was found: something at least."""
+    """Search, and explain what was found: at least so many findings."""
     limits = {"options": {"device_budget": 20}, "max_queries": 2000}
     float_model = more.pop("float_model", None)
     search(original, deployed, seeds, folder=folder, **limits, **more)
     found = explain_campaign(folder, replay_config(replay_base(folder)), float_model=float_model)
-    assert len(found.findings) >= 6
+    assert len(found.findings) >= least
     return found
 
 
@@ -172,9 +178,13 @@ def test_a_delegate_is_the_accelerator(tmp_path: Path, board: Board) -> None:
 @pytest.mark.sshd
 @pytest.mark.extended
 def test_a_noisy_device_is_not_repeatable(tmp_path: Path, board: Board) -> None:
+    """An answer that happens to be the same three times is in doubt, since it varies."""
     options = delegate(tmp_path, SOFTMAX, noise="0.3")
-    found = explained(tmp_path / "out", ORIGINAL, {**COPY, "options": options}, DIGITS, **board())
-    assert set(found.counts) == {"not repeatable"}
+    found = explained(
+        tmp_path / "out", ORIGINAL, {**COPY, "options": options}, DIGITS, least=1, **board()
+    )
+    for one in found.findings:
+        assert one.cause == "not repeatable" or "vary" in one.doubt
 
 
 @pytest.mark.sshd
