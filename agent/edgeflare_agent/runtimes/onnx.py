@@ -93,15 +93,7 @@ class OnnxRuntime(Runtime):
             preload = getattr(self._library, "preload_dlls", None)
             if preload is not None:  # CUDA that pip installed is found only so
                 preload()
-        settings = self._library.SessionOptions()
-        settings.intra_op_num_threads = self.options["threads"]
-        settings.inter_op_num_threads = self.options["threads"]
-        level = _LEVELS[self.options["graph_optimization"]]
-        settings.graph_optimization_level = getattr(self._library.GraphOptimizationLevel, level)
-        settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
-        settings.log_severity_level = _SEVERITY_ERROR
-        if self.options["exact_int8"]:
-            settings.add_session_config_entry("session.x64quantprecision", "1")
+        settings = session_settings(self._library, self.options)
         self._nodes: Optional[Dict[str, List[str]]] = None
         if providers == [_CPU]:
             self._open(settings)
@@ -266,6 +258,20 @@ def _profiled_nodes(session: Any, failures: Any) -> Optional[Dict[str, List[str]
         if event.get("cat") == "Node" and event.get("args", {}).get("provider")
     }
     return _by_provider((provider, operator) for _, provider, operator in sorted(ran))
+
+
+def session_settings(library: Any, options: Mapping[str, Any]) -> Any:
+    """Return the library's session options for `threads`, `graph_optimization`, `exact_int8`."""
+    settings = library.SessionOptions()
+    settings.intra_op_num_threads = options["threads"]
+    settings.inter_op_num_threads = options["threads"]
+    level = _LEVELS[options["graph_optimization"]]
+    settings.graph_optimization_level = getattr(library.GraphOptimizationLevel, level)
+    settings.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
+    settings.log_severity_level = _SEVERITY_ERROR
+    if options["exact_int8"]:
+        settings.add_session_config_entry("session.x64quantprecision", "1")
+    return settings
 
 
 def library_errors() -> Any:

@@ -29,6 +29,14 @@ def explain(
     device_queries: Annotated[
         int, typer.Option(min=1, metavar="N", help="Send devices N inputs at most in all.")
     ] = 2000,
+    node_data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what each layer changes, as node data for Model Explorer.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."""
@@ -37,7 +45,7 @@ def explain(
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask
     from edgeflare.explanation import explain_campaign
-    from edgeflare.reports import explanation_document
+    from edgeflare.reports import explanation_document, write_node_data
 
     stated = typed(context.obj)
     config = replay_config(replay_base(campaign), stated.values, stated.flags)
@@ -51,6 +59,8 @@ def explain(
             progress=progress,
         )
     print_result(json, found.to_json, lambda: explanation_document(found))
+    if node_data is not None:
+        write_node_data(found, node_data)
 
 
 ShrinkCommand = command_with(

@@ -7,9 +7,12 @@ from .results import (
     Explanation as Explanation,
     FindingCause as FindingCause,
     FindingGroup as FindingGroup,
+    LayerFigures as LayerFigures,
+    Layers as Layers,
     RungAnswer as RungAnswer,
     ShrunkFinding as ShrunkFinding,
     ShrunkFindings as ShrunkFindings,
+    TensorFigures as TensorFigures,
     stored_explanation as stored_explanation,
 )
 from .run import DEVICE_QUERIES as DEVICE_QUERIES, explain_campaign as explain_campaign

@@ -70,6 +70,17 @@ class ExplainedFinding:
     l2: float | None
 
     @property
+    def labels(self) -> tuple[int, int] | None:
+        """The original's label and the deployed model's; None of transcripts."""
+        if self.original_label is None or self.deployed_label is None:
+            return None
+        return self.original_label, self.deployed_label
+
+    def margin_on(self, rung: str) -> float:
+        """Return the margin on a rung that has one; KeyError for another."""
+        return {one.rung: one.margin for one in self.answers if one.margin is not None}[rung]
+
+    @property
     def contributions(self) -> dict[str, float]:
         """The change of the margin on each rung, by its name; empty where margins aren't known."""
         margins = [one.margin for one in self.answers]
@@ -80,13 +91,79 @@ class ExplainedFinding:
 
 
 @dataclass(frozen=True)
-class FindingGroup:
-    """Findings that come of one cause and have the same labels; `nearest` is nearest to its seed.
+class TensorFigures:
+    """How a quantised tensor holds the values of the original's, over several inputs.
 
-    `doubtful` of the `count` have a doubt. Transcripts have no labels: they differ by cause alone.
+    `sqnr` is the power of the original's values over that of the differences, in dB; None where
+    they are the same. `clipped` is the share (0 to 1) of the original's values outside the range
+    that the deployed tensor can hold, `levels` the share of its integers that occur: None of a
+    tensor that isn't quantised.
+    """
+
+    sqnr: float | None
+    clipped: float | None
+    levels: float | None
+
+
+@dataclass(frozen=True)
+class LayerFigures:
+    """A layer of the deployed model, and what it contributes to the findings' margins.
+
+    `name` is the original's tensor (or tensors, separated by commas) at its end, `deployed` are the
+    deployed model's, `operators` its operators. `mean`, `median` and `largest` are those of the
+    contributions: changes of the margin, see `ExplainedFinding`. `restored` is the number of
+    findings on which the deployed model would decide as the original does were this layer alone as
+    the original's: a prediction, the contribution taken off. `findings` and `seeds` are the
+    tensor's figures on both, the worse one's of several.
+    """
+
+    name: str
+    deployed: tuple[str, ...]
+    operators: str
+    mean: float
+    median: float
+    largest: float
+    restored: int
+    findings: TensorFigures
+    seeds: TensorFigures
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What the layers contribute to findings that come of the deployed file, in their order.
+
+    `original` and `deployed` are the files' names. `contributions` have a number for each layer, by
+    the finding's id: they add up to the change of the margin from the first to the second.
+    `unmatched` are tensors of the deployed model of which none of the original's holds the same.
+    `changed`: by so much, at most, an answer changed when the tensors were read.
+    """
+
+    original: str
+    deployed: str
+    layers: tuple[LayerFigures, ...]
+    contributions: dict[str, tuple[float, ...]]
+    unmatched: tuple[str, ...]
+    changed: float
+
+    def main_layer(self, finding: str) -> str:
+        """Return the name of the layer that makes half of a finding's change or more, else ""."""
+        changes = self.contributions.get(finding, ())
+        largest = max(changes, default=0.0)
+        if not changes or 2 * largest < sum(changes):
+            return ""
+        return self.layers[changes.index(largest)].name
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings that come of one cause, have the same labels and the same main layer.
+
+    `nearest` is nearest to its seed. `doubtful` of the `count` have a doubt. Transcripts have no
+    labels: they differ by cause alone. `layer` is "" where no layer makes half of the change.
     """
 
     cause: FindingCause
+    layer: str
     original_label: int | None
     deployed_label: int | None
     count: int
@@ -100,7 +177,8 @@ class Explanation:
 
     `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
     explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
-    what can't be told apart.
+    what can't be told apart. `layers` are of the findings that come of the deployed file; None where
+    there are none, or no tensors can be read.
     """
 
     findings: tuple[ExplainedFinding, ...]
@@ -108,6 +186,7 @@ class Explanation:
     left_out: int
     device_queries: int
     notices: tuple[str, ...]
+    layers: Layers | None = None
 
     @property
     def counts(self) -> dict[FindingCause, int]:
@@ -119,17 +198,20 @@ class Explanation:
         """The findings by cause and labels, the largest group first."""
         groups: dict[tuple[Any, ...], list[ExplainedFinding]] = {}
         for one in self.findings:
-            groups.setdefault((one.cause, one.original_label, one.deployed_label), []).append(one)
+            layer = self.layers.main_layer(one.id) if self.layers else ""
+            key = (one.cause, layer, one.original_label, one.deployed_label)
+            groups.setdefault(key, []).append(one)
         found = [
             FindingGroup(
                 some[0].cause,
+                key[1],
                 some[0].original_label,
                 some[0].deployed_label,
                 len(some),
                 sum(bool(one.doubt) for one in some),
                 min(some, key=lambda one: math.inf if one.l2 is None else one.l2),
             )
-            for some in groups.values()
+            for key, some in groups.items()
         ]
         return tuple(sorted(found, key=lambda one: -one.count))
 

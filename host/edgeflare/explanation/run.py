@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,14 +14,22 @@ from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
-from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.status import queries_before
 from edgeflare.devices import Prompt, connect
-from edgeflare.errors import UsageError
-from edgeflare.explanation.charge import UNCHARGED, charge
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
 from edgeflare.explanation.ladder import DEVICE, Rung, ladder_of
-from edgeflare.explanation.results import ExplainedFinding, Explanation, store_explanation
+from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
+from edgeflare.explanation.results import (
+    ExplainedFinding,
+    Explanation,
+    Layers,
+    store_explanation,
+)
 from edgeflare.metrics import numbers
+from edgeflare.models import OutputReader, TensorInfo, spec_from_json
+from edgeflare.models.tensors import open_graph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import DATABASE_NAME
@@ -115,6 +123,11 @@ def _explained(
         )
 
     first = {name: charged(name, {}) for name in chosen}
+    try:
+        layers = walk.layers(list(rungs), list(first.values()), store)
+    except (UsageError, ModelError) as error:
+        layers = None
+        notices.append(f"what each layer contributes isn't known: {error}")
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
@@ -125,6 +138,7 @@ def _explained(
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
+        layers=layers,
     )
 
 
@@ -178,6 +192,7 @@ class _Walk:
     ) -> None:
         self.config = config
         self.device_queries = 0
+        self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
         self._ask = ask
         self._progress = progress
@@ -220,4 +235,52 @@ class _Walk:
         with Store.open(folder) as store:
             if rung.asks_device:
                 self.device_queries += sum(queries_before(store).values())
+            self._models[rung] = store.models
             return replay_answers(store, set(ids))
+
+    def layers(
+        self, rungs: Sequence[Rung], findings: Sequence[ExplainedFinding], store: Store
+    ) -> Layers | None:
+        """Return what layers contribute to findings that come of the deployed file; None: to none.
+
+        Raises UsageError or ModelError where tensors can't be read.
+        """
+        place = next((n for n, one in enumerate(rungs) if one.cause == "compression"), None)
+        if place is None or rungs[place].asks_device:
+            return None
+        charged = [one for one in findings if one.cause == "compression" and one.contributions]
+        if not charged:
+            return None
+        after, before = rungs[place], rungs[place - 1] if place else None
+        if before is not None and before.cause == "conversion":
+            first = self._read_model(before, "deployed", before.deployed)
+        else:
+            first, before = self._read_model(after, "original", self.config.original), None
+        second = self._read_model(after, "deployed", after.deployed)
+        self._progress(Stage("layers", f"of {second.name}"))
+        start = ORIGINAL if before is None else before.name
+        asked = [
+            ReadFinding(
+                one.id,
+                partial(store.get_sample, one.sample),
+                one.labels,
+                (one.margin_on(start), one.margin_on(after.name)),
+            )
+            for one in charged
+            if one.labels is not None
+        ]
+        seeds = _evenly([one.sample for one in store.seeds()], _SEEDS)
+        return contributions(first, second, asked, [store.get_sample(one) for one in seeds])
+
+    def _read_model(self, rung: Rung, which: str, config: ModelConfig) -> ReadModel:
+        """Return a model of a rung whose tensors can be read; `which` of the two it is there."""
+        about = self._models[rung][which]
+        output = about["output"]
+        if output["kind"] in ("label", "transcript"):
+            raise UsageError(f"{config.path.name} returns no scores")
+        return ReadModel(
+            config.path.name,
+            open_graph(config.path, about["runtime"]["name"], config.options, output["name"]),
+            spec_from_json(about["input"]),
+            OutputReader(TensorInfo.from_json(output), output["kind"]),
+        )

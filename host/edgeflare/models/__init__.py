@@ -19,7 +19,7 @@ from edgeflare.models.outputs import (
     text_output,
 )
 from edgeflare.models.usual_inputs import stated_options
-from edgeflare_agent.audio_spec import AudioSpec, Spec
+from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
@@ -49,6 +49,7 @@ __all__ = [
     "output_classes",
     "prepare",
     "resolve_input",
+    "spec_from_json",
     "stated_options",
     "text_output",
 ]

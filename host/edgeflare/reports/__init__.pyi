@@ -15,6 +15,7 @@ from .document import (
 )
 from .explanation import (
     explanation_document as explanation_document,
+    write_node_data as write_node_data,
     shrunk_document as shrunk_document,
 )
 from .export import ExportReport as ExportReport, export_campaign as export_campaign

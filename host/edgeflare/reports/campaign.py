@@ -112,7 +112,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
-        *explanation_blocks(summary.explanation, name),
+        *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
         *agreement_blocks(summary.agreements, summary.every_device),

@@ -1,13 +1,19 @@
 """What the findings of a campaign come of, and how near they came to the seeds, in tables."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 
+from edgeflare._internal.files import replacing
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
+from edgeflare.errors import UsageError
 from edgeflare.explanation import (
     Explanation,
     FindingCause,
     FindingGroup,
+    LayerFigures,
+    Layers,
     ShrunkFinding,
     ShrunkFindings,
 )
@@ -43,10 +49,13 @@ def explanation_document(found: Explanation) -> list[Block]:
     return explanation_blocks(found)[1:]
 
 
-def explanation_blocks(found: Explanation | None, name: Name = str) -> list[Block]:
-    """Return how many findings come of each cause, by labels, and what is unclear.
+def explanation_blocks(
+    found: Explanation | None, name: Name = str, *, brief: bool = False
+) -> list[Block]:
+    """Return how many findings come of each cause, by layers and labels, and what is unclear.
 
-    `name` returns a class's name. Nothing where a campaign was not explained.
+    `name` returns a class's name. Nothing where a campaign was not explained. `brief`: without what
+    each step and layer changes.
     """
     if found is None:
         return []
@@ -64,7 +73,7 @@ def explanation_blocks(found: Explanation | None, name: Name = str) -> list[Bloc
         Heading("Causes"),
         Text(text),
         table_of(["what decides", "findings", "share", "doubtful"], rows),
-        *_contributions(found),
+        *([] if brief else [*_contributions(found), *_layers(found.layers)]),
         *_groups(found, name),
         *([Listing(tuple(Item(one) for one in found.notices))] if found.notices else []),
     ]
@@ -90,9 +99,77 @@ def _contributions(found: Explanation) -> list[Block]:
     ]
 
 
+def _layers(found: Layers | None) -> list[Block]:
+    """Return the layers that change the margin most, and how well their tensors are held."""
+    if found is None:
+        return []
+    shown = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
+    columns = (
+        Column("layer", 0, lambda one: layer_words(one.name), text=True),
+        Column("operators", 0, lambda one: one.operators, text=True),
+        Column("mean", 0, lambda one: f"{one.mean:+.3f}"),
+        Column("largest", 0, lambda one: f"{one.largest:+.3f}"),
+        Column("restored", 0, lambda one: f"{one.restored:,}"),
+        Column("SQNR dB", 0, lambda one: _both(one, "sqnr", lambda value: f"{value:.1f}")),
+        Column("clipped", 0, lambda one: _both(one, "clipped", percent_text), optional=True),
+        Column("levels used", 0, lambda one: _both(one, "levels", percent_text), optional=True),
+    )
+    more = len(found.layers) - len(shown)
+    rest = [f"{counted(more, 'layer')} that change it less"] if more > 0 else []
+    if found.unmatched:
+        rest.append(
+            f"{counted(len(found.unmatched), 'tensor')} of {found.deployed} like none of "
+            f"{found.original}: what they change counts for the next layer"
+        )
+    return [
+        Heading("What each layer changes", 4),
+        Text(
+            f"Of the margin of {counted(len(found.contributions), 'finding')} that come of "
+            f"{found.deployed}, by the layer's own operators and the grid of its output. Restored: "
+            "findings on which the original's decision would come back, were this layer alone as in "
+            f"{found.original} (predicted). SQNR, values clipped and levels used: on these findings "
+            "/ on seeds"
+        ),
+        Table(columns, shown),
+        *([Text(f"Left out here: {'; '.join(rest)}; --json has them")] if rest else []),
+    ]
+
+
+def layer_words(name: str) -> str:
+    """Return a layer's name without the further names that converters join to it."""
+    return ", ".join(one.split(";")[0] for one in name.split(", "))
+
+
+def _both(layer: LayerFigures, figure: str, words: Callable[[float], str]) -> str:
+    pair = [getattr(one, figure) for one in (layer.findings, layer.seeds)]
+    if pair == [None, None]:
+        return ""
+    return " / ".join(NOTHING if one is None else words(one) for one in pair)
+
+
+def write_node_data(found: Explanation, path: Path) -> None:
+    """Write the mean contribution of each layer as node data of Google's Model Explorer.
+
+    It is loaded there beside the deployed model's file. Raises UsageError where no layers are known,
+    OSError where the file can't be written.
+    """
+    if found.layers is None:
+        why = next((one for one in found.notices if "layer" in one), "no finding comes of the file")
+        raise UsageError(f"there is nothing to write to {path}: {why}")
+    layers = found.layers.layers
+    data = {
+        "name": "mean change of the margin",
+        "results": {name: {"value": one.mean} for one in layers for name in one.deployed},
+        "gradient": [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e4572e"}],
+    }
+    with replacing(path) as file:
+        file.write(json.dumps(data, indent=1).encode())
+
+
 def _groups(found: Explanation, name: Name) -> list[Block]:
     columns = (
         Column("cause", 0, lambda one: one.cause, text=True),
+        Column("main layer", 0, lambda one: layer_words(one.layer), text=True, optional=True),
         Column("original -> deployed", 0, lambda one: labels_words(one, name), text=True),
         Column("findings", 0, lambda one: f"{one.count:,}"),
         Column(

@@ -4,21 +4,15 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from command import DEMO
-from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quantize_static,
-)
+from onnx import TensorProto, helper
+from planted_causes import coarse, quantised
 from small_models import save_onnx
 from ssh_servers import SshServer
 
@@ -76,18 +70,6 @@ def explained(
     return found
 
 
-def coarse(path: Path, layer: int) -> Path:
-    """Write the original with the weights of one layer rounded to five values."""
-    model = onnx.load(str(ORIGINAL["path"]))
-    weights = [one for one in model.graph.initializer if len(one.dims) > 1][layer]
-    values = numpy_helper.to_array(weights)
-    step = np.abs(values).max() / 2
-    rounded = (np.round(values / step) * step).astype(np.float32)
-    weights.CopyFrom(numpy_helper.from_array(rounded, weights.name))
-    onnx.save(model, str(path))
-    return path
-
-
 def colour_model(path: Path) -> Path:
     """Write a linear classifier of 8 x 8 colour images."""
     nodes = [
@@ -99,29 +81,6 @@ def colour_model(path: Path) -> Path:
     scores = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
     weights = np.random.default_rng(1).normal(size=(192, 4)).astype(np.float32) / 4
     return save_onnx(path, nodes, [given], [scores], {"row": np.array([1, -1]), "w": weights})
-
-
-class Digits(CalibrationDataReader):  # type: ignore[misc]
-    """The demo's images, for quantisation."""
-
-    def __init__(self, name: str) -> None:
-        self._images: Iterator[np.ndarray] = iter(np.load(DEMO / "seeds.npz")["images"][:50])
-        self._name = name
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        image = next(self._images, None)
-        if image is None:
-            return None
-        return {self._name: (image.reshape(1, 1, 28, 28) / 255).astype(np.float32)}
-
-
-def quantised(path: Path) -> Path:
-    """Write the original with unsigned activations and signed weights of 8 bits."""
-    source = str(ORIGINAL["path"])
-    name = onnx.load(source).graph.input[0].name
-    kinds = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
-    quantize_static(source, str(path), Digits(name), quant_format=QuantFormat.QDQ, **kinds)
-    return path
 
 
 def delegate(folder: Path, operator: int, **spoilt: str) -> dict[str, Any]:

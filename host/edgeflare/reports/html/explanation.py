@@ -7,7 +7,12 @@ from edgeflare._internal.text import counted, number_text
 from edgeflare.errors import StoreError
 from edgeflare.explanation import ExplainedFinding, Explanation
 from edgeflare.reports.document import Name, to_html
-from edgeflare.reports.explanation import GROUPS_SHOWN, explanation_blocks, labels_words
+from edgeflare.reports.explanation import (
+    GROUPS_SHOWN,
+    explanation_blocks,
+    labels_words,
+    layer_words,
+)
 from edgeflare.reports.media import small_panel
 from edgeflare.store import Store
 
@@ -30,7 +35,11 @@ def explanation_context(
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     cards = [
         GroupCard(
-            f"{group.cause}, {labels_words(group, name)}",
+            ", ".join(
+                one
+                for one in (group.cause, layer_words(group.layer), labels_words(group, name))
+                if one
+            ),
             f"{counted(group.count, 'finding')}; nearest: {group.nearest.seed_id}, "
             f"L2 {number_text(group.nearest.l2)}",
             group.nearest.doubt,

@@ -1,0 +1,181 @@
+"""ONNX models as graphs, run by onnxruntime."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import extras
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models.tensors.graph import (
+    Grid,
+    ModelGraph,
+    Operation,
+    SubModel,
+    Values,
+    of_activations,
+)
+from edgeflare_agent.runtimes.onnx import library_errors, session_settings
+
+_SCALE_OF_OUTPUT: Mapping[str, int] = {
+    "QuantizeLinear": 1,
+    "QLinearConv": 6,
+    "QLinearMatMul": 6,
+    "QLinearAdd": 6,
+    "QLinearMul": 6,
+    "QGemm": 7,
+    "QLinearConcat": 0,
+    "QLinearAveragePool": 3,
+    "QLinearGlobalAveragePool": 3,
+    "QLinearLeakyRelu": 3,
+    "QLinearSigmoid": 3,
+    "QLinearSoftmax": 3,
+}
+"""Which input is the output's scale; the zero point follows it."""
+_KEEPING_VALUES = {
+    *("MaxPool", "Relu", "Clip", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"),
+    *("Identity", "Slice", "Split", "DequantizeLinear"),
+}
+"""Operators whose outputs lie on the grid of their input."""
+
+
+class OnnxGraph(ModelGraph):
+    """An ``.onnx`` file; tensors have the names that they have in the file."""
+
+    def __init__(self, path: Path, options: Mapping[str, Any], output: str | None) -> None:
+        """Read the file. Raises UsageError without onnx, ModelError for what is no such file."""
+        self._onnx = extras.onnx()
+        self._path = path
+        self._options = {"threads": 1, "graph_optimization": "all", "exact_int8": False, **options}
+        try:
+            self._model = self._onnx.load_model(str(path))
+        except Exception as error:
+            raise ModelError(f"{path.name} is no ONNX file that can be read: {error}") from error
+        graph = self._model.graph
+        self._constants = {one.name: one for one in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+                self._constants[node.output[0]] = node.attribute[0].t
+        self.input = next(one.name for one in graph.input if one.name not in self._constants)
+        self.output = output or graph.output[0].name
+        self._nodes = list(graph.node)
+        for node in self._nodes:
+            if any(one.HasField("g") for one in node.attribute):
+                raise ModelError(
+                    f"{path.name} has an operator with a graph of its own ({node.op_type})"
+                )
+        self.operations = of_activations(
+            (Operation(one.op_type, tuple(one.input), tuple(one.output)) for one in self._nodes),
+            self.input,
+            self.output,
+            path.name,
+        )
+        self.grids = self._read_grids()
+        self._reading: tuple[Sequence[str], Any] = ((), None)
+
+    def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
+        wanted = sorted({*names, self.output} - {self.input})
+        if self._reading[0] != wanted:
+            model = self._onnx.ModelProto()
+            model.CopyFrom(self._model)
+            del model.graph.output[:]
+            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in wanted)
+            self._reading = (wanted, self._session(model))
+        values = dict(zip(wanted, self._run(self._reading[1], {self.input: given}), strict=True))
+        found = {name: self._real(name, value) for name, value in values.items()}
+        found[self.output] = values[self.output]
+        if self.input in names:
+            found[self.input] = given
+        return found
+
+    def starting_at(self, names: Sequence[str]) -> SubModel:  # noqa: D102
+        part = self.part_after(names)
+        if part is None:
+            raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
+        made = {name for one in part.operations for name in one.outputs}
+        of_input = {name for one in self.operations for name in one.outputs}
+        nodes = [
+            one for one in self._nodes if made & set(one.output) or not of_input & set(one.output)
+        ]
+        helper = self._onnx.helper
+        dtypes = {name: self._dtype(name) for name in names}
+        model = self._onnx.ModelProto()
+        model.CopyFrom(self._model)
+        for field in (model.graph.node, model.graph.input, model.graph.output):
+            del field[:]
+        model.graph.node.extend(nodes)
+        model.graph.input.extend(
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), None)
+            for name, dtype in dtypes.items()
+        )
+        model.graph.output.append(self._onnx.ValueInfoProto(name=self.output))
+        session = self._session(model)
+
+        def run(values: Sequence[Values]) -> NDArray[Any]:
+            feeds = {}
+            for name, value in zip(names, values, strict=True):
+                given = self.grids[name].quantized(value) if dtypes[name].kind in "iu" else value
+                feeds[name] = given.astype(dtypes[name])
+            return np.asarray(self._run(session, feeds)[0])
+
+        return run
+
+    def _dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of a tensor's values in the file."""
+        return np.dtype(self.grids[name].dtype if name in self._integers else np.float32)
+
+    def _read_grids(self) -> dict[str, Grid]:
+        found: dict[str, Grid] = {}
+        self._integers: set[str] = set()
+        for node in self._nodes:
+            place = _SCALE_OF_OUTPUT.get(node.op_type)
+            if place is not None:
+                grid = self._grid(node.input[place], [*node.input, "", ""][place + 1])
+                if grid is not None:
+                    found[node.output[0]] = grid
+                    self._integers.add(node.output[0])
+            elif node.op_type in _KEEPING_VALUES and node.input[0] in found:
+                found.update((name, found[node.input[0]]) for name in node.output if name)
+                if node.op_type != "DequantizeLinear" and node.input[0] in self._integers:
+                    self._integers.update(node.output)
+        return found
+
+    def _grid(self, scale: str, zero_point: str) -> Grid | None:
+        if scale not in self._constants:
+            return None
+        scales = self._onnx.numpy_helper.to_array(self._constants[scale]).reshape(-1)
+        zero = np.zeros(1, np.uint8)
+        if zero_point in self._constants:
+            zero = self._onnx.numpy_helper.to_array(self._constants[zero_point]).reshape(-1)
+        if len(scales) != 1 or zero.dtype.kind not in "iu":
+            return None
+        return Grid(float(scales[0]), int(zero[0]), zero.dtype.name)
+
+    def _real(self, name: str, value: NDArray[Any]) -> Values:
+        if value.dtype.kind in "iu" and name in self.grids:
+            return self.grids[name].real(value)
+        return np.asarray(value)
+
+    def _session(self, model: Any) -> Any:
+        import onnxruntime
+
+        try:
+            return onnxruntime.InferenceSession(
+                model.SerializeToString(),
+                session_settings(onnxruntime, self._options),
+                providers=["CPUExecutionProvider"],
+            )
+        except library_errors() as error:
+            raise self._failure(error) from error
+
+    def _run(self, session: Any, feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
+        try:
+            return list(session.run(None, feeds))
+        except library_errors() as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> ModelError:
+        first = next(iter(str(error).splitlines()), "")
+        return ModelError(f"the tensors of {self._path.name} can't be read: {first}")

@@ -1,0 +1,148 @@
+"""What `explain` says that each layer contributes to findings of compression."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from command import DEMO, edgeflare
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import infer_shapes
+from onnx.utils import Extractor
+from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
+from onnxruntime.quantization import QuantType
+from planted_causes import FLOAT, coarse, quantised
+from small_models import save_onnx
+
+from edgeflare import replay_base, replay_config, search
+from edgeflare.explanation import Explanation, Layers, explain_campaign
+from edgeflare.store import Store
+
+DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
+WEIGHTED = ("a1", "a2", "a3", "a4")
+
+
+def explained(folder: Path, original: Path, deployed: Path, seeds: Any = DIGITS) -> Explanation:
+    search(original, deployed, seeds, folder=folder, options={"device_budget": 20})
+    return explain_campaign(folder, replay_config(replay_base(folder)))
+
+
+def layers_of(found: Explanation) -> Layers:
+    assert found.layers is not None, found.notices
+    return found.layers
+
+
+@pytest.mark.parametrize(
+    "place", [1, *(pytest.param(one, marks=pytest.mark.extended) for one in (0, 2, 3))]
+)
+def test_the_badly_quantised_layer_contributes_most(tmp_path: Path, place: int) -> None:
+    bad = coarse(tmp_path / "coarse.onnx", place)
+    deployed = quantised(tmp_path / "deployed.onnx", bad, QuantType.QInt8)
+    found = explained(tmp_path / "out", FLOAT, deployed)
+    layers = layers_of(found)
+    names = [one.name for one in layers.layers]
+    largest = [names[int(np.argmax(one))] for one in layers.contributions.values()]
+    assert len(largest) >= 6
+    assert largest.count(WEIGHTED[place]) >= 0.9 * len(largest)
+    assert max(layers.layers, key=lambda one: one.mean).name == WEIGHTED[place]
+    assert found.groups[0].layer == WEIGHTED[place]
+
+
+def test_contributions_are_those_of_cuts_that_are_fed_one_by_one(tmp_path: Path) -> None:
+    """Recomputed with parts of the files that onnx cuts out, the original's by onnx itself."""
+    deployed = quantised(tmp_path / "deployed.onnx", activations=QuantType.QInt8)
+    found = explained(tmp_path / "out", FLOAT, deployed)
+    layers = layers_of(found)
+    names = [one.name for one in layers.layers]
+    assert names == [*("image", "a1", "b1", "c1", "a2", "b2", "c2", "flat", "a3", "b3", "a4"), *(
+        "b4", "logits", "probabilities",
+    )]  # fmt: skip
+    original, whole = (Extractor(infer_shapes(onnx.load(str(path)))) for path in (FLOAT, deployed))
+    made = {name for node in whole.model.graph.node for name in node.output}
+    plain = SessionOptions()
+    plain.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
+    findings = {one.id: one for one in found.findings}
+    for name, steps in list(layers.contributions.items())[:3]:
+        one = findings[name]
+        with Store.open(tmp_path / "out") as store:
+            image = store.get_sample(one.sample)
+        given = (image.reshape(1, 1, 28, 28) / np.float32(255)).astype(np.float32)
+        assert one.labels is not None
+        margins = [margin(ReferenceEvaluator(str(FLOAT)).run(None, {"image": given}), one.labels)]
+        for cut in names[:-1]:
+            rounded = f"{cut}_DequantizeLinear_Output"
+            part = whole.extract_model(["image"], [rounded if rounded in made else cut])
+            first = InferenceSession(part.SerializeToString(), plain).run(None, {"image": given})
+            rest = ReferenceEvaluator(original.extract_model([cut], ["probabilities"]))
+            margins.append(margin(rest.run(None, {cut: first[0]}), one.labels))
+        answer = InferenceSession(str(deployed), plain).run(None, {"image": given})
+        margins.append(margin(answer, one.labels))
+        np.testing.assert_allclose(steps, np.diff(margins), atol=1e-3)
+
+
+def margin(answer: Any, labels: tuple[int, int]) -> float:
+    scores = np.asarray(answer[0], np.float64).reshape(-1)
+    return float(scores[labels[1]] - scores[labels[0]])
+
+
+def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> None:
+    ran = edgeflare(
+        "run", "--original", FLOAT, "--deployed", DEMO / "deployed.tflite", "--no-survey",
+        "--seeds", DEMO / "seeds.npz", "--limit", 6, "--out", "out", home=tmp_path,
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    told = edgeflare("explain", "out", "--node-data", "nodes.json", home=tmp_path)
+    assert "What each layer changes" in told.out
+    found = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)["layers"]
+    by_tensor = {one["deployed"][0].split("/")[-1]: one["name"] for one in found["layers"]}
+    assert by_tensor["MaxPool2d"] == "c2"
+    assert by_tensor["Tanh"] == "b3"
+    assert by_tensor["Tanh1"] == "b4"  # de-quantised
+    assert [one.split("/")[-2] for one in found["unmatched"]] == ["flatten_1"]
+    assert found["changed"] < 1e-6
+    for figures in (one["seeds"] for one in found["layers"][1:-4]):
+        assert 20 < figures["sqnr"] < 60
+        assert figures["clipped"] < 0.1 < figures["levels"] <= 1
+    nodes = json.loads((tmp_path / "nodes.json").read_text())
+    values = {name: one["value"] for name, one in nodes["results"].items()}
+    assert values == {name: one["mean"] for one in found["layers"] for name in one["deployed"]}
+
+
+def linear(path: Path, *weights: Any) -> Path:
+    """Write a classifier of 8 x 8 images that multiplies with one matrix after the other."""
+    nodes = [helper.make_node("Flatten", ["x"], ["row"])]
+    last = "row"
+    for place in range(len(weights)):
+        nodes.append(helper.make_node("MatMul", [last, f"w{place}"], [f"sums{place}"]))
+        last = f"sums{place}"
+    nodes.append(helper.make_node("Softmax", [last], ["y"]))
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])
+    scores = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
+    known = {f"w{place}": one.astype(np.float32) for place, one in enumerate(weights)}
+    return save_onnx(path, nodes, [given], [scores], known)
+
+
+@pytest.mark.extended
+def test_tensors_that_the_original_lacks_are_named(tmp_path: Path) -> None:
+    """A matrix of rank 4 is replaced by the product of two of rank 3."""
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(64, 4)) * [4, 3, 2, 1]
+    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
+    original = linear(tmp_path / "original.onnx", matrix)
+    deployed = linear(tmp_path / "deployed.onnx", left[:, :3] * sizes[:3], right[:3])
+    images = rng.integers(0, 256, (8, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "seeds.npz", images=images)
+    scaled = {"input": {"scale": "1/255"}}
+    search(
+        {"path": original, **scaled}, {"path": deployed, **scaled}, tmp_path / "seeds.npz",
+        folder=tmp_path / "out", options={"device_budget": 20},
+    )  # fmt: skip
+    found = explain_campaign(tmp_path / "out", replay_config(replay_base(tmp_path / "out")))
+    layers = layers_of(found)
+    assert layers.unmatched == ("sums0",)
+    main = max(layers.layers, key=lambda one: one.mean)
+    assert main.deployed == ("sums1",)
+    assert main.operators == "MatMul"
