@@ -6,18 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
-from edgeflare.campaign.survey.inputs import SurveyInputs, family_names
+from edgeflare.campaign.survey.inputs import (
+    ConfirmedFault,
+    SurveyInputs,
+    confirmed_faults,
+    family_names,
+)
 from edgeflare.metrics import top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import FAULTS, Store, SurveyRecord
-from edgeflare.store.survey import SurveyKey
 from edgeflare.survey.description import Accuracy
 
 _WORST = 5
-_FEWEST = 5
-"""Number of different fresh inputs within a condition that must deviate, for a fault."""
-_FEWEST_SEEDS = 2
-"""Number of seeds that these must be made from."""
 
 
 @dataclass(frozen=True)
@@ -99,21 +99,16 @@ def fault_figures(store: Store) -> FaultFigures | None:
     if stored is None:
         return None
     inputs = SurveyInputs(store)
-    faults: list[Fault] = []
-    unlisted, unlisted_seeds = 0, set[str]()
-    for replica, found in sorted(stored.items()):
-        records = {one.key: one for one in store.survey(replica, deviating=True)}
-        rest = {one.sample: one.seed_id for one in records.values()}
-        number = 0
-        for entry in found:
-            members = [one for key in entry["inputs"] if (one := records.get(_key(key)))]
-            if _is_confirmed(entry, members):
-                number += 1
-                faults.append(_fault(entry, number, replica, members, inputs))
-                for one in members:
-                    rest.pop(one.sample, None)
-        unlisted += len(rest)
-        unlisted_seeds |= {*rest.values()}
+    rest = {
+        (replica, one.sample): one.seed_id
+        for replica in stored
+        for one in store.survey(replica, deviating=True)
+    }
+    faults = []
+    for fault in confirmed_faults(store):
+        faults.append(_fault(fault, inputs))
+        for one in fault.members:
+            rest.pop((fault.replica, one.sample), None)
     counts = [store.survey_counts(phase) for phase in ("pursuit", "check")]
     queries = {
         "pursuit": counts[0].survey,
@@ -121,39 +116,18 @@ def fault_figures(store: Store) -> FaultFigures | None:
         "confirmation": sum(one.confirmation for one in counts),
         "host_only": sum(one.host_only for one in counts),
     }
-    return FaultFigures(tuple(faults), queries, unlisted, len(unlisted_seeds))
+    return FaultFigures(tuple(faults), queries, len(rest), len({*rest.values()}))
 
 
-def _key(stored: Sequence[Any]) -> SurveyKey:
-    seed_id, phase, number = stored
-    return seed_id, phase, number
-
-
-def _is_confirmed(entry: Mapping[str, Any], members: Sequence[SurveyRecord]) -> bool:
-    """Whether enough fresh inputs within a pursued condition deviate; equal ones count once."""
-    fresh = {one.sample: one.seed_id for one in members if one.phase == "check"}
-    return (
-        bool(entry["words"])
-        and entry["checked"] is not None
-        and len(fresh) >= _FEWEST
-        and len({*fresh.values()}) >= _FEWEST_SEEDS
-    )
-
-
-def _fault(
-    entry: Mapping[str, Any],
-    number: int,
-    replica: str,
-    members: Sequence[SurveyRecord],
-    inputs: SurveyInputs,
-) -> Fault:
-    members = list({one.sample: one for one in reversed(members)}.values())[::-1]
+def _fault(fault: ConfirmedFault, inputs: SurveyInputs) -> Fault:
+    entry = fault.entry
+    members = list({one.sample: one for one in reversed(fault.members)}.values())[::-1]
     checked = Accuracy(**entry["checked"])
     families = Counter(name for one in members for name in family_names(one))
     pairs = Counter((top_label(one.original), top_label(one.deployed)) for one in members)
     worst = sorted(members, key=_severity, reverse=True)[:_WORST]
     return Fault(
-        number=number,
+        number=fault.number,
         words=entry["words"],
         thresholds=tuple(FaultThreshold(**one) for one in entry["thresholds"]),
         inputs=len(members),
@@ -167,7 +141,7 @@ def _fault(
         precision=checked.precision,
         recall=checked.recall,
         worst=tuple(surveyed_input(one, inputs) for one in worst),
-        replica=replica,
+        replica=fault.replica,
     )
 
 

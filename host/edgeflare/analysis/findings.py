@@ -135,14 +135,16 @@ class Finding:
     """An input to show, with the seed that it was found from.
 
     `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes
-    of: as the campaign's explanation says, else see `Causes`; "not attributed" for what is no trigger. `command` is a line for a shell that
-    sends the input again.
+    of: as the campaign's explanation says, else see `Causes`; "not attributed" for what is no
+    trigger. `layer` is the one that makes half of the change, as the explanation says. `command` is
+    a line for a shell that sends the input again.
     """
 
     seed: SeedRecord
     outcome: OutcomeRecord
     cause: TriggerCause | FindingCause
     command: str
+    layer: str = ""
 
 
 def count_findings(store: Store) -> int:
@@ -163,16 +165,18 @@ def results(store: Store) -> Iterator[Finding]:
     causes, commands = Causes(store, replicas), Commands(store)
     explained = stored_explanation(store)
     charged = {} if explained is None else {one.id: one.cause for one in explained.findings}
+    layers = None if explained is None else explained.layers
     ranked = (
         ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
         for rank, replica in enumerate(replicas)
     )
     for _, rank, seed, outcome in heapq.merge(*ranked, key=itemgetter(0, 1)):
         cause: TriggerCause | FindingCause = NOT_ATTRIBUTED
+        name = trigger_id(seed.id, replicas[rank])
         if outcome.status in TRIGGERS:
-            known = charged.get(trigger_id(seed.id, replicas[rank]))
-            cause = known or causes.of(seed.id, outcome.trigger)
-        yield Finding(seed, outcome, cause, commands.replay(seed.id, outcome.replica))
+            cause = charged.get(name) or causes.of(seed.id, outcome.trigger)
+        layer = layers.main_layer(name) if layers else ""
+        yield Finding(seed, outcome, cause, commands.replay(seed.id, outcome.replica), layer)
 
 
 class Commands:

@@ -22,8 +22,8 @@ from edgeflare.store import Store
 
 
 class Stage(NamedTuple):
-    """A stage begins: "device", "seeds", "seed queries", "survey", "pursuit", "search", "replay" or
-    "control".
+    """A stage begins: "device", "seeds", "seed queries", "survey", "pursuit", "search", "replay",
+    "control" or "layers".
 
     `total` is its number of steps where known.
     """

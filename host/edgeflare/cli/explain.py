@@ -1,18 +1,22 @@
 """``explain`` and ``shrink``: what the findings of a campaign come of, and inputs nearer to the seeds."""
 
 import shlex
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from edgeflare.cli.options import FILES, Json, command_with, typed
 
-ExplainCommand = command_with(
-    *("original", "deployed", "patience", "python", "inventory", "confirmations"),
-    original={"help": "The original model, where it has moved."},
-    deployed={"help": "The deployed model, where it has moved."},
-)
+_Found = TypeVar("_Found")
+_FLAGS = ("original", "deployed", "patience", "python", "inventory", "confirmations")
+_HELP: dict[str, Any] = {
+    which: {"help": f"The {which} model, where it has moved."} for which in ("original", "deployed")
+}
+ExplainCommand = command_with(*_FLAGS, **_HELP)
+ShrinkCommand = command_with(*_FLAGS, "workers", **_HELP)
 
 
 def explain(
@@ -34,40 +38,20 @@ def explain(
         typer.Option(
             metavar="FILE",
             help="Write what each layer changes, as node data for Model Explorer.",
-            rich_help_panel=FILES,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."""
-    from edgeflare import replay_base, replay_config
-    from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask
     from edgeflare.explanation import explain_campaign
     from edgeflare.reports import explanation_document, write_node_data
 
-    stated = typed(context.obj)
-    config = replay_config(replay_base(campaign), stated.values, stated.flags)
-    with progress_display() as progress:
-        found = explain_campaign(
-            campaign,
-            config,
-            float_model=float_model,
-            device_queries=device_queries,
-            ask=ask,
-            progress=progress,
-        )
+    limits: dict[str, Any] = {"float_model": float_model, "device_queries": device_queries}
+    found = _on_findings(context, campaign, partial(explain_campaign, **limits))
     print_result(json, found.to_json, lambda: explanation_document(found))
     if node_data is not None:
         write_node_data(found, node_data)
-
-
-ShrinkCommand = command_with(
-    *("original", "deployed", "patience", "python", "inventory", "confirmations", "workers"),
-    original={"help": "The original model, where it has moved."},
-    deployed={"help": "The deployed model, where it has moved."},
-)
 
 
 def shrink(
@@ -79,19 +63,25 @@ def shrink(
     json: Json = False,
 ) -> None:
     """Move each triggering input as near to its seed as it deviates; the campaign's own stay."""
-    from edgeflare import replay_base, replay_config
-    from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask, echo_err
+    from edgeflare.cli.terminal import echo_err
     from edgeflare.explanation import shrink_campaign
     from edgeflare.reports import shrunk_document
+
+    run = partial(shrink_campaign, device_budget=device_budget)
+    found = _on_findings(context, campaign, run)
+    print_result(json, found.to_json, lambda: shrunk_document(found))
+    if not json:
+        echo_err(f"\nA page of them: {shlex.join(['edgeflare', 'report', found.folder])}")
+
+
+def _on_findings(context: typer.Context, campaign: Path, run: Callable[..., _Found]) -> _Found:
+    """Run it on a campaign, with the models and devices as stored or typed, and show progress."""
+    from edgeflare import replay_base, replay_config
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.terminal import ask
 
     stated = typed(context.obj)
     config = replay_config(replay_base(campaign), stated.values, stated.flags)
     with progress_display() as progress:
-        found = shrink_campaign(
-            campaign, config, device_budget=device_budget, ask=ask, progress=progress
-        )
-    print_result(json, found.to_json, lambda: shrunk_document(found))
-    if not json:
-        echo_err(f"\nA page of them: {shlex.join(['edgeflare', 'report', found.folder])}")
+        return run(campaign, config, ask=ask, progress=progress)

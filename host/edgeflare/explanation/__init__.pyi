@@ -2,6 +2,7 @@
 # ruff: noqa: I001 - one import a part
 
 from .results import (
+    SHRUNK_FOLDER as SHRUNK_FOLDER,
     Distances as Distances,
     ExplainedFinding as ExplainedFinding,
     Explanation as Explanation,
@@ -12,6 +13,7 @@ from .results import (
     RungAnswer as RungAnswer,
     ShrunkFinding as ShrunkFinding,
     ShrunkFindings as ShrunkFindings,
+    ShrunkTo as ShrunkTo,
     TensorFigures as TensorFigures,
     stored_explanation as stored_explanation,
 )

@@ -26,13 +26,14 @@ def charge(
     questions: Mapping[Rung, Mapping[str, Answers]] | None = None,
     *,
     stored: Answers,
+    fault: str = "",
     compares_scores: bool = False,
 ) -> ExplainedFinding:
     """Charge a finding to a cause.
 
     `rungs` have the answers by id of the finding and name of the device, the device's rung last;
     `questions` those of what the device was asked besides. `stored` are the finding's answers in
-    the campaign. `compares_scores`: only the oracle tells a deviation, not the labels.
+    the campaign, `fault` is the survey's that it belongs to. `compares_scores`: only the oracle tells a deviation, not the labels.
 
     The cause is that of the first rung from which on all deviate. Where that is the device's, it is
     that of the first question that tells: the plainest kernels deviate on the device as well
@@ -73,6 +74,7 @@ def charge(
         answers=tuple(steps),
         sample=finding.sample,
         l2=finding.l2,
+        fault=fault,
     )
 
 
@@ -88,7 +90,7 @@ def _charged(
     if now.status is Status.UNSTABLE or not steps[-1].deviates:
         return "not repeatable", DEVICE, ""
     noise = 0.0 if before is None else _difference(before, now)
-    if noise > 0 and noise >= min(one for one in _sureness(now)):
+    if noise > 0 and noise >= min(_sureness(now)):
         return "not repeatable", DEVICE, ""
     first = len(steps) - 1
     while first > 1 and steps[first - 1].deviates:

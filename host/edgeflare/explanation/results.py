@@ -2,15 +2,17 @@
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
-from edgeflare.store.database import decoding
+from edgeflare.store.database import DATABASE_NAME, decoding
 from edgeflare.store.documents import validated
+from edgeflare.types import TRIGGERS
 
 FindingCause: TypeAlias = Literal[
     "rounding",
@@ -28,6 +30,8 @@ FindingCause: TypeAlias = Literal[
 asked again, a model answers otherwise; "unanswered": a model can't answer it any more."""
 
 _FACT = "explanation"
+SHRUNK_FOLDER = "shrunk"
+"""Name of the folder, in a campaign's, with the campaign that shrinks its findings."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class ExplainedFinding:
     answers: tuple[RungAnswer, ...]
     sample: str
     l2: float | None
+    fault: str = ""
 
     @property
     def labels(self) -> tuple[int, int] | None:
@@ -155,20 +160,39 @@ class Layers:
 
 
 @dataclass(frozen=True)
-class FindingGroup:
-    """Findings that come of one cause, have the same labels and the same main layer.
+class ShrunkTo:
+    """The nearer input that a finding was shrunk to: the digest of its sample there, and its L2."""
 
-    `nearest` is nearest to its seed. `doubtful` of the `count` have a doubt. Transcripts have no
-    labels: they differ by cause alone. `layer` is "" where no layer makes half of the change.
+    sample: str
+    l2: float
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings that come of one cause and main layer, have the same labels and the same fault.
+
+    `nearest` is nearest to its seed, as `shrunk` where it was shrunk. `doubtful` of the `count` have a doubt. Transcripts have no
+    labels. `layer` is "" where no layer makes half of the change, `fault` where the findings belong
+    to none of the survey's.
     """
 
     cause: FindingCause
     layer: str
+    fault: str
     original_label: int | None
     deployed_label: int | None
     count: int
     doubtful: int
     nearest: ExplainedFinding
+    shrunk: ShrunkTo | None = None
+
+    @property
+    def l2(self) -> float | None:
+        """The distance of the nearest to its seed, shrunk where it was."""
+        return self.nearest.l2 if self.shrunk is None else self.shrunk.l2
+
+
+_GroupKey: TypeAlias = tuple[FindingCause, str, str, int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -178,7 +202,7 @@ class Explanation:
     `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
     explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
     what can't be told apart. `layers` are of the findings that come of the deployed file; None where
-    there are none, or no tensors can be read.
+    there are none, or no tensors can be read. `shrunk` has the findings by id that were shrunk since.
     """
 
     findings: tuple[ExplainedFinding, ...]
@@ -187,6 +211,7 @@ class Explanation:
     device_queries: int
     notices: tuple[str, ...]
     layers: Layers | None = None
+    shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[FindingCause, int]:
@@ -196,24 +221,22 @@ class Explanation:
     @property
     def groups(self) -> tuple[FindingGroup, ...]:
         """The findings by cause and labels, the largest group first."""
-        groups: dict[tuple[Any, ...], list[ExplainedFinding]] = {}
+        groups: dict[_GroupKey, list[ExplainedFinding]] = {}
         for one in self.findings:
             layer = self.layers.main_layer(one.id) if self.layers else ""
-            key = (one.cause, layer, one.original_label, one.deployed_label)
+            key = (one.cause, layer, one.fault, one.original_label, one.deployed_label)
             groups.setdefault(key, []).append(one)
-        found = [
-            FindingGroup(
-                some[0].cause,
-                key[1],
-                some[0].original_label,
-                some[0].deployed_label,
-                len(some),
-                sum(bool(one.doubt) for one in some),
-                min(some, key=lambda one: math.inf if one.l2 is None else one.l2),
-            )
-            for key, some in groups.items()
-        ]
+        found = []
+        for key, some in groups.items():
+            nearest = min(some, key=self._l2)
+            doubtful = sum(bool(one.doubt) for one in some)
+            shrunk = self.shrunk.get(nearest.id)
+            found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk))
         return tuple(sorted(found, key=lambda one: -one.count))
+
+    def _l2(self, finding: ExplainedFinding) -> float:
+        l2 = self.shrunk[finding.id].l2 if finding.id in self.shrunk else finding.l2
+        return math.inf if l2 is None else l2
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, and each finding's `contributions`.
@@ -227,7 +250,7 @@ class Explanation:
 
 def store_explanation(store: Store, explanation: Explanation) -> None:
     """Store an explanation in its campaign, in place of an earlier one."""
-    store.set_fact(_FACT, asdict(explanation))
+    store.set_fact(_FACT, asdict(explanation) | {"shrunk": {}})
 
 
 def stored_explanation(store: Store) -> Explanation | None:
@@ -237,7 +260,20 @@ def stored_explanation(store: Store) -> Explanation | None:
         if fact is None:
             return None
         found: Explanation = validated(Explanation, fact)
-        return found
+        return replace(found, shrunk=_shrunk(store))
+
+
+def _shrunk(store: Store) -> dict[str, ShrunkTo]:
+    """Return what the findings of a campaign were shrunk to so far, by their ids."""
+    if not (store.folder / SHRUNK_FOLDER / DATABASE_NAME).is_file():
+        return {}
+    with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
+        return {
+            one.seed_id: ShrunkTo(one.trigger, one.l2)
+            for replica in replica_names(nearer)
+            for one in nearer.outcomes_of(replica)
+            if one.status in TRIGGERS and one.trigger is not None and one.l2 is not None
+        }
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
+from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.status import queries_before
+from edgeflare.campaign.survey.inputs import confirmed_faults
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
@@ -26,6 +27,7 @@ from edgeflare.explanation.results import (
     Explanation,
     Layers,
     store_explanation,
+    stored_explanation,
 )
 from edgeflare.metrics import numbers
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
@@ -33,6 +35,7 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.records import REPLAY
 from edgeflare.types import Output
 
 FOLDER = "explanation"
@@ -74,7 +77,9 @@ def explain_campaign(
             walk = _Walk(folder, scaled_as_stored(config, store), ask, progress, connect)
             explanation = _explained(walk, source, store, float_model, device_queries)
             store_explanation(store, explanation)
-    return explanation
+            found = stored_explanation(store)
+            assert found is not None  # noqa: S101
+            return found
 
 
 def _explained(
@@ -97,6 +102,13 @@ def _explained(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
     notices = list(ladder.notices)
+    begun = walk.begun(next(one for one in ladder.rungs if one.cause != "preprocessing"))
+    if begun is not None and set(chosen) != begun:
+        chosen = [name for name in found if name in begun]
+        notices.append(
+            "these are the findings that the explanation began with: delete the folder "
+            f"{store.folder / FOLDER} to explain others, or as many as --device-queries allows now"
+        )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     for rung in ladder.rungs:
         if rung.cause != "preprocessing":
@@ -112,6 +124,11 @@ def _explained(
                 "original answers less like it than with its own, so it is no rung of the ladder"
             )
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
+    faults = {
+        survey_id(one): str(fault.entry["words"])
+        for fault in confirmed_faults(store)
+        for one in fault.members
+    }
 
     def charged(name: str, questions: Mapping[Rung, Mapping[str, Answers]]) -> ExplainedFinding:
         return charge(
@@ -119,6 +136,7 @@ def _explained(
             rungs,
             questions,
             stored=stored.get(name, {}),
+            fault=faults.get(name, ""),
             compares_scores=traits_of(walk.config.search.oracle).compares_scores,
         )
 
@@ -198,6 +216,15 @@ class _Walk:
         self._progress = progress
         self._connect = connect
 
+    def begun(self, rung: Rung) -> set[str] | None:
+        """Return the ids of the inputs that a rung was begun with, None where it was not."""
+        folder = self._folder / FOLDER / rung.name
+        if not (folder / DATABASE_NAME).is_file():
+            return None
+        with Store.open(folder) as store:
+            fact = store.fact(REPLAY)
+        return None if fact is None else set(fact["selected"])
+
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
         folder = self._folder / FOLDER / rung.name
@@ -257,7 +284,15 @@ class _Walk:
         else:
             first, before = self._read_model(after, "original", self.config.original), None
         second = self._read_model(after, "deployed", after.deployed)
-        self._progress(Stage("layers", f"of {second.name}"))
+        earlier = stored_explanation(store)
+        known = None if earlier is None else earlier.layers
+        if (
+            known is not None
+            and (known.original, known.deployed) == (first.name, second.name)
+            and known.contributions.keys() == {one.id for one in charged}
+        ):
+            return known
+        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
         start = ORIGINAL if before is None else before.name
         asked = [
             ReadFinding(

@@ -17,15 +17,18 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
-from edgeflare.explanation.results import Distances, ShrunkFinding, ShrunkFindings
+from edgeflare.explanation.results import (
+    SHRUNK_FOLDER,
+    Distances,
+    ShrunkFinding,
+    ShrunkFindings,
+)
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import CampaignLock, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import TRIGGERS, Sample
 
-FOLDER = "shrunk"
-"""Name of the folder, in a campaign's, with the campaign that shrinks its findings."""
 _TRIGGERS = "shrunk.npz"
 STRATEGY = "shrink"
 EACH = 20
@@ -69,9 +72,9 @@ def shrink_campaign(
                 progress,
                 connect,
             )
-        with Store.open(folder / FOLDER) as shrunk:
+        with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             findings = _results(store, shrunk, chosen)
-        return ShrunkFindings(str(folder / FOLDER), findings, len(found) - len(chosen))
+        return ShrunkFindings(str(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen))
 
 
 def _configured(config: CampaignConfig, folder: Path, device_budget: int) -> CampaignConfig:
@@ -84,7 +87,7 @@ def _configured(config: CampaignConfig, folder: Path, device_budget: int) -> Cam
             "tune": False,
         }
     )
-    return config.model_copy(update={"search": search, "out": folder / FOLDER})
+    return config.model_copy(update={"search": search, "out": folder / SHRUNK_FOLDER})
 
 
 def _run(
@@ -97,8 +100,10 @@ def _run(
     connect: Connect,
 ) -> None:
     fill = partial(_fill, store, list(chosen.values()))
-    if (folder / FOLDER / DATABASE_NAME).is_file():
-        executor.resume(folder / FOLDER, fill=fill, ask=ask, progress=progress, connect=connect)
+    if (folder / SHRUNK_FOLDER / DATABASE_NAME).is_file():
+        executor.resume(
+            folder / SHRUNK_FOLDER, fill=fill, ask=ask, progress=progress, connect=connect
+        )
         return
     samples: Any = {name: store.get_sample(one.sample) for name, one in chosen.items()}
     with replacing(folder / _TRIGGERS) as file:

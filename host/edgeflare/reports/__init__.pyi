@@ -15,8 +15,8 @@ from .document import (
 )
 from .explanation import (
     explanation_document as explanation_document,
-    write_node_data as write_node_data,
     shrunk_document as shrunk_document,
+    write_node_data as write_node_data,
 )
 from .export import ExportReport as ExportReport, export_campaign as export_campaign
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report

@@ -42,6 +42,8 @@ CAUSE_WORDS: Mapping[FindingCause, str] = {
     "unanswered": "unanswered: a model can't answer it any more",
 }
 GROUPS_SHOWN = 10
+_NOTHING = 0.0005
+"""A change of the margin that is printed as 0."""
 
 
 def explanation_document(found: Explanation) -> list[Block]:
@@ -103,7 +105,8 @@ def _layers(found: Layers | None) -> list[Block]:
     """Return the layers that change the margin most, and how well their tensors are held."""
     if found is None:
         return []
-    shown = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
+    most = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
+    shown = [one for one in most if one.largest > _NOTHING]
     columns = (
         Column("layer", 0, lambda one: layer_words(one.name), text=True),
         Column("operators", 0, lambda one: one.operators, text=True),
@@ -131,7 +134,7 @@ def _layers(found: Layers | None) -> list[Block]:
             "/ on seeds"
         ),
         Table(columns, shown),
-        *([Text(f"Left out here: {'; '.join(rest)}; --json has them")] if rest else []),
+        *([Text(f"Left out here: {'; '.join(rest)} (explain --json has them)")] if rest else []),
     ]
 
 
@@ -170,13 +173,14 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
     columns = (
         Column("cause", 0, lambda one: one.cause, text=True),
         Column("main layer", 0, lambda one: layer_words(one.layer), text=True, optional=True),
+        Column("survey's fault", 0, lambda one: one.fault, text=True, optional=True),
         Column("original -> deployed", 0, lambda one: labels_words(one, name), text=True),
         Column("findings", 0, lambda one: f"{one.count:,}"),
         Column(
             "doubtful", 0, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
         ),
         Column("nearest to its seed", 0, lambda one: one.nearest.seed_id, text=True),
-        Column("L2", 0, lambda one: number_text(one.nearest.l2)),
+        Column("L2", 0, group_l2),
     )
     more = len(found.groups) - GROUPS_SHOWN
     rest: list[Block] = [Text(f"Left out here: {counted(more, 'more group')}")]
@@ -185,6 +189,13 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
         Table(columns, found.groups[:GROUPS_SHOWN]),
         *(rest if more > 0 else []),
     ]
+
+
+def group_l2(group: FindingGroup) -> str:
+    """Return how near a group's nearest finding is, before and after it was shrunk."""
+    if group.shrunk is None:
+        return number_text(group.nearest.l2)
+    return _change(group.nearest.l2, group.shrunk.l2, 2)
 
 
 def labels_words(group: FindingGroup, name: Name) -> str:

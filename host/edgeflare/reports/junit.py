@@ -168,6 +168,7 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
+        "main layer": finding.layer,
         "device": one.replica or one.device_name,
         "seed's label": None if finding.seed.label is None else data.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,

@@ -143,6 +143,7 @@ def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
             for name, label in labels.items()
         },
         "cause": finding.cause,
+        "layer": finding.layer,
         "command": finding.command,
     }
 
@@ -159,7 +160,7 @@ CSV_COLUMNS = (
     *("seed_queries", "search_queries", "confirmation_queries", "host_only_queries"),
     *("round_trips", "seconds", "device_seconds", "confirmed"),
     *("device_name", "device", "environment", "original_model", "deployed_model"),
-    *("seed_sample", "trigger_sample", "steps", "detail", "finished_at", "command"),
+    *("seed_sample", "trigger_sample", "steps", "detail", "finished_at", "command", "layer"),
 )
 """The columns, in order; empty where nothing is known. `steps` are the mutations in words.
 

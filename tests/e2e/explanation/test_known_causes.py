@@ -242,3 +242,6 @@ def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
     with Store.open(folder / "explanation" / "control") as store:
         assert store.fact("finished")
     assert found.device_queries == 3 * len(found.findings)
+    fewer = explain_campaign(folder, config, device_queries=6)
+    assert fewer.findings == found.findings
+    assert any("that the explanation began with: delete" in one for one in fewer.notices)

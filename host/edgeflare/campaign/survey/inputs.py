@@ -1,10 +1,11 @@
 """The inputs of a campaign's survey: how they are made, and made again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.store import Store, SurveyRecord
+from edgeflare.store import FAULTS, Store, SurveyRecord
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
@@ -140,3 +141,37 @@ def _families(
     found = find(skip_broken=True)
     stored = store.fact(FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}
+
+
+_FEWEST = 5
+"""Number of different fresh inputs within a condition that must deviate, for a fault."""
+_FEWEST_SEEDS = 2
+"""Number of seeds that these must be made from."""
+
+
+class ConfirmedFault(NamedTuple):
+    """A fault as a pursuit stored it: `number` counts from 1 for each replica anew.
+
+    `entry` is what is stored, with the condition's `words`; `members` are its deviating inputs.
+    """
+
+    replica: str
+    number: int
+    entry: Mapping[str, Any]
+    members: Sequence[SurveyRecord]
+
+
+def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
+    """Yield the faults of which enough fresh inputs deviate; equal inputs count once."""
+    stored: Mapping[str, Sequence[Mapping[str, Any]]] = store.fact(FAULTS) or {}
+    for replica, found in sorted(stored.items()):
+        records = {one.key: one for one in store.survey(replica, deviating=True)}
+        number = 0
+        for entry in found:
+            keys = [(str(seed), str(phase), int(place)) for seed, phase, place in entry["inputs"]]
+            members = [records[key] for key in keys if key in records]
+            fresh = {one.sample: one.seed_id for one in members if one.phase == "check"}
+            many = len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
+            if entry["words"] and entry["checked"] is not None and many:
+                number += 1
+                yield ConfirmedFault(replica, number, entry, members)

@@ -3,13 +3,14 @@
 import base64
 from typing import Any, NamedTuple
 
-from edgeflare._internal.text import counted, number_text
+from edgeflare._internal.text import counted
 from edgeflare.errors import StoreError
-from edgeflare.explanation import ExplainedFinding, Explanation
+from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
 from edgeflare.reports.document import Name, to_html
 from edgeflare.reports.explanation import (
     GROUPS_SHOWN,
     explanation_blocks,
+    group_l2,
     labels_words,
     layer_words,
 )
@@ -37,23 +38,32 @@ def explanation_context(
         GroupCard(
             ", ".join(
                 one
-                for one in (group.cause, layer_words(group.layer), labels_words(group, name))
+                for one in (
+                    group.cause,
+                    layer_words(group.layer),
+                    group.fault,
+                    labels_words(group, name),
+                )
                 if one
             ),
             f"{counted(group.count, 'finding')}; nearest: {group.nearest.seed_id}, "
-            f"L2 {number_text(group.nearest.l2)}",
+            f"L2 {group_l2(group)}",
             group.nearest.doubt,
-            _picture(store, seeds.get(group.nearest.seed_id, ""), group.nearest),
+            _picture(store, seeds.get(group.nearest.seed_id, ""), group),
         )
         for group in found.groups[:GROUPS_SHOWN]
     ]
     return {"tables": to_html(explanation_blocks(found, name)[1:]), "cards": cards}
 
 
-def _picture(store: Store, seed: str, finding: ExplainedFinding) -> str:
+def _picture(store: Store, seed: str, group: FindingGroup) -> str:
+    """Return the seed, the nearest finding (shrunk where it was), and the difference."""
     try:
-        samples = store.get_sample(seed), store.get_sample(finding.sample)
+        before, found = store.get_sample(seed), store.get_sample(group.nearest.sample)
+        if group.shrunk is not None:
+            with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
+                found = nearer.get_sample(group.shrunk.sample)
     except StoreError:  # its file is gone
         return ""
-    made = small_panel(*samples, store.sample_rate)
+    made = small_panel(before, found, store.sample_rate)
     return f"data:image/png;base64,{base64.b64encode(made).decode()}"
