@@ -4,9 +4,12 @@
 from .agreement import (
     Agreement as Agreement,
     Compared as Compared,
+    DeviceCluster as DeviceCluster,
     EveryDevice as EveryDevice,
     FingerprintDifference as FingerprintDifference,
     OneSided as OneSided,
+    agreements as agreements,
+    clusters as clusters,
 )
 from .class_names import load_class_names as load_class_names
 from .summary import ControlFigures as ControlFigures

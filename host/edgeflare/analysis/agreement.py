@@ -188,6 +188,62 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
     ), EveryDevice(len(names), answered, on_all)
 
 
+@dataclass(frozen=True)
+class DeviceCluster:
+    """Devices whose answers were the same to the last bit, on every input that two have answered.
+
+    `shared` are the fields of their fingerprints, with the value, that are the same on all of them
+    and others on each device outside; none where there is no device outside.
+    """
+
+    devices: tuple[str, ...]
+    shared: tuple[tuple[str, Any], ...]
+
+
+def clusters(pairs: Sequence[Agreement]) -> tuple[DeviceCluster, ...]:
+    """Return the devices by how they answer, the largest cluster first; () for fewer than three."""
+    names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
+    if len(names) < 3:
+        return ()
+    found = {name: [name] for name in names}
+    for one in pairs:
+        counts = (one.seeds, one.triggers)
+        alike = all(each.bit_equal == each.inputs for each in counts) and any(
+            each.inputs for each in counts
+        )
+        if alike and found[one.first] is not found[one.second]:
+            found[one.first] += found[one.second]
+            for name in found[one.second]:
+                found[name] = found[one.first]
+    members = {id(one): sorted(one, key=names.index) for one in found.values()}.values()
+    return tuple(
+        DeviceCluster(tuple(one), _shared(set(one), pairs))
+        for one in sorted(members, key=len, reverse=True)
+    )
+
+
+def _shared(members: set[str], pairs: Sequence[Agreement]) -> tuple[tuple[str, Any], ...]:
+    """Return what all members have, and each device outside has otherwise."""
+    within = {
+        each.field
+        for one in pairs
+        if {one.first, one.second} <= members
+        for each in one.differences
+    }
+    outside = []
+    for one in pairs:
+        if len({one.first, one.second} & members) == 1:
+            is_first = one.first in members
+            outside.append(
+                {each.field: each.first if is_first else each.second for each in one.differences}
+            )
+    return tuple(
+        (name, value)
+        for name, value in (outside[0].items() if outside else ())
+        if name not in within and all(name in one for one in outside)
+    )
+
+
 def _fingerprints(store: Store) -> dict[str, dict[str, Any]]:
     """Return each device's fingerprint by name; of equivalent devices maybe one name only."""
     return store.fingerprints() or {one.name: one.fingerprint for one in store.devices()}

@@ -25,7 +25,7 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
-from edgeflare.explanation import Explanation, stored_explanation
+from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
@@ -148,8 +148,8 @@ class Summary:
     top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of several
     replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
     each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
-    of each pair of devices that searched for themselves, `every_device` those of all of them
-    together, None where there is but one or they shared the seeds; `given_up` counts why searches
+    of each pair of devices that searched for themselves, or that `edgeflare explain` asked about the
+    findings, `every_device` those of all of them together, None where there is but one or they shared the seeds; `given_up` counts why searches
     gave up, `coverage` what those without a trigger asked; `failures` are the first 20 seeds on
     which a device could not answer. `triggers` are the first 10 triggering inputs by their seeds'
     names, in words; `corruptions` counts the triggering inputs with each natural corruption, most
@@ -253,6 +253,10 @@ def _summary(store: Store) -> Summary:
     finished = sum(figures.by_status.values())
     searched, found = figures.searched, figures.by_status[Status.FOUND]
     compared, every_device = agreements(store)
+    replay = None if compared else explained_devices(store.folder)
+    if replay is not None:
+        with Store.open(replay) as explained:
+            compared, every_device = agreements(explained)
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
     expected = seeds * len(store.fact("replicas") or [""])

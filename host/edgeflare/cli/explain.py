@@ -15,7 +15,11 @@ _FLAGS = ("original", "deployed", "patience", "python", "inventory", "confirmati
 _HELP: dict[str, Any] = {
     which: {"help": f"The {which} model, where it has moved."} for which in ("original", "deployed")
 }
-ExplainCommand = command_with(*_FLAGS, **_HELP)
+ExplainCommand = command_with(
+    *(*_FLAGS, "device"),
+    device={"help": "Other devices than the campaign's; several are compared with each other."},
+    **_HELP,
+)
 ShrinkCommand = command_with(*_FLAGS, "workers", **_HELP)
 
 
@@ -49,7 +53,7 @@ def explain(
 
     limits: dict[str, Any] = {"float_model": float_model, "device_queries": device_queries}
     found = _on_findings(context, campaign, partial(explain_campaign, **limits))
-    print_result(json, found.to_json, lambda: explanation_document(found))
+    print_result(json, found.to_json, lambda: explanation_document(found, campaign))
     if node_data is not None:
         write_node_data(found, node_data)
 
@@ -82,6 +86,7 @@ def _on_findings(context: typer.Context, campaign: Path, run: Callable[..., _Fou
     from edgeflare.cli.terminal import ask
 
     stated = typed(context.obj)
-    config = replay_config(replay_base(campaign), stated.values, stated.flags)
+    each = {"fleet": {"mode": "replicate"}} if len(stated.values.get("devices", ())) > 1 else {}
+    config = replay_config(replay_base(campaign), {**stated.values, **each}, stated.flags)
     with progress_display() as progress:
         return run(campaign, config, ask=ask, progress=progress)

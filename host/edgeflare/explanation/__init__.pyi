@@ -15,6 +15,7 @@ from .results import (
     ShrunkFindings as ShrunkFindings,
     ShrunkTo as ShrunkTo,
     TensorFigures as TensorFigures,
+    explained_devices as explained_devices,
     stored_explanation as stored_explanation,
 )
 from .run import DEVICE_QUERIES as DEVICE_QUERIES, explain_campaign as explain_campaign

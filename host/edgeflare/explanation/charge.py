@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
-from edgeflare.explanation.ladder import DEVICE, Rung
-from edgeflare.explanation.results import ExplainedFinding, FindingCause, RungAnswer
+from edgeflare.explanation.ladder import Rung
+from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
 from edgeflare.metrics import decides_equally, is_finite, top_label
 from edgeflare.oracles import margins
 from edgeflare.store.records import ReplayInput
@@ -113,8 +113,12 @@ def _charged(
 
 
 def _of_its_device(answers: Answers, finding: ReplayInput) -> tuple[str, ReplayAnswer | None]:
-    """Return the name of the device whose answer counts, the finding's own or any, and the answer."""
-    name = finding.replica if finding.replica in answers else next(iter(answers), "")
+    """Return the name of the device whose answer counts, and the answer.
+
+    That is the device that found it, else one on which it deviates, else any.
+    """
+    deviating = (name for name, one in answers.items() if one.status in TRIGGERS)
+    name = finding.replica if finding.replica in answers else next(iter((*deviating, *answers)), "")
     return name, answers.get(name)
 
 

@@ -15,12 +15,9 @@ from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import EdgeFlareError, UsageError
-from edgeflare.explanation.results import FindingCause
+from edgeflare.explanation.results import DEVICE, FindingCause
 from edgeflare.models import InputOptions, InputSpec, OriginalModel
 from edgeflare.store import Store
-
-DEVICE = "device"
-"""The last rung: the deployed model on the device, as the campaign ran it."""
 
 _PLAIN: Mapping[str, Mapping[str, Any]] = {
     "tflite": {"kernels": "reference"},

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
@@ -30,6 +31,10 @@ FindingCause: TypeAlias = Literal[
 asked again, a model answers otherwise; "unanswered": a model can't answer it any more."""
 
 _FACT = "explanation"
+EXPLANATION_FOLDER = "explanation"
+"""Name of the folder, in a campaign's, with the replays of its rungs."""
+DEVICE = "device"
+"""The last rung: the deployed model on the device, as the campaign ran it."""
 SHRUNK_FOLDER = "shrunk"
 """Name of the folder, in a campaign's, with the campaign that shrinks its findings."""
 
@@ -261,6 +266,18 @@ def stored_explanation(store: Store) -> Explanation | None:
             return None
         found: Explanation = validated(Explanation, fact)
         return replace(found, shrunk=_shrunk(store))
+
+
+def explained_devices(folder: Path) -> Path | None:
+    """Return the folder of the replay in which each device answered a campaign's findings.
+
+    None where the findings were not explained, or by one device. Raises StoreError.
+    """
+    replay = folder / EXPLANATION_FOLDER / DEVICE
+    if not (replay / DATABASE_NAME).is_file():
+        return None
+    with Store.open(replay) as store:
+        return replay if len(replica_names(store)) > 1 else None
 
 
 def _shrunk(store: Store) -> dict[str, ShrunkTo]:

@@ -20,9 +20,11 @@ from edgeflare.campaign.survey.inputs import confirmed_faults
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
-from edgeflare.explanation.ladder import DEVICE, Rung, ladder_of
+from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
+    DEVICE,
+    EXPLANATION_FOLDER,
     ExplainedFinding,
     Explanation,
     Layers,
@@ -38,8 +40,6 @@ from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Output
 
-FOLDER = "explanation"
-"""Name of the folder, in a campaign's, with the replays of its rungs."""
 DEVICE_QUERIES = 2000
 _SEEDS = 50
 _IDENTITY = ("path", "runtime", "options", "input")
@@ -61,7 +61,9 @@ def explain_campaign(
 
     Findings are triggering inputs and confident deviations of the survey. `config` is made by
     `replay_config`. `float_model` is the model before compression, in the deployed model's format.
-    At most `device_queries` go to devices: of more findings some are left out, evenly. The answers
+    Where its devices are several of a "replicate" fleet, each is asked; `edgeflare.analysis.agreements`
+    of the replay ``explanation/device`` compares them. At most `device_queries` go to devices: of
+    more findings some are left out, evenly. The answers
     of each rung are a replay in the folder ``explanation`` of the campaign's; started again, an
     interrupted explanation goes on, and a finished one sends nothing.
 
@@ -89,13 +91,17 @@ def _explained(
     float_model: Path | None,
     device_queries: int,
 ) -> Explanation:
-    devices = executor.stored_devices(store) or fleet_devices(walk.config)
+    devices = fleet_devices(walk.config)
+    if [*walk.config.devices] == [*store.campaign["devices"]]:
+        devices = executor.stored_devices(store) or devices
     ladder = ladder_of(walk.config, store, devices, float_model)
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
         raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
     cost = 1 + walk.config.search.confirmations + 2 * len(ladder.questions)
+    if walk.config.fleet.mode == "replicate":
+        cost *= len(devices)
     chosen = _evenly(found, device_queries // cost)
     if not chosen:
         raise UsageError(
@@ -107,7 +113,7 @@ def _explained(
         chosen = [name for name in found if name in begun]
         notices.append(
             "these are the findings that the explanation began with: delete the folder "
-            f"{store.folder / FOLDER} to explain others, or as many as --device-queries allows now"
+            f"{store.folder / EXPLANATION_FOLDER} to explain others, or as many as --device-queries allows now"
         )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     for rung in ladder.rungs:
@@ -218,7 +224,7 @@ class _Walk:
 
     def begun(self, rung: Rung) -> set[str] | None:
         """Return the ids of the inputs that a rung was begun with, None where it was not."""
-        folder = self._folder / FOLDER / rung.name
+        folder = self._folder / EXPLANATION_FOLDER / rung.name
         if not (folder / DATABASE_NAME).is_file():
             return None
         with Store.open(folder) as store:
@@ -227,17 +233,18 @@ class _Walk:
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
-        folder = self._folder / FOLDER / rung.name
+        folder = self._folder / EXPLANATION_FOLDER / rung.name
         config = rung.configure(self.config, folder)
         progress = partial(_report, self._progress, rung)
         if (folder / DATABASE_NAME).is_file():
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")
                 known = store.campaign["deployed"]
-                if any(known[key] != wanted[key] for key in _IDENTITY):
+                others = [*store.campaign["devices"]] != [*config.devices]
+                if others or any(known[key] != wanted[key] for key in _IDENTITY):
                     raise UsageError(
-                        f"{self._folder} was explained with other models or options: delete "
-                        f"{folder.parent} to explain it anew"
+                        f"{self._folder} was explained with other models, options or devices: "
+                        f"delete {folder.parent} to explain it anew"
                     )
                 finished = store.fact("finished")
             if not finished:

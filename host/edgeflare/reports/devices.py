@@ -4,10 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from edgeflare._internal.text import NOTHING, counted, percent_text
-from edgeflare.analysis.agreement import Agreement, EveryDevice, FingerprintDifference
+from edgeflare.analysis.agreement import (
+    Agreement,
+    DeviceCluster,
+    EveryDevice,
+    FingerprintDifference,
+    clusters,
+)
 from edgeflare.analysis.devices import TelemetryFigures
 from edgeflare.analysis.summary import Summary
-from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, table_of
+from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text, table_of
 
 NO_SEARCH = "none"
 """The strategy of a campaign that only compares the models on the seeds."""
@@ -196,11 +202,42 @@ def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | Non
             f"{every_device.on_all:,} of {every_device.answered:,} triggers trigger on all "
             f"{every_device.devices} devices (compression)"
         )
+    lines += map(cluster_line, clusters(pairs))
     return [
         Heading("Agreement of devices: the same model, the same inputs"),
         Table(columns, rows, identifier="agreements"),
+        *_matrix(pairs),
         Listing(tuple(map(Item, lines))),
     ]
+
+
+def _matrix(pairs: Sequence[Agreement]) -> list[Block]:
+    """Return on how many inputs each two of several devices decide alike; nothing for two."""
+    names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
+    if len(names) < 3:
+        return []
+    alike: dict[frozenset[str], str] = {}
+    for one in pairs:
+        found = one.triggers
+        same = found.inputs - found.labels_differ - found.nonfinite
+        alike[frozenset((one.first, one.second))] = f"{same:,} of {found.inputs:,}"
+    rows = [[name, *(alike.get(frozenset((name, other)), "") for other in names)] for name in names]
+    return [Text("Triggers on which two decide alike:"), table_of(["", *names], rows)]
+
+
+def cluster_line(cluster: DeviceCluster) -> str:
+    """Return which devices answer alike, and what they alone have in common."""
+    names = " and ".join(cluster.devices)
+    if len(cluster.devices) == 1:
+        words = f"{names} answers as no other"
+    else:
+        words = f"{names} answer alike to the last bit"
+    shared = [
+        f"{_field_words(name)} {'none' if value is None else value_words(value)}"
+        for name, value in cluster.shared
+        if not isinstance(value, list)
+    ]
+    return words + (f"; only there: {', '.join(shared)}" if shared else "")
 
 
 def _difference_text(value: float | None) -> str:
@@ -263,8 +300,7 @@ def difference_line(pair: Agreement) -> str:
 
 
 def _difference(one: FingerprintDifference, pair: Agreement) -> str:
-    name = one.field.removeprefix("runtime.")
-    words = _FIELD_NAMES.get(name, name.replace("_", " "))
+    words = _field_words(one.field)
     if isinstance(one.first, list) and isinstance(one.second, list):
         here, there = (set(map(str, values)) for values in (one.first, one.second))
         if len(here | there) > _FEW:
@@ -273,6 +309,11 @@ def _difference(one: FingerprintDifference, pair: Agreement) -> str:
                 f"{len(there - here)} of {pair.second} alone)"
             )
     return f"{words} {_value(one.first, one)} / {_value(one.second, one)}"
+
+
+def _field_words(field: str) -> str:
+    name = field.removeprefix("runtime.")
+    return _FIELD_NAMES.get(name, name.replace("_", " "))
 
 
 def _value(value: Any, of: FingerprintDifference) -> str:

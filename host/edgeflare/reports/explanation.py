@@ -7,6 +7,7 @@ from statistics import median
 
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
+from edgeflare.analysis.agreement import agreements
 from edgeflare.errors import UsageError
 from edgeflare.explanation import (
     Explanation,
@@ -16,7 +17,9 @@ from edgeflare.explanation import (
     Layers,
     ShrunkFinding,
     ShrunkFindings,
+    explained_devices,
 )
+from edgeflare.reports.devices import agreement_blocks
 from edgeflare.reports.document import (
     Block,
     Column,
@@ -28,6 +31,7 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
+from edgeflare.store import Store
 
 CAUSE_WORDS: Mapping[FindingCause, str] = {
     "rounding": "rounding: the original decides otherwise by other kernels, too",
@@ -46,9 +50,17 @@ _NOTHING = 0.0005
 """A change of the margin that is printed as 0."""
 
 
-def explanation_document(found: Explanation) -> list[Block]:
-    """Return what the findings come of, without a heading."""
-    return explanation_blocks(found)[1:]
+def explanation_document(found: Explanation, campaign: Path) -> list[Block]:
+    """Return what the findings come of, without a heading, and how far several devices agree.
+
+    Raises StoreError.
+    """
+    blocks = explanation_blocks(found)[1:]
+    replay = explained_devices(campaign)
+    if replay is not None:
+        with Store.open(replay) as store:
+            blocks += agreement_blocks(*agreements(store))
+    return blocks
 
 
 def explanation_blocks(
