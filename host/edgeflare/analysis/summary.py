@@ -253,7 +253,7 @@ def _summary(store: Store) -> Summary:
     finished = sum(figures.by_status.values())
     searched, found = figures.searched, figures.by_status[Status.FOUND]
     compared, every_device = agreements(store)
-    replay = None if compared else explained_devices(store.folder)
+    replay = None if compared else explained_devices(store)
     if replay is not None:
         with Store.open(replay) as explained:
             compared, every_device = agreements(explained)

@@ -207,7 +207,8 @@ class Explanation:
     `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
     explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
     what can't be told apart. `layers` are of the findings that come of the deployed file; None where
-    there are none, or no tensors can be read. `shrunk` has the findings by id that were shrunk since.
+    there are none, or no tensors can be read. `replay` is the folder, in the campaign's, with the
+    replay of the last rung: the devices' answers. `shrunk` has the findings by id that were shrunk since.
     """
 
     findings: tuple[ExplainedFinding, ...]
@@ -216,6 +217,7 @@ class Explanation:
     device_queries: int
     notices: tuple[str, ...]
     layers: Layers | None = None
+    replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 
     @property
@@ -268,16 +270,16 @@ def stored_explanation(store: Store) -> Explanation | None:
         return replace(found, shrunk=_shrunk(store))
 
 
-def explained_devices(folder: Path) -> Path | None:
+def explained_devices(store: Store) -> Path | None:
     """Return the folder of the replay in which each device answered a campaign's findings.
 
     None where the findings were not explained, or by one device. Raises StoreError.
     """
-    replay = folder / EXPLANATION_FOLDER / DEVICE
-    if not (replay / DATABASE_NAME).is_file():
+    found = stored_explanation(store)
+    if found is None or not (store.folder / found.replay / DATABASE_NAME).is_file():
         return None
-    with Store.open(replay) as store:
-        return replay if len(replica_names(store)) > 1 else None
+    with Store.open(store.folder / found.replay) as replay:
+        return replay.folder if len(replica_names(replay)) > 1 else None
 
 
 def _shrunk(store: Store) -> dict[str, ShrunkTo]:

@@ -1,5 +1,7 @@
 """Explains a campaign: its findings are sent down the ladder, and each is charged to a cause."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -62,7 +64,7 @@ def explain_campaign(
     Findings are triggering inputs and confident deviations of the survey. `config` is made by
     `replay_config`. `float_model` is the model before compression, in the deployed model's format.
     Where its devices are several of a "replicate" fleet, each is asked; `edgeflare.analysis.agreements`
-    of the replay ``explanation/device`` compares them. At most `device_queries` go to devices: of
+    compares them, see `explained_devices`. At most `device_queries` go to devices: of
     more findings some are left out, evenly. The answers
     of each rung are a replay in the folder ``explanation`` of the campaign's; started again, an
     interrupted explanation goes on, and a finished one sends nothing.
@@ -76,7 +78,7 @@ def explain_campaign(
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         with CampaignLock(folder):
-            walk = _Walk(folder, scaled_as_stored(config, store), ask, progress, connect)
+            walk = _Walk(folder, config, store, ask, progress, connect)
             explanation = _explained(walk, source, store, float_model, device_queries)
             store_explanation(store, explanation)
             found = stored_explanation(store)
@@ -91,17 +93,14 @@ def _explained(
     float_model: Path | None,
     device_queries: int,
 ) -> Explanation:
-    devices = fleet_devices(walk.config)
-    if [*walk.config.devices] == [*store.campaign["devices"]]:
-        devices = executor.stored_devices(store) or devices
-    ladder = ladder_of(walk.config, store, devices, float_model)
+    ladder = ladder_of(walk.config, store, walk.devices, float_model)
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
         raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
     cost = 1 + walk.config.search.confirmations + 2 * len(ladder.questions)
     if walk.config.fleet.mode == "replicate":
-        cost *= len(devices)
+        cost *= len(walk.devices)
     chosen = _evenly(found, device_queries // cost)
     if not chosen:
         raise UsageError(
@@ -163,6 +162,7 @@ def _explained(
         device_queries=walk.device_queries,
         notices=tuple(notices),
         layers=layers,
+        replay=walk.folder_of(ladder.rungs[-1]).relative_to(store.folder).as_posix(),
     )
 
 
@@ -210,11 +210,14 @@ class _Walk:
         self,
         folder: Path,
         config: CampaignConfig,
+        store: Store,
         ask: Prompt | None,
         progress: Progress,
         connect: Connect,
     ) -> None:
-        self.config = config
+        self.config = scaled_as_stored(config, store)
+        self._others = [*config.devices] != [*store.campaign["devices"]]
+        self.devices = fleet_devices(config) if self._others else executor.stored_devices(store)
         self.device_queries = 0
         self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
@@ -222,9 +225,17 @@ class _Walk:
         self._progress = progress
         self._connect = connect
 
+    def folder_of(self, rung: Rung) -> Path:
+        """Return the folder of a rung's replay; other devices than the campaign's have their own."""
+        name = rung.name
+        if rung.asks_device and self._others:
+            digest = hashlib.sha256(json.dumps(self.config.devices).encode()).hexdigest()
+            name = f"{name}-{digest[:8]}"
+        return self._folder / EXPLANATION_FOLDER / name
+
     def begun(self, rung: Rung) -> set[str] | None:
         """Return the ids of the inputs that a rung was begun with, None where it was not."""
-        folder = self._folder / EXPLANATION_FOLDER / rung.name
+        folder = self.folder_of(rung)
         if not (folder / DATABASE_NAME).is_file():
             return None
         with Store.open(folder) as store:
@@ -233,18 +244,17 @@ class _Walk:
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
-        folder = self._folder / EXPLANATION_FOLDER / rung.name
+        folder = self.folder_of(rung)
         config = rung.configure(self.config, folder)
         progress = partial(_report, self._progress, rung)
         if (folder / DATABASE_NAME).is_file():
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")
                 known = store.campaign["deployed"]
-                others = [*store.campaign["devices"]] != [*config.devices]
-                if others or any(known[key] != wanted[key] for key in _IDENTITY):
+                if any(known[key] != wanted[key] for key in _IDENTITY):
                     raise UsageError(
-                        f"{self._folder} was explained with other models, options or devices: "
-                        f"delete {folder.parent} to explain it anew"
+                        f"{self._folder} was explained with other models or options: delete "
+                        f"{folder.parent} to explain it anew"
                     )
                 finished = store.fact("finished")
             if not finished:

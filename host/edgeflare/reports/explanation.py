@@ -56,10 +56,11 @@ def explanation_document(found: Explanation, campaign: Path) -> list[Block]:
     Raises StoreError.
     """
     blocks = explanation_blocks(found)[1:]
-    replay = explained_devices(campaign)
-    if replay is not None:
-        with Store.open(replay) as store:
-            blocks += agreement_blocks(*agreements(store))
+    with Store.open(campaign) as store:
+        folder = explained_devices(store)
+    if folder is not None:
+        with Store.open(folder) as replay:
+            blocks += agreement_blocks(*agreements(replay))
     return blocks
 
 
