@@ -312,8 +312,9 @@ class ShrunkFinding:
     """A finding before and after.
 
     `id` is that of the input in a replay of its campaign. `sample` is the digest of the nearer input
-    in the shrinking campaign's store; None, and `after` as `before`, where none was confirmed.
-    `device_queries` are those of its search, `confirmations` those that repeated it.
+    in the shrinking campaign's store; None, and `after` as `before`, where no nearer one was confirmed.
+    `device_queries` are those of its search, `confirmations` those that repeated it. `words_before`
+    and `words_after` say what made a natural one, such as "JPEG quality 12"; "" of others.
     """
 
     id: str
@@ -323,14 +324,15 @@ class ShrunkFinding:
     sample: str | None
     device_queries: int
     confirmations: int
+    words_before: str = ""
+    words_after: str = ""
 
 
 @dataclass(frozen=True)
 class ShrunkFindings:
     """The findings of a campaign, shrunk; `folder` has them as the triggers of a campaign.
 
-    `left_out` findings are seed inputs themselves, or natural inputs of the survey: there is nothing
-    to shrink of the ones, and the others would be natural no more.
+    `left_out` findings are seed inputs themselves: there is nothing to shrink.
     """
 
     folder: str

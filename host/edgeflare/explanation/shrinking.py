@@ -1,5 +1,6 @@
 """Shrinks a campaign's findings: inputs nearer to their seed inputs on which the models deviate."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -12,7 +13,8 @@ from edgeflare._internal.files import replacing
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
-from edgeflare.campaign.replay.inputs import replay_source
+from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
+from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
@@ -26,10 +28,14 @@ from edgeflare.explanation.results import (
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import CampaignLock, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
-from edgeflare.store.records import ReplayInput
+from edgeflare.store.records import ReplayInput, trigger_id
+from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
+from edgeflare.strategies.boundary.shrink import PARTNER
+from edgeflare.strategies.operators import corruption_names
+from edgeflare.survey.proposals import Derivation, steps_of
 from edgeflare.types import TRIGGERS, Sample
 
-_TRIGGERS = "shrunk.npz"
+_TRIGGERS, _CHANGES = "shrunk.npz", "shrunk.json"
 STRATEGY = "shrink"
 EACH = 20
 """Device queries for each finding, at most, without its confirmation."""
@@ -44,10 +50,12 @@ def shrink_campaign(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> ShrunkFindings:
-    """Search nearer inputs from a campaign's triggering inputs; return both distances of each.
+    """Search nearer inputs from a campaign's findings; return both distances of each.
 
-    `config` is made by `replay_config`. Each gets `device_budget` device queries at most, and its
-    confirmations. The results are the triggers of a campaign in the folder ``shrunk`` of the
+    Findings are triggering inputs and confident deviations of the survey; these, and triggering
+    inputs of natural corruptions alone, come nearer in the parameters of what made them. `config` is
+    made by `replay_config`. Each gets `device_budget` device queries at most, and its confirmations.
+    The results are the triggers of a campaign in the folder ``shrunk`` of the
     campaign's; what was found before stays as it is. Started again, it goes on, or returns what is
     there. Raises UsageError where there is nothing to shrink, and the errors of `run_campaign`.
     """
@@ -57,28 +65,48 @@ def shrink_campaign(
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         found = [one for one in source.inputs() if one.kind == "trigger"]
-        chosen = {one.id: one for one in found if one.id.startswith("trigger:") and one.l2}
+        chosen = {one.id: one for one in found if one.l2}
         if not chosen:
-            raise UsageError(
-                f"{folder} has no triggering input that was searched: nothing to shrink"
-            )
+            raise UsageError(f"{folder} has no finding but seed inputs: nothing to shrink")
+        natural = _natural_changes(store, config)
         with CampaignLock(folder):
             _run(
                 folder,
                 store,
                 chosen,
+                natural,
                 _configured(config, folder, device_budget),
                 ask,
                 progress,
                 connect,
             )
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
-            findings = _results(store, shrunk, chosen)
+            findings = _results(store, shrunk, chosen, natural)
         return ShrunkFindings(str(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen))
 
 
+def _natural_changes(store: Store, config: CampaignConfig) -> dict[str, NaturalChange]:
+    """Return what made the natural findings, by their ids: the survey's, and of corruptions alone."""
+    natural = {}
+    for one in survey_deviations(store):
+        made = Derivation(0, one.family, one.severity, dict(one.params))
+        steps = tuple((step["family"], step["params"]) for step in steps_of(made))
+        natural[survey_id(one)] = NaturalChange(steps, config.survey.sure, of_survey=True)
+    for replica in replica_names(store):
+        for found in store.outcomes_of(replica):
+            steps, corruptions = steps_in(found.mutations), corruption_names(found.mutations)
+            if found.status in TRIGGERS and steps and {name for name, _ in steps} == {*corruptions}:
+                change = NaturalChange(steps, 0.0, of_survey=False)
+                natural[trigger_id(found.seed_id, replica)] = change
+    return natural
+
+
 def _configured(config: CampaignConfig, folder: Path, device_budget: int) -> CampaignConfig:
-    options = {"triggers": str(folder / _TRIGGERS), "device_budget": device_budget}
+    options = {
+        "triggers": str(folder / _TRIGGERS),
+        "changes": str(folder / _CHANGES),
+        "device_budget": device_budget,
+    }
     search = config.search.model_copy(
         update={
             "strategy": STRATEGY,
@@ -94,6 +122,7 @@ def _run(
     folder: Path,
     store: Store,
     chosen: Mapping[str, ReplayInput],
+    natural: Mapping[str, NaturalChange],
     config: CampaignConfig,
     ask: Prompt | None,
     progress: Progress,
@@ -106,8 +135,13 @@ def _run(
         )
         return
     samples: Any = {name: store.get_sample(one.sample) for name, one in chosen.items()}
+    if natural:
+        samples |= {f"{PARTNER}{number}": one for number, one in enumerate(partners(store))}
     with replacing(folder / _TRIGGERS) as file:
         np.savez(file, **samples)
+    changes = {name: one.to_json() for name, one in natural.items() if name in chosen}
+    with replacing(folder / _CHANGES) as file:
+        file.write(json.dumps(changes).encode())
     executor.start(
         config,
         devices=executor.stored_devices(store),
@@ -134,7 +168,10 @@ def _fill(store: Store, chosen: Sequence[ReplayInput], shrinking: Store) -> None
 
 
 def _results(
-    store: Store, shrunk: Store, chosen: Mapping[str, ReplayInput]
+    store: Store,
+    shrunk: Store,
+    chosen: Mapping[str, ReplayInput],
+    natural: Mapping[str, NaturalChange],
 ) -> tuple[ShrunkFinding, ...]:
     found = []
     seeds = {seed.id: seed.sample for seed in shrunk.seeds()}
@@ -146,8 +183,16 @@ def _results(
             seed = shrunk.get_sample(seeds[outcome.seed_id])
             before = after = _distances(seed, store.get_sample(finding.sample))
             digest = outcome.trigger if outcome.status in TRIGGERS else None
+            digest = None if digest == finding.sample else digest
+            words, less = "", ""
+            change = natural.get(finding.id)
+            if change is not None:
+                families = change.families(seed, store.sample_rate)
+                words = less = change.words(families)
             if digest is not None:
                 after = _distances(seed, shrunk.get_sample(digest))
+                if change is not None and outcome.mutations:
+                    less = change._replace(steps=steps_in(outcome.mutations)).words(families)
             found.append(
                 ShrunkFinding(
                     id=finding.id,
@@ -157,6 +202,8 @@ def _results(
                     sample=digest,
                     device_queries=outcome.search_queries,
                     confirmations=outcome.confirmation_queries,
+                    words_before=words,
+                    words_after=less,
                 )
             )
     return tuple(found)

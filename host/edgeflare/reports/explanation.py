@@ -224,14 +224,11 @@ def shrunk_document(found: ShrunkFindings) -> list[Block]:
     queries = median(one.device_queries for one in findings)
     most = max(one.device_queries for one in findings)
     text = (
-        f"{len(found.shrunk):,} of {counted(len(findings), 'triggering input')} moved nearer to the "
+        f"{len(found.shrunk):,} of {counted(len(findings), 'finding')} moved nearer to the "
         f"seed, with {number_text(queries, 0)} device queries each in the median, {most:,} at most"
     )
     if found.left_out:
-        text += (
-            f"; {counted(found.left_out, 'finding')} left out: seed inputs themselves, or natural "
-            "inputs of the survey"
-        )
+        text += f"; {counted(found.left_out, 'finding')} left out: seed inputs themselves"
     columns = (
         Column("seed", 0, lambda one: one.seed_id, text=True),
         Column("L2", 0, lambda one: _change(one.before.l2, one.after.l2, 2)),
@@ -239,14 +236,27 @@ def shrunk_document(found: ShrunkFindings) -> list[Block]:
         Column("SSIM", 0, lambda one: _change(one.before.ssim, one.after.ssim, 3), optional=True),
         Column("device queries", 0, lambda one: f"{one.device_queries:,}"),
     )
-    more = len(findings) - GROUPS_SHOWN
-    rest: list[Block] = [Text(f"Left out here: {counted(more, 'more input')}; --json has them")]
+    natural_columns = (
+        columns[0],
+        Column("what made it", 0, lambda one: one.words_before, text=True),
+        Column("weakest that deviates", 0, _weakest, text=True),
+        columns[-1],
+    )
+    natural = [one for one in findings if one.words_before]
+    rest = max(0, len(findings) - GROUPS_SHOWN), max(0, len(natural) - GROUPS_SHOWN)
+    more = [Text(f"Left out here: {counted(one, 'more input')}; --json has them") for one in rest]
     return [
         Text(text),
         table_of(["distance to the seed", "median before", "after"], _medians(findings)),
         Table(columns, findings[:GROUPS_SHOWN]),
-        *(rest if more > 0 else []),
+        *(more[:1] if rest[0] else []),
+        *([Table(natural_columns, natural[:GROUPS_SHOWN])] if natural else []),
+        *(more[1:] if rest[1] else []),
     ]
+
+
+def _weakest(finding: ShrunkFinding) -> str:
+    return "as it was" if finding.words_after == finding.words_before else finding.words_after
 
 
 def _medians(findings: Sequence[ShrunkFinding]) -> list[list[str]]:
@@ -266,4 +276,4 @@ def _medians(findings: Sequence[ShrunkFinding]) -> list[list[str]]:
 def _change(before: float | None, after: float | None, digits: int) -> str:
     if before is None or after is None:
         return ""
-    return f"{number_text(before, digits)} -> {number_text(after, digits)}"
+    return " -> ".join(dict.fromkeys(number_text(one, digits) for one in (before, after)))

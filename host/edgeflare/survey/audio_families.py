@@ -79,6 +79,7 @@ class Quiet(AudioFamily):
 
     name = "quiet"
     group: Group = "level"
+    neutral = (("factor", 1.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `factor`, halved up to eight times (linear between two halvings)."""
@@ -109,6 +110,7 @@ class Offset(AudioFamily):
 
     name = "offset"
     group: Group = "level"
+    neutral = (("offset", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `offset`, a share of full scale, up or down."""
@@ -193,6 +195,7 @@ class Noise(AudioFamily):
 
     name = "noise"
     group: Group = "noise"
+    neutral = (("level", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the noise's `level`, relative to the root mean square, and its seed."""
@@ -243,6 +246,7 @@ class Clicks(AudioFamily):
 
     name = "clicks"
     group: Group = "noise"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `share` of the samples and the seed."""
@@ -282,6 +286,7 @@ class Hold(AudioFamily):
 
     name = "hold"
     group: Group = "storage"
+    neutral = (("length", 1.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return how many samples are the same: `length`."""
@@ -301,6 +306,7 @@ class Shift(AudioFamily):
 
     name = "shift"
     group: Group = "time"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `share` of the length, above 0 later."""
@@ -320,6 +326,7 @@ class Speed(AudioFamily):
 
     name = "speed"
     group: Group = "time"
+    neutral = (("speed", 1.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `speed`."""
@@ -343,6 +350,7 @@ class Silence(AudioFamily):
 
     name = "silence"
     group: Group = "time"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the part's `share` of the length, and its `place`, 0 (start) to 1 (end)."""
@@ -365,6 +373,7 @@ class Echo(AudioFamily):
 
     name = "echo"
     group: Group = "time"
+    neutral = (("level", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the echo's `level` and by how many samples it is `later`."""
@@ -409,6 +418,7 @@ class Overlap(OverlapFamily):
 
     name = "overlap"
     group: Group = "overlap"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the other's `share` and the index of the `partner`."""
@@ -432,6 +442,7 @@ class Splice(OverlapFamily):
 
     name = "splice"
     group: Group = "overlap"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `share` that is replaced, at which `end`, and the index of the `partner`."""

@@ -56,6 +56,9 @@ class Family(ABC):
 
     name: str
     group: Group
+    neutral: tuple[tuple[str, float], ...] = ()
+    """The parameters that say how far an input is from its seed, each with the value that changes
+    nothing."""
 
     @property
     def about(self) -> str:
@@ -84,6 +87,12 @@ class Family(ABC):
     def words(self, params: Mapping[str, Any]) -> str:
         """Return the parameters in words for a report, such as "offset -31, gain 0.42"."""
 
+    def weaker(self, params: Mapping[str, Any], name: str, share: float) -> Params:
+        """Return the parameters with one, of `neutral`, at this share (0 to 1) of its distance."""
+        start, value = dict(self.neutral)[name], params[name]
+        nearer = start + share * (value - start)
+        return {**params, name: round(nearer) if isinstance(value, int) else nearer}
+
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return what `draw` returns, of a family that needs no shape."""
         raise NotImplementedError
@@ -110,6 +119,11 @@ class CorruptionFamily(Family):
         self.name = name
         self.group = group
         self.corruption = corruption
+        limits = {one.name: one for one in corruption.limits}
+        self.neutral = tuple(
+            (name, min(max(corruption.neutral, limits[name].low), limits[name].high))
+            for name in corruption.moving
+        )
         self._rate = rate
         self._pixels = pixels
 

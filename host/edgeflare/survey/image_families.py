@@ -107,6 +107,7 @@ class Gain(ImageFamily):
 
     name = "gain"
     group: Group = "light"
+    neutral = (("gain", 1.0), ("offset", 0.0))
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return gain and offset, in levels, both of this severity, each up or down."""
@@ -130,6 +131,7 @@ class Noise(ImageFamily):
 
     name = "noise"
     group: Group = "noise"
+    neutral = (("sigma", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the standard deviation `sigma`, in levels, and the seed of the noise."""
@@ -148,6 +150,7 @@ class GainNoise(ImageFamily):
 
     name = "gain-noise"
     group: Group = "noise"
+    neutral = (("gain", 1.0), ("offset", 0.0), ("sigma", 0.0))
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return `gain`, `offset`, `sigma` and the seed of the noise."""
@@ -170,6 +173,7 @@ class Patch(ImageFamily):
 
     name = "patch"
     group: Group = "occlusion"
+    neutral = (("side", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return `side`, a share of the shorter side, `level`, and where: 0 to 1 right and down."""
@@ -200,6 +204,7 @@ class Edge(ImageFamily):
 
     name = "edge"
     group: Group = "occlusion"
+    neutral = (("width", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the `side`, the band's `width` as a share of the image, and its `level`."""
@@ -227,6 +232,7 @@ class Frame(ImageFamily):
 
     name = "frame"
     group: Group = "occlusion"
+    neutral = (("width", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the frame's `width` at each side, a share of the image, and its `level`."""
@@ -255,6 +261,7 @@ class Mix(Family):
 
     name = "mix"
     group: Group = "mixing"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the other's `share` and the index of the `partner`."""
@@ -280,6 +287,7 @@ class Clipping(ImageFamily):
 
     name = "clipping"
     group: Group = "extremes"
+    neutral = (("black", 0.0), ("white", 255.0))
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the highest level that becomes `black` and the lowest that becomes `white`."""
@@ -302,6 +310,7 @@ class Channel(ImageFamily):
 
     name = "channel"
     group: Group = "extremes"
+    neutral = (("share", 0.0),)
 
     def __init__(self, *, grey: bool = False) -> None:
         self._grey = grey
@@ -330,6 +339,7 @@ class Swap(ImageFamily):
 
     name = "swap"
     group: Group = "extremes"
+    neutral = (("share", 0.0),)
 
     def _draw(self, rng: np.random.Generator, severity: int) -> Params:
         """Return the channel that `stays`, and the `share` of the exchange."""

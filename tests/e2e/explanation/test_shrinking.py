@@ -5,7 +5,9 @@ from pathlib import Path
 
 from campaigns import found_in
 from command import DEMO, edgeflare
+from planted_causes import FLOAT, coarse
 
+from edgeflare.oracles import margin
 from edgeflare.store import Store
 
 
@@ -27,7 +29,7 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
             assert one["device_queries"] <= 20
             assert (outcome.trigger, outcome.confirmed) == (one["sample"], 2)
     again = edgeflare("shrink", "out", home=tmp_path)
-    assert "triggering inputs moved nearer to the seed" in again.out
+    assert "findings moved nearer to the seed" in again.out
     assert "search" not in again.err.replace("is finished", "")
 
 
@@ -42,3 +44,23 @@ def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> N
         refused = edgeflare(command, "out", home=tmp_path)
         assert refused.code == 2
         assert "nothing to" in refused.err
+
+
+def test_deviations_of_the_survey_shrink_in_their_parameters(tmp_path: Path) -> None:
+    ran = edgeflare(
+        "run", "--original", FLOAT, "--deployed", coarse(tmp_path / "coarse.onnx", 1),
+        "--seeds", DEMO / "seeds.npz", "--strategy", "none", "--out", "out", home=tmp_path,
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    shrunk = json.loads(edgeflare("shrink", "out", "--json", home=tmp_path).out)
+    moved = [one for one in shrunk["findings"] if one["sample"] is not None]
+    assert len(moved) >= 5
+    assert all(one["words_before"] != one["words_after"] for one in moved)
+    assert all(one["after"]["l2"] <= one["before"]["l2"] for one in moved)
+    with Store.open(tmp_path / "out" / "shrunk") as store:
+        found = {one.trigger: one for one in store.outcomes_of()}
+        for one in moved:
+            assert margin(found[one["sample"]].original) >= 0.3  # the original stays sure
+    told = edgeflare("shrink", "out", home=tmp_path).out
+    assert "weakest that deviates" in told
+    assert "noise of " in told

@@ -8,9 +8,12 @@ where it agrees on all that is tried, at earlier and farther inputs of the way.
 
 Like Hypothesis' shrinker (MacIver and Donaldson, ECOOP 2020) it never returns a farther input than
 what was found, and what it returns deviates. Which classes the models decide for may become others.
+Natural inputs shrink in their parameters, see `natural_shrink`. Of speech recognisers, whose answers
+have no margin, only the device's decisions count: on the line to the seed, then without blocks.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +27,7 @@ from edgeflare._internal.fourier import filtered, transform_size
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
+from edgeflare.strategies.boundary.natural_shrink import NaturalChange, shrink_natural
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket, LinePath
 from edgeflare.strategies.boundary.points import (
@@ -45,6 +49,8 @@ from edgeflare.types import (
     Transcript,
 )
 
+PARTNER = "partner:"
+"""What the names of inputs begin with that natural ones are mixed with, in their order."""
 _MOST_BLOCKS = 1024
 _SHORTEST_S = 0.02
 """The shortest part of a recording that is a block, in seconds."""
@@ -72,6 +78,10 @@ class ShrinkOptions(BaseModel):
     triggers: Path = Field(
         description="An .npz with the triggering input of each seed input, by that one's name."
     )
+    changes: Path | None = Field(
+        default=None,
+        description="A JSON file with what made the natural ones, by the same names.",
+    )
     device_budget: int = Field(
         default=20, ge=1, le=100_000, description="The largest number of device queries for each."
     )
@@ -87,13 +97,29 @@ class ShrinkOptions(BaseModel):
             ) from error
         return found
 
+    @cached_property
+    def natural(self) -> Mapping[str, NaturalChange]:
+        """What made the natural ones, by name. Raises UsageError."""
+        if self.changes is None:
+            return {}
+        try:
+            found = json.loads(self.changes.read_bytes())
+            return {name: NaturalChange.from_json(one) for name, one in found.items()}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"can't read what made the triggering inputs in {self.changes}: {error}"
+            ) from error
+
     def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:
         """Shrink the triggering input of a seed input."""
         if seed.id not in self.samples:
             return Outcome(None, reason="there is no triggering input of this seed input")
-        if isinstance(seed.outputs.original, Transcript):
-            return Outcome(None, reason="inputs of speech recognisers can't be shrunk")
-        return (yield from _shrink(self, seed, self.samples[seed.id], rng))
+        trigger, change = self.samples[seed.id], self.natural.get(seed.id)
+        if change is not None:
+            partners = [self.samples[name] for name in self.samples if name.startswith(PARTNER)]
+            search = shrink_natural(seed, trigger, change, partners, self.device_budget)
+            return (yield from search)
+        return (yield from _shrink(self, seed, trigger, rng))
 
 
 def _shrink(
@@ -101,8 +127,11 @@ def _shrink(
 ) -> Search:
     descent = _Descent(seed, trigger)
     if trigger.shape == seed.sample.shape and not np.array_equal(trigger, seed.sample):
-        way = yield from descent.run()
-        yield from _ask_the_device(descent, way, options.device_budget, rng)
+        if isinstance(seed.outputs.original, Transcript):
+            yield from descent.take_back(options.device_budget)
+        else:
+            way = yield from descent.run()
+            yield from _ask_the_device(descent, way, options.device_budget, rng)
     return descent.best or Outcome(trigger)
 
 
@@ -162,7 +191,7 @@ class _Descent:
         self._trigger = trigger
         self.farthest = self._distance(trigger) * _NEARER
         assert seed.outputs.original is not None  # noqa: S101 - seeds are answered before a search
-        self._label = int(np.argmax(class_scores(seed.outputs.original)))
+        self._original = seed.outputs.original
         self._levels = list(
             _levels_of_image(trigger.shape[0], trigger.shape[1])
             if not self._space.has_sign
@@ -185,18 +214,37 @@ class _Descent:
                 break
         return way
 
-    def bisect(self, budget: int) -> Generator[Ask, Answer, None]:
-        """Shorten the change on the line to the seed, by at most so many device queries."""
+    def bisect(self, budget: int) -> Generator[Ask, Answer, Floats]:
+        """Shorten the change on the line to the seed, by at most so many device queries; return it."""
         change = self._change(self._trigger)
         low, high = 0.0, 1.0
         for _ in range(min(budget, _BISECTIONS)):
             middle = (low + high) / 2
-            sample = to_sample(self._values + middle * change)
-            answer = yield Ask((sample,), best=self.best)
-            if answer.outputs[0].decision is Decision.DEVIATION:
-                self.best, high = Outcome(sample), middle
+            if (yield from self._deviates(middle * change)):
+                high = middle
             else:
                 low = middle
+        return high * change
+
+    def take_back(self, budget: int) -> Generator[Ask, Answer, None]:
+        """Shorten the change by the device's decisions alone: on the line, then without blocks."""
+        change = yield from self.bisect(budget)
+        left = budget - min(budget, _BISECTIONS)
+        for block in (block for blocks in self._levels for block in blocks):
+            less = block.kept(change, 0.0)
+            if left and 0 < exact.norm(less) < _NEARER * exact.norm(change):
+                left -= 1
+                if (yield from self._deviates(less)):
+                    change = less
+
+    def _deviates(self, change: Floats) -> Generator[Ask, Answer, bool]:
+        """Whether both models deviate with this change; it makes the best input then."""
+        sample = to_sample(self._values + change)
+        answer = yield Ask((sample,), best=self.best)
+        deviates = answer.outputs[0].decision is Decision.DEVIATION
+        if deviates:
+            self.best = Outcome(sample)
+        return deviates
 
     def _nearer(
         self, blocks: Sequence[_Block], share: float, start: Sample
@@ -296,6 +344,10 @@ class _Descent:
             answer = yield Ask(some, of="original", best=self.best)
             found += [self._odds_of(one.original) for one in answer.outputs]
         return found
+
+    @cached_property
+    def _label(self) -> int:
+        return int(np.argmax(class_scores(self._original)))
 
     def _odds_of(self, answer: Output | None) -> float:
         assert answer is not None  # noqa: S101 - the original was asked

@@ -1,5 +1,7 @@
 """Shrinking of triggering inputs: nearer, still deviating, and a local minimum under its moves."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +9,12 @@ import pytest
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
-from edgeflare.oracles import LabelOracle
+from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.strategies import build_strategy
+from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
+from edgeflare.strategies.boundary.shrink import PARTNER
 from edgeflare.testing import FakeModel, run_strategy
-from edgeflare.types import Decision, Sample, Scores
+from edgeflare.types import Decision, Outcome, Sample, Scores, Transcript
 
 FLOOR = 1e-3
 ORIGINAL = FakeModel.random()
@@ -43,19 +47,38 @@ def found(number: int) -> tuple[Sample, Sample]:
             return seed, other
 
 
+def run(
+    tmp_path: Path,
+    seed: Sample,
+    trigger: Sample,
+    models: tuple[object, object],
+    oracle: object = LabelOracle(FLOOR),
+    natural: NaturalChange | None = None,
+    **partners: Sample,
+) -> Outcome:
+    np.savez(tmp_path / "triggers.npz", seed=trigger, **partners)
+    options = {"triggers": str(tmp_path / "triggers.npz")}
+    if natural is not None:
+        (tmp_path / "changes.json").write_text(json.dumps({"seed": natural.to_json()}))
+        options["changes"] = str(tmp_path / "changes.json")
+    found = run_strategy(
+        build_strategy("shrink", options),
+        seed,
+        original=models[0],
+        deployed=models[1],
+        oracle=oracle,
+    )  # type: ignore[arg-type]
+    assert found.queries <= 20
+    assert found.outcome is not None
+    return found.outcome
+
+
 def shrink(
     tmp_path: Path, seed: Sample, trigger: Sample, original: object, deployed: object
 ) -> Sample:
-    path = tmp_path / "triggers.npz"
-    np.savez(path, seed=trigger)
-    strategy = build_strategy("shrink", {"triggers": str(path)})
-    run = run_strategy(
-        strategy, seed, original=original, deployed=deployed, oracle=LabelOracle(FLOOR)
-    )  # type: ignore[arg-type]
-    assert run.queries <= 20
-    assert run.outcome is not None
-    assert run.outcome.sample is not None
-    return run.outcome.sample
+    sample = run(tmp_path, seed, trigger, (original, deployed)).sample
+    assert sample is not None
+    return sample
 
 
 @pytest.mark.parametrize("number", range(10))
@@ -111,6 +134,75 @@ def test_recordings_are_shrunk_in_time_and_in_bands(tmp_path: Path) -> None:
     assert nearer.dtype == np.float32
     assert decide(waves(nearer), drifted(nearer)) is Decision.DEVIATION
     assert l2(seed, nearer) < 0.9 * l2(seed, trigger)
+
+
+def sure(_: Sample) -> Scores:
+    return np.array([0.9, 0.1])
+
+
+def wrong_below(level: float) -> Callable[[Sample], Scores]:
+    return lambda sample: np.array([0.1, 0.9] if sample.mean() < level else [0.9, 0.1])
+
+
+def test_an_input_of_the_survey_shrinks_in_its_parameters(tmp_path: Path) -> None:
+    """The step that isn't needed is left out, and the other is as mild as it deviates."""
+    seed = np.full((8, 8, 1), 200, np.uint8)
+    change = NaturalChange(
+        (("noise", {"sigma": 5.0, "seed": 3}), ("dim", {"by": -0.9})), 0.3, of_survey=True
+    )
+    trigger = seed
+    for name, family in change.families(seed, None).items():
+        trigger = family.apply(trigger, dict(change.steps)[name])
+    found = run(tmp_path, seed, trigger, (sure, wrong_below(120)), natural=change)
+    ((name, params),) = steps_in(found.mutations)
+    assert name == "dim"
+    assert params["by"] == pytest.approx(-0.4, abs=0.03)
+    assert found.sample is not None
+    assert 110 < found.sample.mean() < 120
+    less = change._replace(steps=((name, params),))
+    assert less.words(less.families(seed, None)) == f"brightness {100 * params['by']:.1f} %"
+
+
+def test_a_natural_input_keeps_what_it_was_mixed_with_and_the_original_sure(tmp_path: Path) -> None:
+    seed, other = np.zeros((4, 4, 1), np.uint8), np.full((4, 4, 1), 200, np.uint8)
+    change = NaturalChange((("mix", {"share": 0.5, "partner": 1}),), 0.3, of_survey=True)
+
+    def original(sample: Sample) -> Scores:
+        """Sure on images of a mean above 50."""
+        return np.array([0.9, 0.1] if sample.mean() > 50 else [0.55, 0.45])
+
+    trigger = np.full((4, 4, 1), 100, np.uint8)
+    partners = {f"{PARTNER}0": seed, f"{PARTNER}1": other}
+    models = (original, lambda sample: np.array([0.1, 0.9] if sample.any() else [0.9, 0.1]))
+    found = run(tmp_path, seed, trigger, models, natural=change, **partners)
+    ((_, params),) = steps_in(found.mutations)
+    assert params["share"] == pytest.approx(0.26, abs=0.02)
+
+
+def test_what_makes_another_input_here_is_left_as_it_was(tmp_path: Path) -> None:
+    seed = np.full((4, 4, 1), 200, np.uint8)
+    change = NaturalChange((("brightness", {"by": -0.8}),), 0.0, of_survey=False)
+    found = run(tmp_path, seed, seed + 1, (sure, wrong_below(120)), natural=change)
+    assert found.sample is None
+    assert "makes another one here" in found.reason
+
+
+def test_a_recogniser_s_recording_is_shrunk_by_the_devices_words(tmp_path: Path) -> None:
+    """The device hears another word where the middle of the recording is loud."""
+
+    def heard(word: str) -> Transcript:
+        return Transcript((word,), np.array([[0.9, 0.1]]))
+
+    def hear(sample: Sample) -> Transcript:
+        return heard("yes" if np.abs(sample[400:600]).max() < 0.3 else "no")
+
+    seed = np.zeros(1024, np.float32)
+    trigger = np.full(1024, 0.9, np.float32)
+    models = (lambda _: heard("yes"), hear)
+    found = run(tmp_path, seed, trigger, models, TranscriptOracle())
+    assert found.sample is not None
+    assert hear(found.sample).text == "no"
+    assert l2(seed, found.sample) < 0.4 * l2(seed, trigger)
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
