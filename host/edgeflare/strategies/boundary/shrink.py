@@ -1,10 +1,11 @@
 """Shrinks triggering inputs: nearer to the seed input, by moves that take parts of the change back.
 
 The original alone is asked which parts of the change lead across its decision boundary: blocks of it
-are left out (delta debugging: Zeller and Hildebrandt, TSE 2002), large ones first, or halved, and what
-is left is brought back to the boundary on the line to the seed. That ends at a local minimum: no such
-move leads to a nearer input beyond the boundary. There the device is asked as by the boundary search;
-where it agrees on all that is tried, at earlier and farther inputs of the way.
+are left out (delta debugging: Zeller and Hildebrandt, TSE 2002), halved, or weighted by what they
+contribute, small ones first, and what is left is brought back to the boundary on the line to the
+seed. That ends at a local minimum: no such move leads to a nearer input beyond the boundary. There
+the device is asked as by the boundary search; where it agrees on all that is tried, at earlier and
+farther inputs of the way, and last about parts of the change taken back.
 
 Like Hypothesis' shrinker (MacIver and Donaldson, ECOOP 2020) it never returns a farther input than
 what was found, and what it returns deviates. Which classes the models decide for may become others.
@@ -51,16 +52,19 @@ from edgeflare.types import (
 
 PARTNER = "partner:"
 """What the names of inputs begin with that natural ones are mixed with, in their order."""
-_MOST_BLOCKS = 1024
+_MOST_BLOCKS = 800
 _SHORTEST_S = 0.02
 """The shortest part of a recording that is a block, in seconds."""
 _MOST_BANDS = 64
 _NEARER = 1 - 1e-3
 """An input is nearer only if its distance is below this share of what it was."""
+_WORTHWHILE = 0.98
+"""The same moves are tried again at once where the distance falls below this share."""
 _DIGITS = 6
 _PLACES = 8
 _MOST_PASSES = 12
 _BISECTIONS = 8
+_STEPS = (0.3, 0.1)
 _FARTHER = 4.0
 _SHORTER = 0.9
 _USUAL_RATE = 16_000
@@ -140,8 +144,8 @@ def _ask_the_device(
 ) -> Generator[Ask, Answer, None]:
     """Ask the device at the end of a way, as the boundary search does, else farther back.
 
-    Where the original decides on the whole line to the triggering input as on the seed, the line is
-    bisected.
+    Where it agrees there, and where the original decides on the whole line to the triggering input
+    as on the seed, the device alone is asked, with the queries that are left.
     """
     original = OriginalProbe(descent.seed)
     device = DeviceProbe(original, budget)
@@ -155,8 +159,8 @@ def _ask_the_device(
         yield from first.search(Bracket(original.seed_point(path), point))
         place, step = place - step, 2 * step
     descent.best = original.best
-    if not way:
-        yield from descent.bisect(budget)
+    if descent.best is None:
+        yield from descent.take_back(device.remaining)
 
 
 class _Block(NamedTuple):
@@ -207,18 +211,18 @@ class _Descent:
         way = [] if last is None else [last]
         for _ in range(_MOST_PASSES if way else 0):
             before = self._distance(way[-1])
-            for blocks in self._levels:
+            for blocks in reversed(self._levels):  # small ones first: they follow the slope
                 for share in (0.5, 0.0):
                     way += yield from self._nearer(blocks, share, way[-1])
             if self._distance(way[-1]) >= before * _NEARER:
                 break
         return way
 
-    def bisect(self, budget: int) -> Generator[Ask, Answer, Floats]:
+    def bisect(self, budget: float) -> Generator[Ask, Answer, Floats]:
         """Shorten the change on the line to the seed, by at most so many device queries; return it."""
         change = self._change(self._trigger)
         low, high = 0.0, 1.0
-        for _ in range(min(budget, _BISECTIONS)):
+        for _ in range(int(min(budget, _BISECTIONS))):
             middle = (low + high) / 2
             if (yield from self._deviates(middle * change)):
                 high = middle
@@ -226,7 +230,7 @@ class _Descent:
                 low = middle
         return high * change
 
-    def take_back(self, budget: int) -> Generator[Ask, Answer, None]:
+    def take_back(self, budget: float) -> Generator[Ask, Answer, None]:
         """Shorten the change by the device's decisions alone: on the line, then without blocks."""
         change = yield from self.bisect(budget)
         left = budget - min(budget, _BISECTIONS)
@@ -252,7 +256,7 @@ class _Descent:
         """Take blocks back to this share as long as that leads nearer; return the way.
 
         Of those that lead nearer alone, all are tried together, then half of them and so on; and
-        each block in proportion to what it contributes (see `_in_proportion`).
+        each block in proportion to what it contributes (see `_in_proportion`), at once or by steps.
         """
         way: list[Sample] = []
         while True:
@@ -262,7 +266,9 @@ class _Descent:
             less = [block.kept(change, share) for block in tried]
             odds = yield from self._odds(less, now)
             passing = [n for n in np.argsort(odds, kind="stable").tolist() if odds[n] < 0]
-            together = [(yield from self._in_proportion(change, less, odds))]
+            weighted = yield from self._in_proportion(change, less)
+            aim = self._scaled(weighted, now)
+            together = [weighted, *(step * aim + (1 - step) * change for step in _STEPS)]
             for half in range(len(passing).bit_length()):
                 some = change
                 for number in passing[: -(-len(passing) // (1 << half))]:
@@ -276,26 +282,26 @@ class _Descent:
             if found is None or self._distance(found) >= self._distance(now) * _NEARER:
                 return way
             way.append(found)
+            if self._distance(found) > self._distance(now) * _WORTHWHILE:
+                return way
 
     def _in_proportion(
-        self, change: Floats, less: Sequence[Floats], odds: Sequence[float]
+        self, change: Floats, less: Sequence[Floats]
     ) -> Generator[Ask, Answer, Floats]:
         """Return the change with each block weighted by what it contributes for its length.
 
         For log-odds that are linear in the change, that is the nearest input beyond the boundary of
-        all that have other weights. `less` has the change with less of each block, which leads to
-        these `odds` at the length of the change.
+        all that have other weights; a block that leads back is turned round. `less` has the change
+        with less of each block.
         """
-        samples = [to_sample(self._values + share * change) for share in (1.0, _SHORTER)]
-        now, shorter = yield from self._log_odds(samples)
-        slope = (shorter - now) / (1.0 - _SHORTER)
-        length, weighted = exact.norm(change), np.zeros(change.shape)
+        samples = [to_sample(self._values + one) for one in (change, *less)]
+        now, *odds = yield from self._log_odds(samples)
+        weighted = np.zeros(change.shape)
         for one, odd in zip(less, odds, strict=True):
             part = change - one
-            size, rest = exact.norm(part), exact.norm(one)
-            if size and rest and np.isfinite(odd):
-                gain = odd - now + (length / rest - 1.0) * slope
-                weighted += part * (max(gain, 0.0) / (size * size))
+            size = exact.norm(part)
+            if size:
+                weighted += part * ((odd - now) / (size * size))
         return weighted
 
     def _odds(
