@@ -14,8 +14,7 @@ from edgeflare.explanation.matching import Match
 from edgeflare.explanation.results import Layers
 from edgeflare.models import Spec
 from edgeflare.models.tensors.graph import Values
-from edgeflare.models.tensors.tflite_graph import TFLiteGraph
-from edgeflare_agent.runtimes.tflite import TENSORS
+from edgeflare.models.tensors.tflite_graph import TENSORS, TFLiteGraph
 
 READABLE = {"tensors": True}
 """The option of the device's runtime with which a session can be read."""

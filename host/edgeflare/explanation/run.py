@@ -106,7 +106,7 @@ def _explained(
     if not found:
         raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
     cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
-    cost += _reads_device(ladder.rungs)
+    cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
         cost *= len(walk.devices)
     chosen = _evenly(found, device_queries // cost)
@@ -209,8 +209,8 @@ def _evenly(items: Sequence[_Item], most: int) -> list[_Item]:
     return [items[len(items) * place // most] for place in range(most)]
 
 
-def _reads_device(rungs: Sequence[Rung]) -> bool:
-    """Whether the device's rung and the one before it run one file, whose tensors can be read."""
+def _run_one_file(rungs: Sequence[Rung]) -> bool:
+    """Whether the rung before the device's runs the deployed file, too: on this machine."""
     return len(rungs) > 1 and rungs[-2].deployed.path == rungs[-1].deployed.path
 
 
@@ -360,7 +360,7 @@ class _Walk:
         device. `most` is the limit of device queries in all. None where it isn't known.
         """
         charged = [one for one in findings if one.contributions and one.labels is not None]
-        if not charged or not _reads_device(rungs):
+        if not charged or not _run_one_file(rungs):
             return None, []
         notices: list[str] = []
         try:

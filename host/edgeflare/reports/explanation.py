@@ -190,7 +190,7 @@ def write_node_data(found: Explanation, path: Path) -> None:
     OSError where the file can't be written.
     """
     known = found.layers or found.device_layers
-    if known is None:
+    if known is None or not known.layers:
         why = next((one for one in found.notices if "layer" in one), "no finding comes of the file")
         raise UsageError(f"there is nothing to write to {path}: {why}")
     layers = known.layers

@@ -1,5 +1,6 @@
 """What `explain` says that each layer contributes to findings that only the device shows."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from command import DEMO
+from command import DEMO, edgeflare
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.explanation import Explanation, explain_campaign
 
-pytestmark = [pytest.mark.sshd, pytest.mark.extended]
 MODEL = DEMO / "original.tflite"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
 CONVOLUTION, DENSE = 3, 7
@@ -57,21 +57,15 @@ def loads(path: Path, reading: Path | None = None) -> str:
     )
 
 
-def explained(folder: Path, board: dict[str, Any], **limits: Any) -> Explanation:
-    if not folder.exists():
-        budget = {"options": {"device_budget": 20}, "max_queries": 2000}
-        search(DEMO / "original.onnx", MODEL, DIGITS, folder=folder, **budget, **board)
+def explained(folder: Path, device: dict[str, Any], **limits: Any) -> Explanation:
+    """Search on a device, and explain what was found."""
+    budget = {"options": {"device_budget": 20}, "max_queries": 2000}
+    search(DEMO / "original.onnx", MODEL, DIGITS, folder=folder, **budget, **device)
     return explain_campaign(folder, replay_config(replay_base(folder)), **limits)
 
 
-@pytest.mark.parametrize("operator", [CONVOLUTION, DENSE])
-def test_the_layer_that_the_board_computes_wrongly_contributes_most(
-    tmp_path: Path, board: Board, operator: int
-) -> None:
-    wrong, tensor = planted(tmp_path, operator)
-    settings = board(python=python_with(tmp_path, loads(wrong)))
-    found = explained(tmp_path / "out", settings)
-    assert set(found.counts) == {"hardware"}
+def check_main_layer(found: Explanation, tensor: str) -> None:
+    """Check that one layer makes the change of nearly all findings, and all layers add up to it."""
     layers = found.device_layers
     assert layers is not None, found.notices
     assert (layers.original, layers.deployed, layers.disturbed) == (MODEL.name, MODEL.name, ())
@@ -85,15 +79,40 @@ def test_the_layer_that_the_board_computes_wrongly_contributes_most(
         steps = layers.contributions[one.id]
         assert sum(steps) == pytest.approx(one.contributions["device"], abs=1e-6)
     assert layers.device_queries == len(found.findings) + 8  # seeds
+
+
+def test_the_layer_that_a_device_computes_wrongly_contributes_most(tmp_path: Path) -> None:
+    """The device is this machine by another Python, so that its kernels are to blame."""
+    wrong, tensor = planted(tmp_path, DENSE)
+    found = explained(tmp_path / "out", {"python": python_with(tmp_path, loads(wrong))})
+    assert set(found.counts) == {"kernels"}
+    check_main_layer(found, tensor)
     again: list[object] = []
     config = replay_config(replay_base(tmp_path / "out"))
     assert explain_campaign(tmp_path / "out", config, progress=again.append) == found
     assert again == []
+    told = edgeflare("explain", "out", "--node-data", "nodes.json", home=tmp_path)
+    assert "What each layer changes on the device" in told.out
+    nodes = json.loads((tmp_path / "nodes.json").read_text())["results"]
+    assert max(nodes, key=lambda name: nodes[name]["value"]) == tensor
 
 
-def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path, board: Board) -> None:
+@pytest.mark.sshd
+@pytest.mark.extended
+@pytest.mark.parametrize("operator", [CONVOLUTION, DENSE])
+def test_so_does_the_layer_that_a_board_computes_wrongly(
+    tmp_path: Path, board: Board, operator: int
+) -> None:
+    wrong, tensor = planted(tmp_path, operator)
+    found = explained(tmp_path / "out", board(python=python_with(tmp_path, loads(wrong))))
+    assert set(found.counts) == {"hardware"}
+    check_main_layer(found, tensor)
+
+
+@pytest.mark.extended
+def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path) -> None:
     first, second = (planted(tmp_path, one)[0] for one in (CONVOLUTION, DENSE))
-    settings = board(python=python_with(tmp_path, loads(first, second)))
+    settings = {"python": python_with(tmp_path, loads(first, second))}
     found = explained(tmp_path / "out", settings)
     assert found.device_layers is not None
     assert len(found.device_layers.disturbed) == len(found.findings) >= 6
@@ -104,7 +123,8 @@ def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path, board: Board
     )
 
 
-def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path, board: Board) -> None:
+@pytest.mark.extended
+def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path) -> None:
     change = (
         "told = right.get_tensor_details\n"
         "def odd(self):\n"
@@ -112,19 +132,20 @@ def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path, board: B
         "right.get_tensor_details = odd\n"
     )
     wrong, _ = planted(tmp_path, CONVOLUTION)
-    settings = board(python=python_with(tmp_path, loads(wrong) + change))
+    settings = {"python": python_with(tmp_path, loads(wrong) + change)}
     found = explained(tmp_path / "out", settings)
     assert found.device_layers is None
-    assert set(found.counts) == {"hardware"}
-    assert found.notices[-1].startswith("what each layer changes on board isn't known: board ann")
-    assert found.device_queries == 6 * len(found.findings)
+    assert set(found.counts) == {"kernels"}
+    assert found.notices[-1].startswith("what each layer changes on local isn't known: local ann")
+    assert found.device_queries == 3 * len(found.findings)
 
 
-def test_queries_for_tensors_keep_to_the_limit(tmp_path: Path, board: Board) -> None:
+@pytest.mark.extended
+def test_queries_for_tensors_keep_to_the_limit(tmp_path: Path) -> None:
     wrong, _ = planted(tmp_path, CONVOLUTION)
-    settings = board(python=python_with(tmp_path, loads(wrong)))
-    found = explained(tmp_path / "out", settings, device_queries=21)
+    settings = {"python": python_with(tmp_path, loads(wrong))}
+    found = explained(tmp_path / "out", settings, device_queries=14)
     assert len(found.findings) == 3
-    assert found.device_queries == 21
+    assert found.device_queries <= 14
     assert found.device_layers is not None
     assert len(found.device_layers.contributions) == 3

@@ -22,10 +22,12 @@ from edgeflare.models.tensors.graph import (
     Values,
     of_activations,
 )
+from edgeflare_agent.runtimes import tflite
+from edgeflare_agent.runtimes.tflite_delegates import DELEGATED
 
 _IDENTIFIER = b"TFL3"
-_DELEGATED = "DELEGATE"
-"""Name of the operator that stands for a part of the graph which XNNPACK runs."""
+TENSORS = tflite.TENSORS
+"""Name of the output in which a device sends all tensors, see `TFLiteGraph.split`."""
 
 
 class TFLiteGraph(ModelGraph):
@@ -76,7 +78,7 @@ class TFLiteGraph(ModelGraph):
                     tuple(self._names.get(index, "") for index in one["outputs"]),
                 )
                 for one in self._reading._get_ops_details()
-                if one["op_name"] != _DELEGATED
+                if one["op_name"] != DELEGATED
             ),
             self.input,
             self.output,
@@ -191,7 +193,12 @@ class TFLiteGraph(ModelGraph):
 @contextmanager
 def _without_stderr() -> Iterator[None]:
     """Keep off the terminal what the library's own code says of its delegate."""
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, 2)
         yield
