@@ -1,13 +1,21 @@
 """TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
 
+import math
 import os
+import warnings
 from collections import Counter
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.errors import ModelError, NumpyClashError, RequestError, RuntimeMissingError
+from edgeflare_agent.errors import (
+    InferenceError,
+    ModelError,
+    NumpyClashError,
+    RequestError,
+    RuntimeMissingError,
+)
 from edgeflare_agent.identity import package_version
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.install_hints import OLD_NUMPY, how_to_install, is_installed, tflite_packages
@@ -21,11 +29,15 @@ from edgeflare_agent.runtimes.base import (
 )
 from edgeflare_agent.runtimes.tflite_delegates import (
     ACCELERATORS,
+    DELEGATED,
     CompiledModel,
     load_delegate,
     share_of_delegates,
 )
+from edgeflare_agent.wire import DEFAULT_MAX_BODY
 
+TENSORS = "edgeflare:tensors"
+"""Name of the output that the option `tensors` adds."""
 _IDENTIFIER = b"TFL3"
 _KERNELS = ("default", "reference")
 _EDGE_TPU = "edgetpu-custom-op"
@@ -41,6 +53,11 @@ class TFLiteRuntime(Runtime):
     unless `allow_fallback`; the CPU's own kernels run it then, not XNNPACK. `kernels`: "default"
     (optimised) or "reference", which exclude any delegate. Variable tensors are reset before every
     inference; a model with resource variables is loaded anew for each.
+
+    `tensors`: one more output, `TENSORS`, uint8 [bytes], holds the input and all tensors that
+    operators make of it, in the order of their indices in the file, each as it lies in memory. Not
+    with a named delegate, which doesn't write the tensors within its parts of the graph. XNNPACK
+    runs each operator alone then, or none: what is in effect tells that.
     """
 
     name = "tflite"
@@ -54,6 +71,7 @@ class TFLiteRuntime(Runtime):
         "delegate_options": Option({}, "an object {option: value}", is_options),
         "allow_fallback": Option(False, "true or false", lambda value: isinstance(value, bool)),
         "kernels": Option("default", " or ".join(_KERNELS), lambda value: value in _KERNELS),
+        "tensors": Option(False, "true or false", lambda value: isinstance(value, bool)),
     }
     failures = (ValueError, RuntimeError)
 
@@ -79,16 +97,19 @@ class TFLiteRuntime(Runtime):
         self._check_options()
         delegate = self.options["delegate"]
         is_library = isinstance(delegate, str) and delegate not in ACCELERATORS
-        self._interpreter = self._library.Interpreter(
-            model_path=self.path,
-            num_threads=self.options["threads"],
-            experimental_op_resolver_type=self._resolver(),
-            experimental_delegates=[
-                load_delegate(self._library, delegate, self.options["delegate_options"])
-            ]
-            if is_library
-            else None,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that tensors which are kept need memory
+            self._interpreter = self._library.Interpreter(
+                model_path=self.path,
+                num_threads=self.options["threads"],
+                experimental_op_resolver_type=self._resolver(),
+                experimental_delegates=[
+                    load_delegate(self._library, delegate, self.options["delegate_options"])
+                ]
+                if is_library
+                else None,
+                experimental_preserve_all_tensors=self.options["tensors"],
+            )
         self._operators: List[Dict[str, Any]] = self._interpreter._get_ops_details()
         names = [one["op_name"] for one in self._operators]
         if _EDGE_TPU in names and not is_library:
@@ -110,6 +131,9 @@ class TFLiteRuntime(Runtime):
         self._shape: Tuple[int, ...] = tuple(inputs[0]["shape"]) if inputs else ()
         self._targets = [detail["index"] for detail in inputs]
         self._results = [detail["index"] for detail in outputs]
+        self._kept: List[int] = []
+        if self.options["tensors"]:
+            self._announce_tensors()
         self._compiled: Optional[CompiledModel] = None
         if delegate in ACCELERATORS:
             self._compiled = CompiledModel(self.path, self.options, outputs)
@@ -124,6 +148,35 @@ class TFLiteRuntime(Runtime):
                 'kernels = "reference" excludes every delegate, and {!r} is stated: take one of '
                 "the two out".format(self.options["delegate"])
             )
+        if named and self.options["tensors"]:
+            raise RequestError(
+                "the tensors of a model can't be read where {!r} runs it, which keeps those within "
+                "its part of the graph to itself".format(self.options["delegate"])
+            )
+
+    def _announce_tensors(self) -> None:
+        """Announce the output of all tensors. Raises RequestError where they don't fit into one."""
+        known = set(self._targets)
+        for one in self._operators:
+            if one["op_name"] != DELEGATED and not known.isdisjoint(map(int, one["inputs"])):
+                known.update(int(index) for index in one["outputs"] if index >= 0)
+        self._kept = sorted(known)
+        details = {int(one["index"]): one for one in self._interpreter.get_tensor_details()}
+        size = 0
+        for one in (details[index] for index in self._kept):
+            if np.dtype(one["dtype"]).kind not in "biufc":
+                raise RequestError(
+                    "the tensors of {} can't be read: {!r} holds no numbers".format(
+                        self.path, one["name"]
+                    )
+                )
+            size += math.prod(map(int, one["shape"])) * np.dtype(one["dtype"]).itemsize
+        if size > DEFAULT_MAX_BODY:
+            raise RequestError(
+                "the tensors of {} can't be read: they have {} bytes, and one answer has {} at "
+                "most".format(self.path, size, DEFAULT_MAX_BODY)
+            )
+        self.outputs.append(TensorInfo(TENSORS, (size,), "uint8", None))
 
     def _refuse_fallback(self) -> None:
         """Raise RuntimeMissingError unless the stated delegate runs every operator, or needn't."""
@@ -178,7 +231,19 @@ class TFLiteRuntime(Runtime):
         self._interpreter.reset_all_variables()
         self._interpreter.set_tensor(self._targets[0], tensor)
         self._interpreter.invoke()
-        return [self._interpreter.get_tensor(index) for index in self._results]
+        found = [self._interpreter.get_tensor(index) for index in self._results]
+        return [*found, self._all_tensors()] if self._kept else found
+
+    def _all_tensors(self) -> Array:
+        """Return the bytes of all tensors. Raises InferenceError where they are not as announced."""
+        content = b"".join(self._interpreter.get_tensor(one).tobytes() for one in self._kept)
+        announced = self.outputs[-1].shape[0]
+        if len(content) != announced:
+            raise InferenceError(
+                "the tensors of {} have {} bytes for this input, not {}: their sizes depend on "
+                "it, so they can't be read".format(self.path, len(content), announced)
+            )
+        return np.frombuffer(content, np.uint8)
 
     def _free(self) -> None:
         self._compiled = None

@@ -14,7 +14,8 @@ from edgeflare_agent.runtimes.base import import_library, one_line
 ACCELERATORS = {"gpu": "GPU", "npu": "NPU"}
 """What LiteRT's CompiledModel runs a model on: our name -> its name."""
 _CREATE = "tflite_plugin_create_delegate"
-_DELEGATE = "DELEGATE"
+DELEGATED = "DELEGATE"
+"""Name of the operator that stands for a part of the graph which a delegate runs."""
 
 
 class Share(NamedTuple):
@@ -37,8 +38,8 @@ def share_of_delegates(operators: List[Dict[str, Any]]) -> Share:
     `operators` are all of its nodes: those of the file, then one for each part that the delegate
     runs in place of some of them. Those are found from the part's outputs back to its inputs.
     """
-    parts = [one for one in operators if one["op_name"] == _DELEGATE]
-    own = [one for one in operators if one["op_name"] != _DELEGATE]
+    parts = [one for one in operators if one["op_name"] == DELEGATED]
+    own = [one for one in operators if one["op_name"] != DELEGATED]
     producer = {int(tensor): one for one in own for tensor in one["outputs"]}
     replaced: Set[int] = set()
     for part in parts:

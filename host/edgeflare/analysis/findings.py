@@ -165,7 +165,6 @@ def results(store: Store) -> Iterator[Finding]:
     causes, commands = Causes(store, replicas), Commands(store)
     explained = stored_explanation(store)
     charged = {} if explained is None else {one.id: one.cause for one in explained.findings}
-    layers = None if explained is None else explained.layers
     ranked = (
         ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
         for rank, replica in enumerate(replicas)
@@ -175,7 +174,7 @@ def results(store: Store) -> Iterator[Finding]:
         name = trigger_id(seed.id, replicas[rank])
         if outcome.status in TRIGGERS:
             cause = charged.get(name) or causes.of(seed.id, outcome.trigger)
-        layer = layers.main_layer(name) if layers else ""
+        layer = "" if explained is None else explained.main_layer(name)
         yield Finding(seed, outcome, cause, commands.replay(seed.id, outcome.replica), layer)
 
 

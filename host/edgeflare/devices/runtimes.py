@@ -51,6 +51,7 @@ class DeviceOptions(TypedDict, total=False):
     {provider: {option: value}}. `allow_fallback` (TFLite, ONNX): whether the CPU may run what the
     stated delegate or providers can't. `graph_optimization` (ONNX): how far the graph may be
     rewritten; `exact_int8` (ONNX): sum 8-bit products exactly on x86-64 without VNNI, too.
+    `tensors` (TFLite): return all tensors, too, which `edgeflare explain` asks for.
 
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
     whether fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB;
@@ -72,6 +73,7 @@ class DeviceOptions(TypedDict, total=False):
     allow_fallback: bool
     graph_optimization: Literal["all", "extended", "basic", "none"]
     exact_int8: bool
+    tensors: bool
     precision: Literal["fp32", "fp16", "int8"]
     tf32: bool
     workspace_mb: Annotated[int, Field(ge=1)]

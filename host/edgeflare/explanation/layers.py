@@ -30,17 +30,27 @@ _MATCHED_ON = 16
 _SEEDS = 50
 _BYTES = 256 << 20
 """Of tensors that are held at once."""
+SAME_ANSWER = 1e-6
+"""A change of the margin that is rounding."""
 _SAME_UNITS = 0.1
 """Both models' inputs are in the same units where they differ less, as a share of their size."""
 
 
 class ReadModel(NamedTuple):
-    """A model whose tensors are read: its graph, its input's preparation, its output's meaning."""
+    """A model whose tensors are read: its graph, its input's preparation, its output's meaning.
+
+    `spec` is None where the graph takes samples, which a device prepares.
+    """
 
     name: str
     graph: ModelGraph
-    spec: Spec
+    spec: Spec | None
     reader: OutputReader
+
+    def read(self, sample: Sample, names: Iterable[str]) -> dict[str, Values]:
+        """Return what `ModelGraph.read` does, for a sample."""
+        given = sample if self.spec is None else prepare(sample, self.spec)
+        return self.graph.read(given, names)
 
     def margin(self, raw: Any, labels: tuple[int, int]) -> float:
         """Return the probability of the deployed model's class less that of the original's."""
@@ -53,13 +63,15 @@ class ReadFinding(NamedTuple):
     """A finding whose layers are asked for.
 
     `labels` are the original's and the deployed model's; `margins` those of the two undisturbed
-    models.
+    models. `deployed` is read in place of the deployed model: the same file on the device that answers
+    to this finding.
     """
 
     id: str
     sample: Callable[[], Sample]
     labels: tuple[int, int]
     margins: tuple[float, float]
+    deployed: ReadModel | None = None
 
 
 class _Cut(NamedTuple):
@@ -80,18 +92,25 @@ def contributions(
     deployed: ReadModel,
     findings: Sequence[ReadFinding],
     seeds: Sequence[Sample],
+    *,
+    same: Mapping[str, Match] | None = None,
 ) -> Layers:
     """Return what the layers contribute to the change of each finding's margin.
 
     `original` is the model before it was compressed. The tensors' figures are those on the findings
-    and on some of the `seeds`. Raises UsageError where no layers of the two match, and the errors of
+    and on some of the `seeds`. `same` are the matches of tensors where both are the same file,
+    `deployed` as a device runs it: then findings to which it answers otherwise when its tensors are
+    read are left out. Raises UsageError where no layers of the two match, and the errors of
     `ModelGraph`.
     """
-    matches = _matches(
-        original, deployed, [*seeds, *(one.sample() for one in findings[:_MATCHED_ON])]
-    )
+    matches = same
+    if matches is None:
+        samples = [*seeds, *(one.sample() for one in findings[:_MATCHED_ON])]
+        matches = _matches(original, deployed, samples)
     cuts = _cuts(original, deployed, matches)
-    if all(one.place < 0 for one in cuts):  # the input is no layer
+    if same is not None and not cuts:
+        raise UsageError(f"no tensor of {original.name} can be given to the rest of it")
+    if same is None and all(one.place < 0 for one in cuts):  # the input is no layer
         raise UsageError(
             f"no layers of {deployed.name} match those of {original.name}: they are different "
             "networks"
@@ -103,7 +122,7 @@ def contributions(
         for one, (_, sums) in figures.items():
             sums.add(one, read, deployed.graph.grids.get(one.deployed))
     margins: dict[str, list[float]] = {}
-    changed = 0.0
+    changed, disturbed = 0.0, []
     held: list[tuple[ReadFinding, Mapping[str, Values]]] = []
 
     def follow() -> None:
@@ -115,16 +134,20 @@ def contributions(
         held.clear()
 
     for finding in findings:
-        read = _read(original, deployed, finding.sample(), wanted)
+        read = _read(original, finding.deployed or deployed, finding.sample(), wanted)
+        change = abs(deployed.margin(read.raw, finding.labels) - finding.margins[1])
+        changed = max(changed, change)
+        if same is not None and not change <= SAME_ANSWER:
+            disturbed.append(finding.id)
+            continue
         for one, (sums, _) in figures.items():
             sums.add(one, read, deployed.graph.grids.get(one.deployed))
-        own = deployed.margin(read.raw, finding.labels)
-        changed = max(changed, abs(own - finding.margins[1]))
         margins[finding.id] = [finding.margins[0]]
         held.append((finding, read.deployed))
         if len(held) * sum(one.nbytes for one in read.deployed.values()) > _BYTES:
             follow()
     follow()
+    findings = [one for one in findings if one.id in margins]
     changes = {
         one.id: tuple(np.diff([*margins[one.id], one.margins[1]]).tolist()) for one in findings
     }
@@ -134,6 +157,8 @@ def contributions(
     ]
     layers = []
     for place, cut in enumerate(ends):
+        if not findings:
+            break
         steps = [changes[one.id][place] for one in findings]
         layers.append(
             LayerFigures(
@@ -159,6 +184,7 @@ def contributions(
         contributions=changes,
         unmatched=tuple(name for name in names if name not in matching),
         changed=changed,
+        disturbed=tuple(disturbed),
     )
 
 
@@ -173,9 +199,8 @@ class _Read(NamedTuple):
 def _read(
     original: ReadModel, deployed: ReadModel, sample: Sample, wanted: Sequence[Match]
 ) -> _Read:
-    first = original.graph.read(prepare(sample, original.spec), {one.original for one in wanted})
-    names = {one.deployed for one in wanted}
-    second = dict(deployed.graph.read(prepare(sample, deployed.spec), names))
+    first = original.read(sample, {one.original for one in wanted})
+    second = dict(deployed.read(sample, {one.deployed for one in wanted}))
     raw = second.pop(deployed.graph.output)
     return _Read(first, second, raw)
 
@@ -198,7 +223,7 @@ def _matches(
         for model, known in zip((original, deployed), values, strict=True):
             graph = model.graph
             names = [graph.input, *(name for one in graph.operations for name in one.outputs)]
-            read = graph.read(prepare(sample, model.spec), names)
+            read = model.read(sample, names)
             for name in names:
                 if name != graph.output and read[name].dtype.kind == "f":
                     known.setdefault(name, []).append(read[name])

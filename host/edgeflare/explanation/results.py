@@ -140,12 +140,15 @@ class LayerFigures:
 
 @dataclass(frozen=True)
 class Layers:
-    """What the layers contribute to findings that come of the deployed file, in their order.
+    """What the layers contribute to findings that come of the deployed file or of the device.
 
-    `original` and `deployed` are the files' names. `contributions` have a number for each layer, by
+    `layers` are in their order. `original` and `deployed` are the files' names: the same file where it
+    is the device that makes the difference. `contributions` have a number for each layer, by
     the finding's id: they add up to the change of the margin from the first to the second.
     `unmatched` are tensors of the deployed model of which none of the original's holds the same.
-    `changed`: by so much, at most, an answer changed when the tensors were read.
+    `changed`: by so much, at most, an answer changed when the tensors were read. On a device that
+    may not be: `disturbed` are the ids of the findings that are left out for it, and
+    `device_queries` is what reading cost.
     """
 
     original: str
@@ -154,6 +157,8 @@ class Layers:
     contributions: dict[str, tuple[float, ...]]
     unmatched: tuple[str, ...]
     changed: float
+    disturbed: tuple[str, ...] = ()
+    device_queries: int = 0
 
     def main_layer(self, finding: str) -> str:
         """Return the name of the layer that makes half of a finding's change or more, else ""."""
@@ -207,7 +212,8 @@ class Explanation:
     `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
     explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
     what can't be told apart. `layers` are of the findings that come of the deployed file; None where
-    there are none, or no tensors can be read. `replay` is the folder, in the campaign's, with the
+    there are none, or no tensors can be read. `device_layers` are of those that only the device shows,
+    from this machine to the device. `replay` is the folder, in the campaign's, with the
     replay of the last rung: the devices' answers. `shrunk` has the findings by id that were shrunk since.
     """
 
@@ -217,6 +223,7 @@ class Explanation:
     device_queries: int
     notices: tuple[str, ...]
     layers: Layers | None = None
+    device_layers: Layers | None = None
     replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 
@@ -225,13 +232,23 @@ class Explanation:
         """The number of findings of each cause, most first."""
         return dict(Counter(one.cause for one in self.findings).most_common())
 
+    def main_layer(self, finding: str) -> str:
+        """Return the name of a finding's main layer, here or on the device; "" where none is known."""
+        known = (one.main_layer(finding) for one in (self.layers, self.device_layers) if one)
+        return next(filter(None, known), "")
+
     @property
     def groups(self) -> tuple[FindingGroup, ...]:
         """The findings by cause and labels, the largest group first."""
         groups: dict[_GroupKey, list[ExplainedFinding]] = {}
         for one in self.findings:
-            layer = self.layers.main_layer(one.id) if self.layers else ""
-            key = (one.cause, layer, one.fault, one.original_label, one.deployed_label)
+            key = (
+                one.cause,
+                self.main_layer(one.id),
+                one.fault,
+                one.original_label,
+                one.deployed_label,
+            )
             groups.setdefault(key, []).append(one)
         found = []
         for key, some in groups.items():

@@ -2,26 +2,31 @@
 
 import hashlib
 import json
+import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from edgeflare._internal.text import counted
 from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
-from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import confirmed_faults
-from edgeflare.devices import Prompt, connect
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.devices import Device, DeviceSession, Prompt, connect, open_device
+from edgeflare.errors import EdgeFlareError, ModelError, UsageError
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
+from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
 from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
@@ -36,6 +41,7 @@ from edgeflare.explanation.results import (
 from edgeflare.metrics import numbers
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
+from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import DATABASE_NAME
@@ -44,6 +50,7 @@ from edgeflare.types import Output
 
 DEVICE_QUERIES = 2000
 _SEEDS = 50
+_SEEDS_ON_DEVICE = 10
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
 _Item = TypeVar("_Item")
@@ -98,7 +105,8 @@ def _explained(
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
         raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
-    cost = 1 + walk.config.search.confirmations + 2 * len(ladder.questions)
+    cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
+    cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
         cost *= len(walk.devices)
     chosen = _evenly(found, device_queries // cost)
@@ -155,6 +163,11 @@ def _explained(
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
     asked = {rung: walk.answers(rung, of_device) for rung in ladder.questions if of_device}
+    device_layers = None
+    if of_device:
+        some = [first[name] for name in of_device]
+        device_layers, more = walk.device_layers(list(rungs), some, store, device_queries)
+        notices += more
     return Explanation(
         findings=tuple(charged(name, asked) for name in chosen),
         rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *asked)),
@@ -162,7 +175,8 @@ def _explained(
         device_queries=walk.device_queries,
         notices=tuple(notices),
         layers=layers,
-        replay=walk.folder_of(ladder.rungs[-1]).relative_to(store.folder).as_posix(),
+        device_layers=device_layers,
+        replay=walk.stored_as(ladder.rungs[-1]),
     )
 
 
@@ -193,6 +207,15 @@ def _evenly(items: Sequence[_Item], most: int) -> list[_Item]:
     if len(items) <= most:
         return list(items)
     return [items[len(items) * place // most] for place in range(most)]
+
+
+def _run_one_file(rungs: Sequence[Rung]) -> bool:
+    """Whether the rung before the device's runs the deployed file, too: on this machine."""
+    return len(rungs) > 1 and rungs[-2].deployed.path == rungs[-1].deployed.path
+
+
+def _unknown_on(device: str, error: EdgeFlareError) -> str:
+    return f"what each layer changes on {device} isn't known: {error}"
 
 
 def _report(progress: Progress, rung: Rung, event: Event) -> None:
@@ -232,6 +255,10 @@ class _Walk:
             digest = hashlib.sha256(json.dumps(self.config.devices).encode()).hexdigest()
             name = f"{name}-{digest[:8]}"
         return self._folder / EXPLANATION_FOLDER / name
+
+    def stored_as(self, rung: Rung) -> str:
+        """Return the path of a rung's replay in the campaign's folder."""
+        return self.folder_of(rung).relative_to(self._folder).as_posix()
 
     def begun(self, rung: Rung) -> set[str] | None:
         """Return the ids of the inputs that a rung was begun with, None where it was not."""
@@ -323,6 +350,117 @@ class _Walk:
         ]
         seeds = _evenly([one.sample for one in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(one) for one in seeds])
+
+    def device_layers(
+        self, rungs: Sequence[Rung], findings: Sequence[ExplainedFinding], store: Store, most: int
+    ) -> tuple[Layers | None, list[str]]:
+        """Return what layers contribute to findings that only the device shows, and notices.
+
+        They are those of one file, from this machine, as the rung before the device's runs it, to the
+        device. `most` is the limit of device queries in all. None where it isn't known.
+        """
+        charged = [one for one in findings if one.contributions and one.labels is not None]
+        if not charged or not _run_one_file(rungs):
+            return None, []
+        notices: list[str] = []
+        try:
+            layers = self._device_layers(rungs[-2], rungs[-1], charged, store, most, notices)
+        except EdgeFlareError as error:
+            notices.append(_unknown_on("the device", error))
+            return None, notices
+        if layers is not None and layers.disturbed:
+            notices.append(
+                f"what each layer changes of {counted(len(layers.disturbed), 'finding')} isn't known: "
+                "the device answers otherwise when its tensors are read"
+            )
+        return layers, notices
+
+    def _device_layers(
+        self,
+        here: Rung,
+        there: Rung,
+        charged: Sequence[ExplainedFinding],
+        store: Store,
+        most: int,
+        notices: list[str],
+    ) -> Layers | None:
+        first = self._read_model(here, "deployed", here.deployed)
+        if not isinstance(first.graph, TFLiteGraph):
+            raise UsageError(f"a device's tensors are read in TFLite models, not in {first.name}")
+        asked = {
+            one.id: ReadFinding(
+                one.id,
+                partial(store.get_sample, one.sample),
+                one.labels,
+                (one.margin_on(here.name), one.margin_on(there.name)),
+            )
+            for one in _evenly(charged, most - self.device_queries)
+            if one.labels is not None
+        }
+        if not asked:
+            raise UsageError(f"--device-queries {most} leaves none for it")
+        earlier = stored_explanation(store)
+        known = None
+        if earlier is not None and earlier.replay == self.stored_as(there):
+            known = earlier.device_layers
+        if known is not None and are_known(known, asked.values()):
+            self.device_queries += known.device_queries
+            return known
+        with Store.open(self.folder_of(there)) as replay:
+            devices = {one.name: one for one in executor.stored_devices(replay)}
+            ran = {name: one["runtime"] for name, one in replay.fingerprints().items()}
+        output = self._models[there]["deployed"]["output"]["name"]
+        assert first.spec is not None  # noqa: S101 - of this machine
+        with ExitStack() as stack:
+            models: dict[str, ReadModel] = {}
+            graphs: list[DeviceGraph] = []
+            for name in dict.fromkeys(one.device for one in charged if one.id in asked):
+                self._progress(Stage("layers", f"reading the tensors of {first.name} on {name}"))
+                try:
+                    session = self._session(devices[name], there)
+                    stack.callback(session.close)
+                    path = there.deployed.path
+                    graphs.append(DeviceGraph(path, output, session, first.spec, ran[name]))
+                except EdgeFlareError as error:
+                    notices.append(_unknown_on(name, error))
+                    continue
+                models[name] = first._replace(graph=graphs[-1], spec=None)
+            read = [
+                asked[one.id]._replace(deployed=models[one.device])
+                for one in charged
+                if one.id in asked and one.device in models
+            ]
+            if not read:
+                return None
+            if known is not None and are_known(known, read):
+                self.device_queries += known.device_queries
+                return known
+            left = most - self.device_queries - len(read)
+            seeds = _evenly([one.sample for one in store.seeds()], min(left, _SEEDS_ON_DEVICE))
+            try:
+                layers = contributions(
+                    first,
+                    next(iter(models.values())),
+                    read,
+                    [store.get_sample(one) for one in seeds],
+                    same=own_matches(first.graph),
+                )
+            finally:
+                queries = sum(one.queries for one in graphs)
+                self.device_queries += queries
+        return replace(layers, device_queries=queries)
+
+    def _session(self, device: Device, rung: Rung) -> DeviceSession:
+        """Open a device with the rung's model, so that its tensors can be read."""
+        return open_device(
+            device,
+            rung.deployed.path,
+            runtime=rung.deployed.runtime,
+            options={**rung.deployed.options, **READABLE},
+            ask=self._ask,
+            lease=LeaseOwner(uuid.uuid4().hex, self._folder.name).lease(device.name),
+            connect=self._connect,
+        )
 
     def _read_model(self, rung: Rung, which: str, config: ModelConfig) -> ReadModel:
         """Return a model of a rung whose tensors can be read; `which` of the two it is there."""

@@ -88,7 +88,7 @@ def explanation_blocks(
         Heading("Causes"),
         Text(text),
         table_of(["what decides", "findings", "share", "doubtful"], rows),
-        *([] if brief else [*_contributions(found), *_layers(found.layers)]),
+        *([] if brief else [*_contributions(found), *_layers(found)]),
         *_groups(found, name),
         *([Listing(tuple(Item(one) for one in found.notices))] if found.notices else []),
     ]
@@ -114,12 +114,9 @@ def _contributions(found: Explanation) -> list[Block]:
     ]
 
 
-def _layers(found: Layers | None) -> list[Block]:
-    """Return the layers that change the margin most, and how well their tensors are held."""
-    if found is None:
-        return []
-    most = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
-    shown = [one for one in most if one.largest > _NOTHING]
+def _layers(found: Explanation) -> list[Block]:
+    """Return the layers that change the margin most, of the file and on the device."""
+    blocks: list[Block] = []
     columns = (
         Column("layer", 0, lambda one: layer_words(one.name), text=True),
         Column("operators", 0, lambda one: one.operators, text=True),
@@ -127,9 +124,38 @@ def _layers(found: Layers | None) -> list[Block]:
         Column("largest", 0, lambda one: f"{one.largest:+.3f}"),
         Column("restored", 0, lambda one: f"{one.restored:,}"),
         Column("SQNR dB", 0, lambda one: _both(one, "sqnr", lambda value: f"{value:.1f}")),
+    )
+    held = (
         Column("clipped", 0, lambda one: _both(one, "clipped", percent_text), optional=True),
         Column("levels used", 0, lambda one: _both(one, "levels", percent_text), optional=True),
     )
+    if layers := found.layers:
+        blocks += _layer_table(
+            layers,
+            "What each layer changes",
+            f"Of the margin of {counted(len(layers.contributions), 'finding')} that come of "
+            f"{layers.deployed}, by the layer's own operators and the grid of its output. Restored: "
+            "findings on which the original's decision would come back, were this layer alone as in "
+            f"{layers.original} (predicted). SQNR, values clipped and levels used: on these findings "
+            "/ on seeds",
+            (*columns, *held),
+        )
+    if (layers := found.device_layers) and layers.layers:
+        blocks += _layer_table(
+            layers,
+            "What each layer changes on the device",
+            f"Of the margin of {counted(len(layers.contributions), 'finding')} that come of the "
+            f"device, by the layer's own operators, as {layers.deployed} runs there and here. "
+            "Restored: findings on which the original's decision would come back, were this layer "
+            "alone computed as here (predicted). SQNR: on these findings / on seeds",
+            columns,
+        )
+    return blocks
+
+
+def _layer_table(found: Layers, title: str, text: str, columns: tuple[Column, ...]) -> list[Block]:
+    most = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
+    shown = [one for one in most if one.largest > _NOTHING]
     more = len(found.layers) - len(shown)
     rest = [f"{counted(more, 'layer')} that change it less"] if more > 0 else []
     if found.unmatched:
@@ -138,14 +164,8 @@ def _layers(found: Layers | None) -> list[Block]:
             f"{found.original}: what they change counts for the next layer"
         )
     return [
-        Heading("What each layer changes", 4),
-        Text(
-            f"Of the margin of {counted(len(found.contributions), 'finding')} that come of "
-            f"{found.deployed}, by the layer's own operators and the grid of its output. Restored: "
-            "findings on which the original's decision would come back, were this layer alone as in "
-            f"{found.original} (predicted). SQNR, values clipped and levels used: on these findings "
-            "/ on seeds"
-        ),
+        Heading(title, 4),
+        Text(text),
         Table(columns, shown),
         *([Text(f"Left out here: {'; '.join(rest)} (explain --json has them)")] if rest else []),
     ]
@@ -169,10 +189,11 @@ def write_node_data(found: Explanation, path: Path) -> None:
     It is loaded there beside the deployed model's file. Raises UsageError where no layers are known,
     OSError where the file can't be written.
     """
-    if found.layers is None:
+    known = found.layers or found.device_layers
+    if known is None or not known.layers:
         why = next((one for one in found.notices if "layer" in one), "no finding comes of the file")
         raise UsageError(f"there is nothing to write to {path}: {why}")
-    layers = found.layers.layers
+    layers = known.layers
     data = {
         "name": "mean change of the margin",
         "results": {name: {"value": one.mean} for one in layers for name in one.deployed},

@@ -129,6 +129,8 @@ def test_the_delegates_own_reason_is_told(library: str, model_file: ModelFile) -
         ({"delegate_options": {"a": 1}}, "need a `delegate` that is named"),
         ({"delegate": "libm.so.6", "delegate_options": {"a": [1]}}, "must be an object"),
         ({"delegate": "libm.so.6", "kernels": "reference"}, "excludes every delegate"),
+        ({"delegate": "libm.so.6", "tensors": True}, "tensors .* can't be read where 'libm.so.6' runs it"),
+        ({"delegate": "gpu", "tensors": True}, "tensors .* can't be read where 'gpu' runs it"),
         ({"delegate": "gpu", "delegate_options": {"enforce_f32": True}}, "no option 'enforce_f32'; it has gpu.enforce_f32"),
         ({"delegate": "npu", "delegate_options": {"intel_openvino.graph_backend": "TPU"}}, "must be one of CPU, GPU, NPU, not 'TPU'"),
     ],

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import DEMO
 from small_models import running_sum_tflite
 
+from edgeflare.errors import ModelError
+from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare_agent.errors import InferenceError, NumpyClashError, RequestError
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import dequantize, prepare
@@ -162,3 +165,53 @@ def test_resource_variables_are_reset_too(tmp_path: Path) -> None:
 
     model = load(path, "tflite", {})
     assert [model.run(ones)[0][0, 0] for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("options", [{}, {"delegate": False}, {"kernels": "reference"}])
+@pytest.mark.parametrize("name", ["demo", "float", "int8", "lstm"])
+def test_all_tensors_are_one_more_output_and_the_answer_stays(
+    model_file: ModelFile, name: str, options: dict[str, object]
+) -> None:
+    path = DEMO / "deployed.tflite" if name == "demo" else Path(model_file("tflite", name))
+    undisturbed = load(str(path), "tflite", options)
+    model = load(str(path), "tflite", {**options, "tensors": True})
+    graph = TFLiteGraph(path, options, None)
+    assert model.outputs[:-1] == undisturbed.outputs
+    assert model.outputs[-1] == (tflite.TENSORS, (graph.size,), "uint8", None)
+    given = model.inputs[0]
+    rng = np.random.default_rng(0)
+    names = [one[0] for one in graph.layout]
+    assert len(names) >= 3
+    for _ in range(5):
+        tensor = (rng.normal(size=given.shape) * 40).astype(given.dtype)
+        answer, content = model.run(tensor)
+        assert answer.tobytes() == undisturbed.run(tensor)[0].tobytes()
+        sent = graph.split(content, names)
+        assert sent[graph.output].tobytes() == answer.tobytes()
+        for one, value in graph.read(tensor, names).items():
+            assert sent[one].tobytes() == value.tobytes()
+
+
+def test_what_runs_the_operators_is_the_same_with_their_tensors(model_file: ModelFile) -> None:
+    path = str(DEMO / "deployed.tflite")
+    described = [load(path, "tflite", {"tensors": one}).describe() for one in (False, True)]
+    first, second = (one["delegate"].partition(" in ")[0] for one in described)
+    assert first == second == "XNNPACK, 14 of 14 operators"
+
+
+def test_tensors_of_another_size_than_announced_are_told(model_file: ModelFile) -> None:
+    path = Path(model_file("tflite", "open_batch"))
+    model = load(str(path), "tflite", {"tensors": True})
+    [_, content] = model.run(np.zeros((1, 8, 8, 1), np.float32))
+    with pytest.raises(InferenceError, match="their sizes depend on it"):
+        model.run(np.zeros((3, 8, 8, 1), np.float32))
+    with pytest.raises(ModelError, match=r"came, and open_batch.tflite has"):
+        TFLiteGraph(path, {}, None).split(content[:-1], [])
+
+
+def test_tensors_that_no_answer_can_hold_are_refused(
+    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tflite, "DEFAULT_MAX_BODY", 100)
+    with pytest.raises(RequestError, match=r"have \d+ bytes, and one answer has 100 at most"):
+        load(model_file("tflite", "float"), "tflite", {"tensors": True})

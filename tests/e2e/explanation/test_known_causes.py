@@ -1,6 +1,5 @@
 """What `explain` charges findings to where the cause was planted, a campaign for each."""
 
-import json
 import os
 import platform
 import re
@@ -18,7 +17,6 @@ from command import DEMO
 from onnx import TensorProto, helper
 from planted_causes import coarse, quantised
 from small_models import save_onnx
-from ssh_servers import SshServer
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.errors import ModelError
@@ -32,28 +30,6 @@ SCALED = {"scale": "1/255"}
 ORIGINAL: dict[str, Any] = {"path": DEMO / "original.onnx"}
 COPY: dict[str, Any] = {"path": DEMO / "original.tflite"}
 Board = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def board(tmp_path: Path, openssh_server: SshServer) -> Board:
-    """Return a campaign's settings for the SSH server; `more` are fields of its inventory entry."""
-
-    def settings(**more: object) -> dict[str, Any]:
-        fields = {
-            "host": openssh_server.host,
-            "port": openssh_server.port,
-            "user": openssh_server.user,
-            "key": str(openssh_server.key),
-            "known_hosts": str(openssh_server.known_hosts),
-            "python": sys.executable,
-            "cache": str(tmp_path / "cache"),
-            **more,
-        }
-        lines = [f"{name} = {json.dumps(value)}\n" for name, value in fields.items()]
-        (tmp_path / "devices.toml").write_text("[devices.board]\n" + "".join(lines))
-        return {"device": "board", "inventory": tmp_path / "devices.toml"}
-
-    return settings
 
 
 def explained(
