@@ -108,7 +108,7 @@ class TFLiteRuntime(Runtime):
                 ]
                 if is_library
                 else None,
-                experimental_preserve_all_tensors=self.options["tensors"],
+                **({"experimental_preserve_all_tensors": True} if self.options["tensors"] else {}),
             )
         self._operators: List[Dict[str, Any]] = self._interpreter._get_ops_details()
         names = [one["op_name"] for one in self._operators]
