@@ -20,7 +20,7 @@ from seed_files import crop
 from shared_models import PAIRS, Pair, images_of
 from small_models import prune
 
-from edgeflare import config_from, run_campaign
+from edgeflare import config_from, resume_campaign, run_campaign
 
 LOOPBACK = "loopback"
 PRUNED = 0.5
@@ -82,7 +82,7 @@ def run(
     speech: Path | None = None,
     survey: bool = True,
 ) -> Campaign:
-    """Run a campaign on a pair in a folder; `speech` has Whisper's two files."""
+    """Run a campaign on a pair, or resume that of the folder; `speech` has Whisper's two files."""
     pair = {**PAIRS, **_OTHERS}[name]
     folder.mkdir(parents=True, exist_ok=True)
     original, deployed = data / pair.original, data / pair.deployed
@@ -116,8 +116,12 @@ def run(
     def group(seed: str) -> int | str:
         return int(seed.rpartition(":")[2]) % photographs if photographs else seed
 
-    done = run_campaign(config_from(values, "the benchmark"))
-    return Campaign(done, group, data / pair.float_model if pair.float_model else None)
+    out: Path = values["out"]
+    if out.is_dir():
+        resume_campaign(out, changes={"inventory": device.inventory, "devices": [device.name]})
+    else:
+        run_campaign(config_from(values, "the benchmark"))
+    return Campaign(out, group, data / pair.float_model if pair.float_model else None)
 
 
 def _crops(data: Path, pair: Pair, count: int) -> tuple[NDArray[np.uint8], int]:

@@ -5,13 +5,12 @@ python tests/benchmarks/explanation/causes.py --data FOLDER [--pairs LeNet-1 KWS
 
 A campaign (`boundary` and, but for speech, the survey) and its explanation of each pair, on a device of the
 inventory, by default this machine over SSH. FOLDER2 has what deploy/speech/export_whisper.py made,
-FOLDER3 gets the campaigns. Of each cause the share of the findings, with its 95 % interval by
+FOLDER3 keeps the campaigns: those that are there go on, finished ones are read. Of each cause the share of the findings, with its 95 % interval by
 bootstrap over the seeds, of EfficientNet-Lite0 over the photographs that seeds are cut from.
 """
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
 from campaigns import LOOPBACK, NAMES, SPEECH, Campaign, Device, device_named, row, run
@@ -32,9 +31,10 @@ _COLUMNS = (
     "device queries a finding",
     "layers, mean contribution",
     "unmatched",
-    "minutes",
 )
 _LAYERS = 3
+_NOTHING = 0.0005
+"""A contribution that is printed as 0."""
 
 
 def shares(found: Explanation, campaign: Campaign) -> str:
@@ -57,7 +57,9 @@ def layers(found: Explanation) -> tuple[str, str]:
     if found.layers is None:
         return "", ""
     most = sorted(found.layers.layers, key=lambda one: -one.mean)[:_LAYERS]
-    named = "; ".join(f"`{layer_words(one.name)}` {one.mean:+.3f}" for one in most)
+    named = "; ".join(
+        f"`{layer_words(one.name)}` {one.mean:+.3f}" for one in most if one.mean > _NOTHING
+    )
     return named, str(len(found.layers.unmatched))
 
 
@@ -65,7 +67,6 @@ def measured(
     name: str, arguments: argparse.Namespace, folder: Path, device: Device
 ) -> tuple[str, tuple[str, ...]]:
     """Return the row of a pair, and the explanation's notices and doubts."""
-    began = time.monotonic()
     campaign = run(
         name,
         arguments.data,
@@ -86,12 +87,11 @@ def measured(
         name,
         arguments.seeds,
         len(findings),
-        sum(one.id.startswith("survey:") for one in findings),
+        sum(not one.id.startswith("trigger:") for one in findings),
         shares(found, campaign),
         sum(bool(one.doubt) for one in findings),
         f"{found.device_queries / len(findings):.1f}",
         *layers(found),
-        f"{(time.monotonic() - began) / 60:.1f}",
     )
     doubts: dict[str, int] = {}
     for one in findings:
