@@ -244,6 +244,16 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     assert found.notices[0].startswith("coarse.onnx can't be run on this machine (coarse.onnx is")
 
 
+def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) -> None:
+    """A replay has it once."""
+    two = {"device": ("local", "local"), "fleet": {"mode": "replicate"}}
+    deployed = {"path": coarse(tmp_path / "coarse.onnx", 0)}
+    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS | {"limit": 3}, **two)
+    assert len(found.findings) == 2 * len({one.sample for one in found.findings})
+    assert set(found.counts) == {"compression"}
+    assert all(one.device == one.replica for one in found.findings)
+
+
 def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     search(ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", 0)}, DIGITS, folder=folder)
