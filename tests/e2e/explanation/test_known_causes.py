@@ -106,6 +106,7 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         tmp_path / "out", ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", layer)}, DIGITS
     )
     assert set(found.counts) == {"compression"}
+    assert not any("conversion" in one for one in found.notices)  # both are ONNX files
     for one in found.findings:
         assert [step.rung for step in one.answers] == [
             "original",
