@@ -36,7 +36,16 @@ _OTHERS = {
     "LeNet-5, distilled": Pair(_LENET5, _STUDENT, _DIGITS, _GREY),
     SPEECH: Pair(f"{_WHISPER}.onnx", f"{_WHISPER}.int8.onnx", "audio/speech", {}),
 }
+_CIFAR = PAIRS["ResNet-20"]
+_SAME = {
+    "demo int8, same file": Pair(
+        str(DEMO / "deployed.tflite"), str(DEMO / "deployed.tflite"), _DIGITS, _GREY
+    ),
+    "ResNet-20 int8, same file": _CIFAR._replace(original=_CIFAR.deployed, float_model=""),
+}
+"""Both models are one file, run by TFLite's built-in kernels: only the devices differ."""
 NAMES = (*PAIRS, *_OTHERS)
+PLANTED = (*_SAME,)
 
 
 class Device(NamedTuple):
@@ -83,7 +92,8 @@ def run(
     survey: bool = True,
 ) -> Campaign:
     """Run a campaign on a pair, or resume that of the folder; `speech` has Whisper's two files."""
-    pair = {**PAIRS, **_OTHERS}[name]
+    pair = {**PAIRS, **_OTHERS, **_SAME}[name]
+    options = {"delegate": False} if name in _SAME else {}
     folder.mkdir(parents=True, exist_ok=True)
     original, deployed = data / pair.original, data / pair.deployed
     archive, photographs = folder / "seeds.npz", 0
@@ -103,8 +113,8 @@ def run(
     if name == "LeNet-5, pruned":
         deployed = prune(original, folder / "lenet5_pruned.onnx", PRUNED)
     values: dict[str, Any] = {
-        "original": {"path": original, "input": pair.entry},
-        "deployed": {"path": deployed, "input": pair.entry},
+        "original": {"path": original, "input": pair.entry, "options": options},
+        "deployed": {"path": deployed, "input": pair.entry, "options": options},
         "seeds": {"path": source, "limit": seeds},
         "search": {"strategy": strategy},
         "survey": {"enabled": survey and name != SPEECH},

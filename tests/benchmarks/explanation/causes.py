@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from campaigns import LOOPBACK, NAMES, SPEECH, Campaign, Device, device_named, row, run
+from campaigns import LOOPBACK, NAMES, PLANTED, SPEECH, Campaign, Device, device_named, row, run
 
 from edgeflare import replay_base, replay_config
 from edgeflare.errors import EdgeFlareError
@@ -106,7 +106,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--pairs", nargs="+", choices=NAMES)
+    parser.add_argument("--pairs", nargs="+", choices=(*NAMES, *PLANTED))
     parser.add_argument("--device", default=LOOPBACK)
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--no-survey", dest="survey", action="store_false")
