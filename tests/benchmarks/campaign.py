@@ -11,7 +11,6 @@ local agents in one campaign: what they find must be what one finds, and cores a
 """
 
 import argparse
-import json
 import os
 import statistics
 import time
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bare import bare_rates
-from links import devices
+from links import devices, write_inventory
 from machine import busy_core_seconds, own_home
 from numpy.typing import NDArray
 from rich.console import Console
@@ -34,7 +33,6 @@ from streams import recorded_stream
 
 from edgeflare import Event, config_from, run_campaign
 from edgeflare.campaign import FleetStatus, Stage, Step
-from edgeflare.devices import Device
 from edgeflare.store import Store
 
 LINKS = ("local", "SSH loopback")
@@ -175,19 +173,6 @@ def _variant(images: NDArray[np.uint8], index: int) -> NDArray[np.uint8]:
     turn, which = divmod(index, len(images))
     image = images[which][:, ::-1] if turn % 2 else images[which]
     return np.roll(image, 8 * turn, axis=1)
-
-
-def write_inventory(path: Path, ways: dict[str, Device]) -> dict[str, str]:
-    """Write the SSH devices to an inventory; return the name of each link's device."""
-    names, lines = {}, []
-    for index, (link, device) in enumerate(ways.items()):
-        names[link] = "local" if device.transport == "local" else f"board{index}"
-        if device.transport != "local":
-            stated = device.model_dump(mode="json", exclude_unset=True, exclude={"name"})
-            lines.append(f"[devices.{names[link]}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in stated.items()]
-    path.write_text("\n".join(lines) + "\n")
-    return names
 
 
 def campaigns_table(

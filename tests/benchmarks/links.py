@@ -1,5 +1,6 @@
 """The ways from host to device that the benchmarks compare: local, SSH over loopback, SSH far away."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,3 +41,16 @@ def devices(names: tuple[str, ...] = LINKS) -> Iterator[dict[str, Device]]:
                     name="SSH + 20 ms", port=relay.port, known_hosts=known, cache=folder
                 )
                 yield {name: way for name, way in ways.items() if name in names}
+
+
+def write_inventory(path: Path, ways: dict[str, Device]) -> dict[str, str]:
+    """Write the SSH devices to an inventory; return the name of each link's device."""
+    names, lines = {}, []
+    for index, (link, device) in enumerate(ways.items()):
+        names[link] = "local" if device.transport == "local" else f"board{index}"
+        if device.transport != "local":
+            stated = device.model_dump(mode="json", exclude_unset=True, exclude={"name"})
+            lines.append(f"[devices.{names[link]}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in stated.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return names

@@ -14,16 +14,22 @@ _RUNTIMES = {".tflite": "tflite", ".onnx": "onnx"}
 
 
 class Pair(NamedTuple):
-    """An original and its deployed model, by their paths in the data folder; `entry` holds for both."""
+    """An original and its deployed model, by their paths in the data folder; `entry` holds for both.
+
+    `float_model` is the original in the deployed model's format, "" where there is none or the
+    original is it.
+    """
 
     original: str
     deployed: str
     images: str
     entry: dict[str, Any]
+    float_model: str = ""
 
 
 _DIFFCHASER = "models/diffchaser"
 _TINY = "models/mlperf-tiny/cifar10_resnet8"
+_KEYWORDS = "models/mlperf-tiny/kws_dscnn"
 _LITE = "models/imagenet/imagenet_efficientnet_lite0"
 _DIGITS = "images/mnist_test_0_499.npz"
 _SMALL = "images/cifar10_test_500_jpeg.npz"
@@ -35,15 +41,21 @@ PAIRS = {
         f"{_DIFFCHASER}/lenet1.quant.tflite",
         _DIGITS,
         {"scale": "1/255"},
+        f"{_DIFFCHASER}/lenet1.float.tflite",
     ),
     "LeNet-5": Pair(
         f"{_DIFFCHASER}/lenet5.onnx",
         f"{_DIFFCHASER}/lenet5.quant.tflite",
         _DIGITS,
         {"scale": "1/255"},
+        f"{_DIFFCHASER}/lenet5.float.tflite",
     ),
     "ResNet-20": Pair(
-        f"{_DIFFCHASER}/resnet20.onnx", f"{_DIFFCHASER}/resnet20.quant.tflite", _SMALL, CIFAR
+        f"{_DIFFCHASER}/resnet20.onnx",
+        f"{_DIFFCHASER}/resnet20.quant.tflite",
+        _SMALL,
+        CIFAR,
+        f"{_DIFFCHASER}/resnet20.float.tflite",
     ),
     "ResNet-8": Pair(f"{_TINY}_float.tflite", f"{_TINY}_int8.tflite", _SMALL, {"scale": "1"}),
     "EfficientNet-Lite0": Pair(
@@ -52,13 +64,24 @@ PAIRS = {
         _PHOTOS,
         {"mean": 127, "std": 128, "size": [224, 224]},
     ),
+    "KWS": Pair(
+        f"{_KEYWORDS}_float.tflite",
+        f"{_KEYWORDS}_int8.tflite",
+        "audio/speech_commands_mfcc_1000.npz",
+        {"mean": 211, "std": 1.7102703},
+    ),
 }
+"""KWS hears spoken words, searched as images: its MFCC features, int8, moved up by 128."""
 
 
 def images_of(data: Path, pair: Pair) -> NDArray[np.uint8]:
     """Return a pair's seed images, uint8 [N, H, W, C]."""
     with np.load(data / pair.images) as archive:
-        images: NDArray[np.uint8] = archive["images"]
+        images: NDArray[np.uint8]
+        if "mfcc_int8" in archive:
+            images = (archive["mfcc_int8"].astype(np.int16) + 128).astype(np.uint8)
+        else:
+            images = archive["images"]
     return images if images.ndim == 4 else images[..., np.newaxis]
 
 

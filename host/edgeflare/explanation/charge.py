@@ -61,6 +61,11 @@ def charge(
         cause = next(
             (one.cause for one, does in told if does is (one.cause == "hardware")), "kernels"
         )
+        if cause == "kernels" and any(
+            one.rung == "kernels" and one.deviates is False for one in steps
+        ):
+            own = "this machine's fast kernels agree, so the hardware counts as well"
+            doubt = "; ".join([*([doubt] if doubt else []), own])
     return ExplainedFinding(
         id=finding.id,
         seed_id=finding.seed_id,

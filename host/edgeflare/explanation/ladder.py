@@ -108,7 +108,7 @@ def ladder_of(
         )
     else:
         rungs += _on_host(config, on_host, float_model, is_here=is_here)
-        if float_model is None:
+        if float_model is None and models["original"]["runtime"]["name"] != on_host:
             notices.append(
                 "what the conversion to another format changed counts as compression; to tell them "
                 "apart name the float model in the deployed model's format with --float-model"

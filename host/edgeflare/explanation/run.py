@@ -45,7 +45,7 @@ from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.records import REPLAY
+from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output
 
 DEVICE_QUERIES = 2000
@@ -125,10 +125,10 @@ def _explained(
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     for rung in ladder.rungs:
         if rung.cause != "preprocessing":
-            rungs[rung] = walk.answers(rung, chosen)
+            rungs[rung] = _of_each(walk.answers(rung, chosen), chosen, inputs)
             continue
         seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
-        answers = walk.answers(rung, [*chosen, *seeds])
+        answers = _of_each(walk.answers(rung, [*chosen, *seeds]), [*chosen, *seeds], inputs)
         if _predicts(answers, store, {inputs[name].seed_id: name for name in seeds}):
             rungs[rung] = answers
         else:
@@ -162,7 +162,11 @@ def _explained(
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
-    asked = {rung: walk.answers(rung, of_device) for rung in ladder.questions if of_device}
+    asked = {
+        rung: _of_each(walk.answers(rung, of_device), of_device, inputs)
+        for rung in ladder.questions
+        if of_device
+    }
     device_layers = None
     if of_device:
         some = [first[name] for name in of_device]
@@ -178,6 +182,22 @@ def _explained(
         device_layers=device_layers,
         replay=walk.stored_as(ladder.rungs[-1]),
     )
+
+
+def _of_each(
+    answers: Mapping[str, Answers], ids: Sequence[str], inputs: Mapping[str, ReplayInput]
+) -> Mapping[str, Answers]:
+    """Return the answers to all inputs of these ids: a replay has those of an input once.
+
+    Several findings may be the same input: replicas that found it, or inputs of the survey.
+    """
+
+    def key(name: str) -> tuple[str, str, str]:
+        one = inputs[name]
+        return one.kind, one.seed_id, one.sample
+
+    known = {key(name): of_it for name, of_it in answers.items()}
+    return {name: known[key(name)] for name in ids if key(name) in known}
 
 
 def _predicts(answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]) -> bool:

@@ -93,20 +93,12 @@ class Models(NamedTuple):
 
 def loaded(data: Path, name: str) -> Models:
     """Return a pair's models and images."""
-    from boundary_pairs import images
-    from shared_models import PAIRS, Pair, input_of, runtime_of
+    from shared_models import PAIRS, images_of, input_of, runtime_of
 
     from edgeflare.models.original import OriginalModel
     from edgeflare.models.outputs import OutputReader
 
-    tiny = "models/mlperf-tiny/kws_dscnn"
-    speech = Pair(
-        f"{tiny}_float.tflite",
-        f"{tiny}_int8.tflite",
-        "audio/speech_commands_mfcc_1000.npz",
-        {"mean": 211, "std": 1.7102703},
-    )
-    pair = PAIRS.get(name, speech)
+    pair = PAIRS[name]
     found = []
     for file in (pair.original, pair.deployed):
         path = data / file
@@ -115,8 +107,7 @@ def loaded(data: Path, name: str) -> Models:
         kind = "logits" if name.startswith("EfficientNet") else "probabilities"
         model.read_with(OutputReader(model.outputs[0], kind))
         found.append(model)
-    key = "images" if name in PAIRS else "mfcc_int8"
-    return Models(*found, images(data / pair.images, key))
+    return Models(*found, list(images_of(data, pair)))
 
 
 def processor_s(pid: int | str) -> float:

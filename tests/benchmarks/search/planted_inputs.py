@@ -44,12 +44,13 @@ MISTAKES: tuple[dict[str, Any], ...] = (
     {"scale": "1", "orientation": "mirror"},
 )
 _SCALING = {"scale", "mean", "std"}
+_NAMES = [name for name, pair in PAIRS.items() if pair.images.startswith("images/")]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
+    parser.add_argument("--pairs", nargs="+", default=_NAMES, choices=_NAMES)
     parser.add_argument("--unlabelled", action="store_true", help="leave the labels out")
     stated = parser.parse_args()
     for name in stated.pairs:

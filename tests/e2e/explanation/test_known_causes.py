@@ -82,6 +82,7 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         tmp_path / "out", ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", layer)}, DIGITS
     )
     assert set(found.counts) == {"compression"}
+    assert not any("conversion" in one for one in found.notices)  # both are ONNX files
     for one in found.findings:
         assert [step.rung for step in one.answers] == [
             "original",
@@ -218,6 +219,16 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     assert [name for name, _, _ in found.rungs] == ["control", "device"]
     assert set(found.counts) == {"compression"}
     assert found.notices[0].startswith("coarse.onnx can't be run on this machine (coarse.onnx is")
+
+
+def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) -> None:
+    """A replay has it once."""
+    two = {"device": ("local", "local"), "fleet": {"mode": "replicate"}}
+    deployed = {"path": coarse(tmp_path / "coarse.onnx", 0)}
+    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS | {"limit": 3}, **two)
+    assert len(found.findings) == 2 * len({one.sample for one in found.findings})
+    assert set(found.counts) == {"compression"}
+    assert all(one.device == one.replica for one in found.findings)
 
 
 def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
