@@ -20,7 +20,7 @@ def test_what_only_the_board_does_is_hardware_or_in_doubt(
     if platform.machine() in ("aarch64", "arm64"):
         pytest.skip("this machine is an arm64 one itself")
     model = {"path": DEMO / "deployed.tflite", "options": {"delegate": False}}
-    seeds = {"path": DEMO / "seeds.npz", "limit": 4}
+    seeds = {"path": DEMO / "seeds.npz", "limit": 2}
     out = tmp_path / "out"
     with within(virtual_board.environment):
         search(model, model, seeds, "virtual", folder=out)
