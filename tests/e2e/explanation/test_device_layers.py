@@ -50,7 +50,7 @@ def loads(path: Path, reading: Path | None = None) -> str:
     return (
         "class Wrong(right):\n"
         "    def __init__(self, model_path, **more):\n"
-        "        reading = more['experimental_preserve_all_tensors']\n"
+        "        reading = more.get('experimental_preserve_all_tensors')\n"
         f"        path = {str(reading or path)!r} if reading else {str(path)!r}\n"
         "        super().__init__(model_path=path, **more)\n"
         "library.Interpreter = Wrong\n"
