@@ -159,6 +159,11 @@ def _explained(
     except (UsageError, ModelError) as error:
         layers = None
         notices.append(f"what each layer contributes isn't known: {error}")
+    if layers is not None and len(layers.unmatched) > len(layers.layers):
+        notices.append(
+            f"{layers.deployed} is another network than {layers.original}, most of whose tensors it "
+            "lacks: a layer that is named stands for all before it that have no counterpart"
+        )
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
@@ -339,9 +344,12 @@ class _Walk:
         place = next((n for n, one in enumerate(rungs) if one.cause == "compression"), None)
         if place is None or rungs[place].asks_device:
             return None
-        charged = [one for one in findings if one.cause == "compression" and one.contributions]
-        if not charged:
+        compressed = [one for one in findings if one.cause == "compression"]
+        if not compressed:
             return None
+        charged = [one for one in compressed if one.contributions]
+        if not charged:
+            raise UsageError("the models' answers have no margin: they are texts or labels alone")
         after, before = rungs[place], rungs[place - 1] if place else None
         if before is not None and before.cause == "conversion":
             first = self._read_model(before, "deployed", before.deployed)

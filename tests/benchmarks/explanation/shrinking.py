@@ -96,7 +96,7 @@ def rows(arguments: argparse.Namespace, folder: Path, device: Device) -> Iterato
                 f"{found.l2_share or 0:.2f}",
                 f"{median(queries):.0f}",
                 str(max(queries)),
-                f"{left} of {len(found.shrunk)}",
+                f"{left} of {len(found.findings)}",
             )
 
 

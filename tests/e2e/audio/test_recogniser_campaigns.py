@@ -16,6 +16,7 @@ from edgeflare import (
     Notice,
     config_from,
     rank_campaigns,
+    replay_base,
     replay_config,
     run_campaign,
     run_candidates,
@@ -24,6 +25,7 @@ from edgeflare import (
 from edgeflare.campaign import reproduce
 from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.errors import UsageError
+from edgeflare.explanation import explain_campaign, shrink_campaign
 from edgeflare.reports import print_document, reproductions_document
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Decision, Status, Transcript
@@ -83,6 +85,26 @@ def better(pair: Path, campaign: tuple[Path, list[str]]) -> Path:
     """The folder of a replay of the triggers with the original as the deployed model."""
     settings = {"deployed": {"path": pair / "original.onnx"}, "out": pair / "better"}
     return run_replay(campaign[0], replay_config(config(pair), settings), only="triggers")
+
+
+def test_findings_are_explained_and_shrunk_by_their_words(
+    campaign: tuple[Path, list[str]],
+) -> None:
+    config = replay_config(replay_base(campaign[0]))
+    found = explain_campaign(campaign[0], config)
+    assert set(found.counts) == {"compression"}
+    assert found.layers is None
+    assert any("answers have no margin" in one for one in found.notices)
+    shrunk = shrink_campaign(campaign[0], config)
+    assert len(shrunk.shrunk) >= 2
+    for one in shrunk.shrunk:
+        assert one.after.l2 < one.before.l2
+        assert one.words_after != one.words_before
+    with Store.open(Path(shrunk.folder)) as store:
+        for outcome in store.outcomes():
+            assert isinstance(outcome.original, Transcript)
+            assert isinstance(outcome.deployed, Transcript)
+            assert outcome.original.text != outcome.deployed.text
 
 
 def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[str]]) -> None:

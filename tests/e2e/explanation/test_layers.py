@@ -146,3 +146,13 @@ def test_tensors_that_the_original_lacks_are_named(tmp_path: Path) -> None:
     main = max(layers.layers, key=lambda one: one.mean)
     assert main.deployed == ("sums1",)
     assert main.operators == "MatMul"
+
+
+@pytest.mark.extended
+def test_another_network_is_told(tmp_path: Path) -> None:
+    """The student's layers have other sizes than its teacher's, but for the logits."""
+    mnist = DEMO.parent / "mnist"
+    found = explained(tmp_path / "out", mnist / "lenet5.onnx", mnist / "lenet5_distilled.onnx")
+    layers = layers_of(found)
+    assert len(layers.unmatched) > len(layers.layers)
+    assert any("is another network than lenet5.onnx" in one for one in found.notices)
