@@ -109,7 +109,7 @@ def test_the_current_folder_comes_before_the_users(write, monkeypatch, tmp_path)
         ),
         (
             '[devices.a]\nhost = "h"\nruntime = "tflite"\noptions = {precision = "fp16"}',
-            "line 1: .*runtime tflite has no option `precision`; it has allow_fallback, delegate, delegate_options, kernels, threads",
+            "line 1: .*runtime tflite has no option `precision`; it has allow_fallback, delegate, delegate_options, kernels, tensors, threads",
         ),
         ('[devices.a]\nhost = "h"\nname = "b"', "line 3: a device's name stands in its header"),
         ('[devices.a]\nhost = "-oProxyCommand=x"', "line 2: .*not begin with a dash"),

@@ -254,7 +254,7 @@ class SearchConfig(Section):
         "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
         "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=20, effort=64, "
         "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9, "
-        "gradients=true. shrink: triggers=FILE, device_budget=20.",
+        "gradients=true. shrink: triggers=FILE, changes=FILE, device_budget=20.",
         examples=[{"device_budget": 20, "max_l2": 2.0}],
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
