@@ -317,7 +317,7 @@ class _Sums:
     def figures(self) -> TensorFigures:
         """Return the figures; unknown ones are None."""
         ratio = None
-        if self.signal > 0 and self.noise > 0:
+        if 0 < self.signal < math.inf and 0 < self.noise < math.inf:
             ratio = 10 * math.log10(self.signal / self.noise)
         if not self.levels:
             return TensorFigures(ratio, None, None)

@@ -37,6 +37,8 @@ from edgeflare.types import TRIGGERS, Sample
 
 _TRIGGERS, _CHANGES = "shrunk.npz", "shrunk.json"
 STRATEGY = "shrink"
+_MOST_STEPS = 3
+"""Inputs of more natural corruptions shrink as others do: each step costs a device query."""
 EACH = 20
 """Device queries for each finding, at most, without its confirmation."""
 
@@ -95,7 +97,12 @@ def _natural_changes(store: Store, config: CampaignConfig) -> dict[str, NaturalC
     for replica in replica_names(store):
         for found in store.outcomes_of(replica):
             steps, corruptions = steps_in(found.mutations), corruption_names(found.mutations)
-            if found.status in TRIGGERS and steps and {name for name, _ in steps} == {*corruptions}:
+            is_short = 0 < len(steps) <= _MOST_STEPS
+            if (
+                found.status in TRIGGERS
+                and is_short
+                and {name for name, _ in steps} == {*corruptions}
+            ):
                 change = NaturalChange(steps, 0.0, of_survey=False)
                 natural[trigger_id(found.seed_id, replica)] = change
     return natural

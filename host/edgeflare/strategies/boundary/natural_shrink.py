@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
 from edgeflare.oracles import margins
 from edgeflare.strategies.operators import operators_named
@@ -70,10 +71,14 @@ def shrink_natural(
     seed: Seed, trigger: Sample, change: NaturalChange, partners: Sequence[Sample], budget: int
 ) -> Search:
     """Search the weakest change that still deviates; ask the device at most `budget` times."""
-    search = _Weakening(seed, change, partners, budget)
+    try:
+        search = _Weakening(seed, change, partners, budget)
+    except UsageError as error:  # a corruption that is no longer installed
+        return Outcome(None, reason=str(error))
     again = search.made(change.steps)
     if again is None or not np.array_equal(again, trigger):
         return Outcome(None, reason="what made the triggering input makes another one here")
+    search.tried.add(trigger.tobytes())
     yield from search.run()
     return search.best or Outcome(trigger)
 
@@ -88,7 +93,7 @@ class _Weakening:
         self._least_margin = change.least_margin
         self._steps = change.steps
         self._left = budget
-        self._tried: set[bytes] = set()
+        self.tried: set[bytes] = set()
         self.best: Outcome | None = None
 
     def made(self, steps: Steps) -> Sample | None:
@@ -112,7 +117,8 @@ class _Weakening:
             for number, (family, _) in enumerate(self._steps)
             for name, _ in self._families[family].neutral
         ]
-        yield from self._weaken(every)
+        if every:
+            yield from self._weaken(every)
         weakened = len(every) > 1
         while weakened:
             weakened = False
@@ -142,7 +148,7 @@ class _Weakening:
         sample = self.made(steps)
         now = self.made(self._steps)
         assert now is not None  # noqa: S101 - it was made before
-        is_new = sample is not None and sample.tobytes() not in self._tried
+        is_new = sample is not None and sample.tobytes() not in self.tried
         if sample is None or not is_new or self._left == 0:
             return False
         if not 0 < l2(self._seed.sample, sample) <= l2(self._seed.sample, now):
@@ -153,7 +159,7 @@ class _Weakening:
             margin = 0.0 if scores is None else margins(scores, scores).original
             if margin is None or margin < max(self._least_margin, self._seed.margin_floor):
                 return False
-        self._tried.add(sample.tobytes())
+        self.tried.add(sample.tobytes())
         self._left -= 1
         answer = yield Ask((sample,), best=self.best)
         if answer.outputs[0].decision is not Decision.DEVIATION:

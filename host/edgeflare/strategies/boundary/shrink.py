@@ -108,7 +108,7 @@ class ShrinkOptions(BaseModel):
         try:
             found = json.loads(self.changes.read_bytes())
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"can't read what made the triggering inputs in {self.changes}: {error}"
             ) from error
@@ -234,8 +234,10 @@ class _Descent:
         change = yield from self.bisect(budget)
         left = budget - min(budget, _BISECTIONS)
         for block in (block for blocks in self._levels for block in blocks):
+            if not left:
+                break
             less = block.kept(change, 0.0)
-            if left and 0 < exact.norm(less) < _NEARER * exact.norm(change):
+            if 0 < exact.norm(less) < _NEARER * exact.norm(change):
                 left -= 1
                 if (yield from self._deviates(less)):
                     change = less
