@@ -268,7 +268,7 @@ class Explanation:
         Of each group `nearest` is the id.
         """
         findings = [{**asdict(one), "contributions": one.contributions} for one in self.findings]
-        groups = [{**vars(one), "nearest": one.nearest.id} for one in self.groups]
+        groups = [{**asdict(one), "nearest": one.nearest.id} for one in self.groups]
         return {**asdict(self), "findings": findings, "counts": self.counts, "groups": groups}
 
 

@@ -198,7 +198,9 @@ def _results(
                 words = less = change.words(families)
             if digest is not None:
                 after = _distances(seed, shrunk.get_sample(digest))
-                if change is not None and outcome.mutations:
+                if not after.l2:
+                    less = "nothing: the seed input deviates" if words else ""
+                elif change is not None and outcome.mutations:
                     less = change._replace(steps=steps_in(outcome.mutations)).words(families)
             found.append(
                 ShrunkFinding(

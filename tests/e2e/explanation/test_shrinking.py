@@ -28,6 +28,11 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
             assert one["after"]["l2"] < one["before"]["l2"]
             assert one["device_queries"] <= 20
             assert (outcome.trigger, outcome.confirmed) == (one["sample"], 2)
+    explained = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)
+    assert {one["sample"] for one in shrunk["findings"]} >= {
+        one["shrunk"]["sample"] for one in explained["groups"]
+    }
+    assert json.loads(edgeflare("show", "out", "--json", home=tmp_path).out)
     again = edgeflare("shrink", "out", home=tmp_path)
     assert "findings moved nearer to the seed" in again.out
     assert "search" not in again.err.replace("is finished", "")
