@@ -11,7 +11,7 @@ from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.campaign.status import replica_names
-from edgeflare.explanation import FindingCause, stored_explanation
+from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.records import trigger_id
@@ -136,8 +136,9 @@ class Finding:
 
     `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes
     of: as the campaign's explanation says, else see `Causes`; "not attributed" for what is no
-    trigger. `layer` is the one that makes half of the change, as the explanation says. `command` is
-    a line for a shell that sends the input again.
+    trigger. `layer` is the one that makes half of the change, and `doubt` why the cause may be another
+    one, as the explanation says; `group` has the findings like it, None where nothing is explained.
+    `command` is a line for a shell that sends the input again.
     """
 
     seed: SeedRecord
@@ -145,6 +146,8 @@ class Finding:
     cause: TriggerCause | FindingCause
     command: str
     layer: str = ""
+    doubt: str = ""
+    group: FindingGroup | None = None
 
 
 def count_findings(store: Store) -> int:
@@ -164,7 +167,12 @@ def results(store: Store) -> Iterator[Finding]:
     replicas = replica_names(store)
     causes, commands = Causes(store, replicas), Commands(store)
     explained = stored_explanation(store)
-    charged = {} if explained is None else {one.id: one.cause for one in explained.findings}
+    charged = {} if explained is None else {one.id: one for one in explained.findings}
+    groups = (
+        {}
+        if explained is None
+        else {member: one for one in explained.groups for member in one.members}
+    )
     ranked = (
         ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
         for rank, replica in enumerate(replicas)
@@ -173,9 +181,12 @@ def results(store: Store) -> Iterator[Finding]:
         cause: TriggerCause | FindingCause = NOT_ATTRIBUTED
         name = trigger_id(seed.id, replicas[rank])
         if outcome.status in TRIGGERS:
-            cause = charged.get(name) or causes.of(seed.id, outcome.trigger)
+            known = charged.get(name)
+            cause = known.cause if known else causes.of(seed.id, outcome.trigger)
         layer = "" if explained is None else explained.main_layer(name)
-        yield Finding(seed, outcome, cause, commands.replay(seed.id, outcome.replica), layer)
+        doubt = charged[name].doubt if name in charged else ""
+        command = commands.replay(seed.id, outcome.replica)
+        yield Finding(seed, outcome, cause, command, layer, doubt, groups.get(name))
 
 
 class Commands:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from edgeflare.campaign.control import control_model
 from edgeflare.campaign.pair.saturation import saturates
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
@@ -17,6 +19,7 @@ from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.explanation.results import DEVICE, FindingCause
 from edgeflare.models import InputOptions, InputSpec, OriginalModel
+from edgeflare.models.tensors import Grid
 from edgeflare.store import Store
 
 _PLAIN: Mapping[str, Mapping[str, Any]] = {
@@ -32,6 +35,8 @@ _EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
 _ACCELERATOR = ("delegate", "delegate_options", "providers", "provider_options", "allow_fallback")
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
+_OUTSIDE = 0.1
+"""Values beyond the range of an input, as a share of it, that calibration explains."""
 _VALUES = ("color", "scale", "mean", "std", "orientation")
 
 
@@ -229,6 +234,31 @@ def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
     except EdgeFlareError as error:
         return None, str(error)
     return here, ""
+
+
+def clipping(models: Mapping[str, Any]) -> str:
+    """Return how the deployed model's input clips what its preprocessing makes; "" where it doesn't.
+
+    Of images, whose model takes integers. What is made of an image's levels, 0 to 255, fits the range
+    of an input that is prepared as it was calibrated.
+    """
+    about = models["deployed"]["input"]
+    if "size" not in about:
+        return ""
+    spec = InputSpec.from_json(about)
+    if spec.quantization is None:
+        return ""
+    numerator, denominator = spec.scale
+    mean, std = np.broadcast_arrays(spec.mean, spec.std)
+    made = (np.array([[0.0], [255.0]]) * numerator / denominator - mean) / std
+    least, largest = Grid(*spec.quantization, spec.dtype).range
+    outside = max(least - float(made.min()), float(made.max()) - largest)
+    if outside <= _OUTSIDE * (largest - least):
+        return ""
+    return (
+        f"the deployed model's preprocessing makes values from {made.min():.4g} to {made.max():.4g}, "
+        f"and its input holds {least:.4g} to {largest:.4g}: its preprocessing may be wrong"
+    )
 
 
 def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig | None:

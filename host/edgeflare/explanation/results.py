@@ -171,17 +171,23 @@ class Layers:
 
 @dataclass(frozen=True)
 class ShrunkTo:
-    """The nearer input that a finding was shrunk to: the digest of its sample there, and its L2."""
+    """The nearer input that a finding was shrunk to: the digest of its sample there, and its L2.
+
+    The labels are the original's and the deployed model's answers to it.
+    """
 
     sample: str
     l2: float
+    original_label: int | None = None
+    deployed_label: int | None = None
 
 
 @dataclass(frozen=True)
 class FindingGroup:
     """Findings that come of one cause and main layer, have the same labels and the same fault.
 
-    `nearest` is nearest to its seed, as `shrunk` where it was shrunk. `doubtful` of the `count` have a doubt. Transcripts have no
+    `nearest` is nearest to its seed, as `shrunk` where it was shrunk and the models decide for the
+    group's classes still. `members` are the ids of all. `doubtful` of the `count` have a doubt. Transcripts have no
     labels. `layer` is "" where no layer makes half of the change, `fault` where the findings belong
     to none of the survey's.
     """
@@ -195,6 +201,7 @@ class FindingGroup:
     doubtful: int
     nearest: ExplainedFinding
     shrunk: ShrunkTo | None = None
+    members: tuple[str, ...] = ()
 
     @property
     def l2(self) -> float | None:
@@ -254,12 +261,20 @@ class Explanation:
         for key, some in groups.items():
             nearest = min(some, key=self._l2)
             doubtful = sum(bool(one.doubt) for one in some)
-            shrunk = self.shrunk.get(nearest.id)
-            found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk))
+            shrunk, members = self._shrunk_alike(nearest), tuple(one.id for one in some)
+            found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk, members))
         return tuple(sorted(found, key=lambda one: -one.count))
 
+    def _shrunk_alike(self, finding: ExplainedFinding) -> ShrunkTo | None:
+        """Return what a finding was shrunk to, unless the models decide for other classes there."""
+        shrunk = self.shrunk.get(finding.id)
+        own = (finding.original_label, finding.deployed_label)
+        alike = shrunk is not None and (shrunk.original_label, shrunk.deployed_label) == own
+        return shrunk if alike else None
+
     def _l2(self, finding: ExplainedFinding) -> float:
-        l2 = self.shrunk[finding.id].l2 if finding.id in self.shrunk else finding.l2
+        shrunk = self._shrunk_alike(finding)
+        l2 = finding.l2 if shrunk is None else shrunk.l2
         return math.inf if l2 is None else l2
 
     def to_json(self) -> dict[str, Any]:
@@ -305,7 +320,7 @@ def _shrunk(store: Store) -> dict[str, ShrunkTo]:
         return {}
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
         return {
-            one.seed_id: ShrunkTo(one.trigger, one.l2)
+            one.seed_id: ShrunkTo(one.trigger, one.l2, one.original_label, one.deployed_label)
             for replica in replica_names(nearer)
             for one in nearer.outcomes_of(replica)
             if one.status in TRIGGERS and one.trigger is not None and one.l2 is not None

@@ -27,7 +27,7 @@ from edgeflare.devices import Device, DeviceSession, Prompt, connect, open_devic
 from edgeflare.errors import EdgeFlareError, ModelError, UsageError
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
 from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
-from edgeflare.explanation.ladder import Rung, ladder_of
+from edgeflare.explanation.ladder import Rung, clipping, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
     DEVICE,
@@ -114,7 +114,8 @@ def _explained(
         raise UsageError(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
-    notices = list(ladder.notices)
+    doubt = clipping(store.models)
+    notices = [*ladder.notices, *([doubt] if doubt else [])]
     begun = walk.begun(next(one for one in ladder.rungs if one.cause != "preprocessing"))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
@@ -133,8 +134,9 @@ def _explained(
             rungs[rung] = answers
         else:
             notices.append(
-                "the models' preprocessing differs as the models do: with the deployed model's the "
-                "original answers less like it than with its own, so it is no rung of the ladder"
+                "the two models' preprocessing differs, and it isn't known whether that changes "
+                "decisions: with the deployed model's the original answers less like it than with "
+                "its own, as where one model has its scaling built in"
             )
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
@@ -151,6 +153,7 @@ def _explained(
             stored=stored.get(name, {}),
             fault=faults.get(name, ""),
             compares_scores=traits_of(walk.config.search.oracle).compares_scores,
+            known_doubt=doubt,
         )
 
     first = {name: charged(name, {}) for name in chosen}

@@ -16,8 +16,10 @@ from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
+from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.devices import NO_SEARCH
+from edgeflare.reports.explanation import group_l2
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
@@ -168,13 +170,21 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
+        "in doubt": finding.doubt,
         "main layer": finding.layer,
+        "group": None if finding.group is None else _group_words(finding.group),
         "device": one.replica or one.device_name,
         "seed's label": None if finding.seed.label is None else data.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
         "input": one.trigger,
     }
     return _lines(facts)
+
+
+def _group_words(group: FindingGroup) -> str:
+    """Return how many findings are alike, and the one nearest to its seed."""
+    alike = counted(group.count, "finding") + " of this cause, layer and classes"
+    return f"{alike}; nearest: {group.nearest.seed_id}, L2 {group_l2(group)}"
 
 
 def _lines(facts: Mapping[str, str | None]) -> list[str]:

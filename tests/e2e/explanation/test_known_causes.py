@@ -171,6 +171,15 @@ def test_another_scale_or_colour_order_is_preprocessing(
     assert set(found.counts) == {"preprocessing"}
 
 
+def test_preprocessing_that_an_integer_input_clips_is_a_doubt(tmp_path: Path) -> None:
+    """The input holds 0 to 1; the original, whose input clips nothing, can't tell what it does."""
+    deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
+    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS, allow_disagreement=True)
+    for one in found.findings:
+        assert one.cause == "preprocessing" or "its preprocessing may be wrong" in one.doubt
+    assert any("from 0 to 1.992, and its input holds" in one for one in found.notices)
+
+
 def without_vnni(folder: Path) -> str:
     """Return a Python whose processor has AVX2 but no VNNI: this machine's, or one that qemu emulates.
 
