@@ -97,19 +97,11 @@ class TFLiteRuntime(Runtime):
         self._check_options()
         delegate = self.options["delegate"]
         is_library = isinstance(delegate, str) and delegate not in ACCELERATORS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that tensors which are kept need memory
-            self._interpreter = self._library.Interpreter(
-                model_path=self.path,
-                num_threads=self.options["threads"],
-                experimental_op_resolver_type=self._resolver(),
-                experimental_delegates=[
-                    load_delegate(self._library, delegate, self.options["delegate_options"])
-                ]
-                if is_library
-                else None,
-                **({"experimental_preserve_all_tensors": True} if self.options["tensors"] else {}),
-            )
+        self._interpreter = self._make_interpreter(
+            [load_delegate(self._library, delegate, self.options["delegate_options"])]
+            if is_library
+            else None
+        )
         self._operators: List[Dict[str, Any]] = self._interpreter._get_ops_details()
         names = [one["op_name"] for one in self._operators]
         if _EDGE_TPU in names and not is_library:
@@ -138,6 +130,26 @@ class TFLiteRuntime(Runtime):
         if delegate in ACCELERATORS:
             self._compiled = CompiledModel(self.path, self.options, outputs)
 
+    def _make_interpreter(self, delegates: Optional[List[Any]]) -> Any:
+        """Return an interpreter. Raises RequestError where it is to keep tensors and can't."""
+        settings = {
+            "model_path": self.path,
+            "num_threads": self.options["threads"],
+            "experimental_op_resolver_type": self._resolver(),
+            "experimental_delegates": delegates,
+        }
+        if not self.options["tensors"]:
+            return self._library.Interpreter(**settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that tensors which are kept need memory
+            try:
+                return self._library.Interpreter(experimental_preserve_all_tensors=True, **settings)
+            except TypeError as error:
+                raise RequestError(
+                    "the tensors of {} can't be read: this {} can't keep them, a newer ai-edge-litert "
+                    "can".format(self.path, self._package)
+                ) from error
+
     def _check_options(self) -> None:
         """Raise RequestError for options that exclude each other."""
         named = isinstance(self.options["delegate"], str)
@@ -163,14 +175,15 @@ class TFLiteRuntime(Runtime):
         self._kept = sorted(known)
         details = {int(one["index"]): one for one in self._interpreter.get_tensor_details()}
         size = 0
-        for one in (details[index] for index in self._kept):
-            if np.dtype(one["dtype"]).kind not in "biufc":
+        for index in self._kept:
+            detail = details.get(index)
+            if detail is None or np.dtype(detail["dtype"]).kind not in "biufc":
                 raise RequestError(
-                    "the tensors of {} can't be read: {!r} holds no numbers".format(
-                        self.path, one["name"]
+                    "the tensors of {} can't be read: number {} holds no numbers".format(
+                        self.path, index
                     )
                 )
-            size += math.prod(map(int, one["shape"])) * np.dtype(one["dtype"]).itemsize
+            size += math.prod(map(int, detail["shape"])) * np.dtype(detail["dtype"]).itemsize
         if size > DEFAULT_MAX_BODY:
             raise RequestError(
                 "the tensors of {} can't be read: they have {} bytes, and one answer has {} at "

@@ -100,7 +100,7 @@ def contributions(
     `original` is the model before it was compressed. The tensors' figures are those on the findings
     and on some of the `seeds`. `same` are the matches of tensors where both are the same file,
     `deployed` as a device runs it: then findings to which it answers otherwise when its tensors are
-    read are left out. Raises UsageError where no layers of the two match, and the errors of
+    read, or with tensors that aren't finite, are left out. Raises UsageError where no layers of the two match, and the errors of
     `ModelGraph`.
     """
     matches = same
@@ -119,6 +119,8 @@ def contributions(
     figures = {one: (_Sums(), _Sums()) for one in wanted}
     for sample in seeds[:: max(1, len(seeds) // _SEEDS)][:_SEEDS]:
         read = _read(original, deployed, sample, wanted)
+        if same is not None and not _is_finite(read):
+            continue
         for one, (_, sums) in figures.items():
             sums.add(one, read, deployed.graph.grids.get(one.deployed))
     margins: dict[str, list[float]] = {}
@@ -137,7 +139,7 @@ def contributions(
         read = _read(original, finding.deployed or deployed, finding.sample(), wanted)
         change = abs(deployed.margin(read.raw, finding.labels) - finding.margins[1])
         changed = max(changed, change)
-        if same is not None and not change <= SAME_ANSWER:
+        if same is not None and not (change <= SAME_ANSWER and _is_finite(read)):
             disturbed.append(finding.id)
             continue
         for one, (sums, _) in figures.items():
@@ -203,6 +205,11 @@ def _read(
     second = dict(deployed.read(sample, {one.deployed for one in wanted}))
     raw = second.pop(deployed.graph.output)
     return _Read(first, second, raw)
+
+
+def _is_finite(read: _Read) -> bool:
+    """Whether all of the deployed model's tensors are finite: a device may send what it likes."""
+    return all(bool(np.isfinite(one).all()) for one in read.deployed.values())
 
 
 def _matches(

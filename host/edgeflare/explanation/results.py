@@ -220,7 +220,8 @@ class Explanation:
     explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
     what can't be told apart. `layers` are of the findings that come of the deployed file; None where
     there are none, or no tensors can be read. `device_layers` are of those that only the device shows,
-    from this machine to the device. `replay` is the folder, in the campaign's, with the
+    from this machine to the device; `device_unread` is why its tensors can't be read, "" where that
+    isn't known. `replay` is the folder, in the campaign's, with the
     replay of the last rung: the devices' answers. `shrunk` has the findings by id that were shrunk since.
     """
 
@@ -231,6 +232,7 @@ class Explanation:
     notices: tuple[str, ...]
     layers: Layers | None = None
     device_layers: Layers | None = None
+    device_unread: str = ""
     replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 

@@ -24,7 +24,19 @@ from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import confirmed_faults
 from edgeflare.devices import Device, DeviceSession, Prompt, connect, open_device
-from edgeflare.errors import EdgeFlareError, ModelError, UsageError
+from edgeflare.errors import (
+    AgentDiedError,
+    AuthenticationError,
+    DeviceAwayError,
+    DeviceBusyError,
+    DeviceDiskFullError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+    HostKeyError,
+    ModelError,
+    UnreachableError,
+    UsageError,
+)
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
 from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
 from edgeflare.explanation.ladder import Rung, clipping, ladder_of
@@ -53,6 +65,11 @@ _SEEDS = 50
 _SEEDS_ON_DEVICE = 10
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
+_PASSING = (
+    *(AgentDiedError, AuthenticationError, DeviceAwayError, DeviceBusyError, DeviceDiskFullError),
+    *(DeviceTimeoutError, HostKeyError, UnreachableError),
+)
+"""Errors for which a device is asked again by the next explanation."""
 _Item = TypeVar("_Item")
 
 
@@ -175,10 +192,10 @@ def _explained(
         for rung in ladder.questions
         if of_device
     }
-    device_layers = None
+    device_layers, unread = None, ""
     if of_device:
         some = [first[name] for name in of_device]
-        device_layers, more = walk.device_layers(list(rungs), some, store, device_queries)
+        device_layers, more, unread = walk.device_layers(list(rungs), some, store, device_queries)
         notices += more
     return Explanation(
         findings=tuple(charged(name, asked) for name in chosen),
@@ -188,6 +205,7 @@ def _explained(
         notices=tuple(notices),
         layers=layers,
         device_layers=device_layers,
+        device_unread=unread,
         replay=walk.stored_as(ladder.rungs[-1]),
     )
 
@@ -270,6 +288,7 @@ class _Walk:
         self._others = [*config.devices] != [*store.campaign["devices"]]
         self.devices = fleet_devices(config) if self._others else executor.stored_devices(store)
         self.device_queries = 0
+        self._is_away = False
         self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
         self._ask = ask
@@ -384,27 +403,38 @@ class _Walk:
 
     def device_layers(
         self, rungs: Sequence[Rung], findings: Sequence[ExplainedFinding], store: Store, most: int
-    ) -> tuple[Layers | None, list[str]]:
+    ) -> tuple[Layers | None, list[str], str]:
         """Return what layers contribute to findings that only the device shows, and notices.
+
+        The last is why no tensors can be read, "" where they can or the device is away: it isn't asked
+        again then.
 
         They are those of one file, from this machine, as the rung before the device's runs it, to the
         device. `most` is the limit of device queries in all. None where it isn't known.
         """
         charged = [one for one in findings if one.contributions and one.labels is not None]
         if not charged or not _run_one_file(rungs):
-            return None, []
+            return None, [], ""
+        earlier = stored_explanation(store)
+        if (
+            earlier is not None
+            and earlier.device_unread
+            and earlier.replay == self.stored_as(rungs[-1])
+        ):
+            return None, [earlier.device_unread], earlier.device_unread
         notices: list[str] = []
         try:
             layers = self._device_layers(rungs[-2], rungs[-1], charged, store, most, notices)
         except EdgeFlareError as error:
             notices.append(_unknown_on("the device", error))
-            return None, notices
+            return None, notices, ""
         if layers is not None and layers.disturbed:
             notices.append(
                 f"what each layer changes of {counted(len(layers.disturbed), 'finding')} isn't known: "
-                "the device answers otherwise when its tensors are read"
+                "the device answers otherwise when its tensors are read, or they aren't finite"
             )
-        return layers, notices
+        unread = "; ".join(notices) if layers is None and not self._is_away else ""
+        return layers, notices, unread
 
     def _device_layers(
         self,
@@ -453,6 +483,7 @@ class _Walk:
                     path = there.deployed.path
                     graphs.append(DeviceGraph(path, output, session, first.spec, ran[name]))
                 except EdgeFlareError as error:
+                    self._is_away |= isinstance(error, _PASSING)
                     notices.append(_unknown_on(name, error))
                     continue
                 models[name] = first._replace(graph=graphs[-1], spec=None)

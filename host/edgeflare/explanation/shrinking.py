@@ -125,6 +125,12 @@ def _configured(config: CampaignConfig, folder: Path, device_budget: int) -> Cam
     return config.model_copy(update={"search": search, "out": folder / SHRUNK_FOLDER})
 
 
+def _settings_words(options: Mapping[str, Any]) -> str:
+    if "changes" not in options:
+        return "those of an earlier version"
+    return f"--device-budget {options['device_budget']}"
+
+
 def _run(
     folder: Path,
     store: Store,
@@ -137,6 +143,13 @@ def _run(
 ) -> None:
     fill = partial(_fill, store, list(chosen.values()))
     if (folder / SHRUNK_FOLDER / DATABASE_NAME).is_file():
+        with Store.open(folder / SHRUNK_FOLDER) as shrunk:
+            before = shrunk.setting("search", "options")
+        if before != config.search.options:
+            raise UsageError(
+                f"{folder} was shrunk with other settings ({_settings_words(before)}): delete "
+                f"{folder / SHRUNK_FOLDER} to shrink it anew"
+            )
         executor.resume(
             folder / SHRUNK_FOLDER, fill=fill, ask=ask, progress=progress, connect=connect
         )

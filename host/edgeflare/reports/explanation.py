@@ -246,7 +246,7 @@ def shrunk_document(found: ShrunkFindings) -> list[Block]:
     most = max(one.device_queries for one in findings)
     text = (
         f"{len(found.shrunk):,} of {counted(len(findings), 'finding')} moved nearer to the "
-        f"seed, with {number_text(queries, 0)} device queries each in the median, {most:,} at most"
+        f"seed; device queries of each: {number_text(queries, 0)} in the median, {most:,} at most"
     )
     if found.left_out:
         text += f"; {counted(found.left_out, 'finding')} left out: seed inputs themselves"

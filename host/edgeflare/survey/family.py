@@ -58,7 +58,7 @@ class Family(ABC):
     group: Group
     neutral: tuple[tuple[str, float], ...] = ()
     """The parameters that say how far an input is from its seed, each with the value that changes
-    nothing."""
+    least."""
 
     @property
     def about(self) -> str:

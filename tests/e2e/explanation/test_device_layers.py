@@ -119,7 +119,7 @@ def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path) -> None:
     assert found.device_layers.layers == ()
     assert found.notices[-1] == (
         f"what each layer changes of {len(found.findings)} findings isn't known: the device answers "
-        "otherwise when its tensors are read"
+        "otherwise when its tensors are read, or they aren't finite"
     )
 
 
@@ -138,6 +138,26 @@ def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path) -> None:
     assert set(found.counts) == {"kernels"}
     assert found.notices[-1].startswith("what each layer changes on local isn't known: local ann")
     assert found.device_queries == 3 * len(found.findings)
+    again: list[object] = []
+    config = replay_config(replay_base(tmp_path / "out"))
+    assert explain_campaign(tmp_path / "out", config, progress=again.append) == found
+    assert again == []
+
+
+@pytest.mark.extended
+def test_a_tensor_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    wrong, tensor = planted(tmp_path, CONVOLUTION)
+    run = Interpreter(str(wrong))
+    index = next(one["index"] for one in run.get_tensor_details() if one["name"] == tensor)
+    change = (
+        "read = right.get_tensor\n"
+        "def infinite(self, index):\n"
+        f"    return read(self, index) * (float('inf') if index == {index} else 1)\n"
+        "right.get_tensor = infinite\n"
+    )
+    found = explained(tmp_path / "out", {"python": python_with(tmp_path, loads(wrong) + change)})
+    assert found.device_layers is not None
+    assert len(found.device_layers.disturbed) == len(found.findings) >= 6
 
 
 @pytest.mark.extended

@@ -38,6 +38,9 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
     page = edgeflare("report", "out", "--format", "junit", home=tmp_path).out
     assert "of this cause, layer and classes; nearest: " in page
     assert json.loads(edgeflare("show", "out", "--json", home=tmp_path).out)
+    other = edgeflare("shrink", "out", "--device-budget", 3, home=tmp_path)
+    assert other.code == 2
+    assert "was shrunk with other settings (--device-budget 20): delete" in other.err
     again = edgeflare("shrink", "out", home=tmp_path)
     assert "findings moved nearer to the seed" in again.out
     assert "search" not in again.err.replace("is finished", "")

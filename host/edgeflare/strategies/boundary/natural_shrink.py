@@ -2,7 +2,7 @@
 
 An input of the survey, or of natural corruptions alone, would be natural no more were pixels taken
 back. So a step of several is left out, and each parameter is moved towards the value that changes
-nothing, all together and then one after the other, while the models still deviate.
+least, all together and then one after the other, while the models still deviate.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -126,7 +126,7 @@ class _Weakening:
                 weakened = (yield from self._weaken([one])) or weakened
 
     def _weaken(self, which: Sequence[tuple[int, str]]) -> Generator[Ask, Answer, bool]:
-        """Bisect the share of parameters' distances to what changes nothing; tell if one is less."""
+        """Bisect the share of parameters' distances to what changes least; tell if one is less."""
         start, low, high = self._steps, 0.0, 1.0
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
