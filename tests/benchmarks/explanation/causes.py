@@ -11,7 +11,9 @@ bootstrap over the seeds, of EfficientNet-Lite0 over the photographs that seeds 
 
 import argparse
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from campaigns import LOOPBACK, NAMES, PLANTED, SPEECH, Campaign, Device, device_named, row, run
 
@@ -97,7 +99,18 @@ def measured(
     for one in findings:
         if one.doubt:
             doubts[one.doubt] = doubts.get(one.doubt, 0) + 1
-    return row(cells), (*found.notices, *(f"doubt of {n}: {one}" for one, n in doubts.items()))
+    told = (f"doubt of {n}: {one}" for one, n in doubts.items())
+    return row(cells), (*found.notices, *told, *steps(found))
+
+
+def steps(found: Explanation) -> Iterator[str]:
+    """Yield what each step changes of the margins that are known."""
+    known = [one.contributions for one in found.findings if one.contributions]
+    for name, _, _ in found.rungs:
+        changes = [one[name] for one in known if name in one]
+        if changes:
+            largest = max(map(abs, changes))
+            yield f"step {name}: {median(changes):+.4f} in the median, at most {largest:.5f}"
 
 
 def main() -> None:
