@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from edgeflare._internal.files import write_durably
 from edgeflare.errors import StoreError
@@ -135,14 +135,19 @@ def _take(lock: BaseFileLock) -> bool:
     except Timeout:
         _check_locks(Path(lock.lock_file))
         return False
-    if isinstance(lock, SoftFileLock):  # a mere file, which a killed process would leave behind
+    try:
+        _check_locks(Path(lock.lock_file))
+    except OSError:  # else a mere file is the lock, which a killed process would leave behind
         lock.release(force=True)
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        raise
     return True
 
 
 def _check_locks(path: Path) -> None:
-    """Raise OSError where the file can't be locked; filelock before 4 reports it as locked."""
+    """Raise OSError where the file can't be locked.
+
+    filelock before 4 reports it as locked then, and later versions take a mere file for the lock.
+    """
     try:
         import fcntl
     except ImportError:
