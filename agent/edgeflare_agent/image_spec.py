@@ -74,7 +74,7 @@ class InputSpec(NamedTuple):
     2. colour order: samples are RGB or grey; `color` "BGR" swaps the channels.
     3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean`
        and `std` have one entry, or one a channel, in the units that `scale` leaves.
-       (1, 255) is "/ 255".
+       (1, 255) is "/ 255". `clip`: values beyond (least, largest) become these.
     4. `layout`: "HWC" keeps the axes, "CHW" moves the channels to the front.
     5. reshape to `shape` (batch axis of 1 included), so that flat and five-axis inputs work too.
     6. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.
@@ -92,13 +92,14 @@ class InputSpec(NamedTuple):
     resize: Optional[str] = None
     quantization: Optional[Tuple[float, int]] = None
     orientation: str = "upright"
+    clip: Optional[Tuple[float, float]] = None
 
     def to_json(self) -> Dict[str, Any]:
-        """Return a JSON object; without the orientation of images that aren't turned."""
+        """Return a JSON object; without the orientation and the clip of images that have none."""
         return {
             field: list(value) if isinstance(value, tuple) else value
             for field, value in zip(self._fields, self)
-            if (field, value) != ("orientation", "upright")
+            if (field, value) not in (("orientation", "upright"), ("clip", None))
         }
 
     @property
@@ -110,6 +111,7 @@ class InputSpec(NamedTuple):
     def from_json(cls, data: Dict[str, Any]) -> "InputSpec":
         """Return what `to_json` described. Raises RequestError for anything else."""
         try:
+            clip = data.get("clip")
             spec = cls(
                 shape=tuple(int(n) for n in data["shape"]),
                 size=(int(data["size"][0]), int(data["size"][1])),
@@ -118,6 +120,7 @@ class InputSpec(NamedTuple):
                 color=str(data["color"]),
                 resize=data["resize"],
                 orientation=str(data.get("orientation", "upright")),
+                clip=None if clip is None else (float(clip[0]), float(clip[1])),
                 **values_from_json(data),
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -163,6 +166,10 @@ class InputSpec(NamedTuple):
             ),
             (len(self.mean) not in (1, self.channels), "mean needs one entry, or one a channel"),
             (len(self.std) not in (1, self.channels), "std needs one entry, or one a channel"),
+            (
+                self.clip is not None and not -math.inf < self.clip[0] < self.clip[1] < math.inf,
+                "clip needs two finite numbers, the smaller one first",
+            ),
             *value_problems(self),
         )
         for wrong, sentence in problems:

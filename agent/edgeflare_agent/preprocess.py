@@ -252,7 +252,7 @@ def _tables(spec: InputSpec) -> List[Array]:
 
 
 def _scaled(values: Array, spec: InputSpec) -> Array:
-    """Return (values * scale[0] / scale[1] - mean) / std; `values` is float32 [H, W, C]."""
+    """Return (values * scale[0] / scale[1] - mean) / std, clipped; `values` is float32 [H, W, C]."""
     if spec.scale[0] != 1:
         values = np.multiply(values, np.float32(spec.scale[0]))
     if spec.scale[1] != 1:
@@ -261,6 +261,8 @@ def _scaled(values: Array, spec: InputSpec) -> Array:
         values = np.subtract(values, np.asarray(spec.mean, np.float32))
     if any(std != 1 for std in spec.std):
         values = np.divide(values, np.asarray(spec.std, np.float32))
+    if spec.clip is not None:
+        values = np.clip(values, np.float32(spec.clip[0]), np.float32(spec.clip[1]))
     return values
 
 

@@ -28,14 +28,12 @@ def charge(
     stored: Answers,
     fault: str = "",
     compares_scores: bool = False,
-    known_doubt: str = "",
 ) -> ExplainedFinding:
     """Charge a finding to a cause.
 
     `rungs` have the answers by id of the finding and name of the device, the device's rung last;
     `questions` those of what the device was asked besides. `stored` are the finding's answers in
     the campaign, `fault` is the survey's that it belongs to. `compares_scores`: only the oracle tells a deviation, not the labels.
-    `known_doubt` holds for all findings of another cause than the preprocessing.
 
     The cause is that of the first rung from which on all deviate. Where that is the device's, it is
     that of the first question that tells: the plainest kernels deviate on the device as well
@@ -68,8 +66,6 @@ def charge(
         ):
             own = "this machine's fast kernels agree, so the hardware counts as well"
             doubt = "; ".join([*([doubt] if doubt else []), own])
-    if cause not in (*UNCHARGED, "preprocessing") and known_doubt:
-        doubt = "; ".join([*([doubt] if doubt else []), known_doubt])
     return ExplainedFinding(
         id=finding.id,
         seed_id=finding.seed_id,

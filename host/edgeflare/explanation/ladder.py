@@ -37,7 +37,7 @@ _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
 _OUTSIDE = 0.1
 """Values beyond the range of an input, as a share of it, that calibration explains."""
-_VALUES = ("color", "scale", "mean", "std", "orientation")
+_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def ladder_of(
         rungs.append(Rung("control", "rounding", "the original model by other kernels", own))
     except UsageError as error:
         notices.append(f"rounding isn't told from compression: {error}")
-    if prepared := _prepared(config.original, models):
+    if prepared := _prepared(config.original, models, notices):
         rungs.append(
             Rung(
                 "preprocessing",
@@ -236,37 +236,43 @@ def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
     return here, ""
 
 
-def clipping(models: Mapping[str, Any]) -> str:
-    """Return how the deployed model's input clips what its preprocessing makes; "" where it doesn't.
+def _clipped(spec: InputSpec) -> tuple[str, tuple[float, float] | None]:
+    """Return how a deployed model's input clips what its preprocessing makes, and its range.
 
-    Of images, whose model takes integers. What is made of an image's levels, 0 to 255, fits the range
-    of an input that is prepared as it was calibrated.
+    "" and None where it doesn't. What is made of an image's levels, 0 to 255, fits the range of an
+    input of integers that is prepared as it was calibrated.
     """
-    about = models["deployed"]["input"]
-    if "size" not in about:
-        return ""
-    spec = InputSpec.from_json(about)
     if spec.quantization is None:
-        return ""
+        return "", None
     numerator, denominator = spec.scale
     mean, std = np.broadcast_arrays(spec.mean, spec.std)
     made = (np.array([[0.0], [255.0]]) * numerator / denominator - mean) / std
     least, largest = Grid(*spec.quantization, spec.dtype).range
     outside = max(least - float(made.min()), float(made.max()) - largest)
     if outside <= _OUTSIDE * (largest - least):
-        return ""
-    return (
+        return "", None
+    words = (
         f"the deployed model's preprocessing makes values from {made.min():.4g} to {made.max():.4g}, "
         f"and its input holds {least:.4g} to {largest:.4g}: its preprocessing may be wrong"
     )
+    return words, (least, largest)
 
 
-def _prepared(original: ModelConfig, models: Mapping[str, Any]) -> ModelConfig | None:
-    """Return the original with the deployed model's preprocessing; None where that is its own."""
+def _prepared(
+    original: ModelConfig, models: Mapping[str, Any], notices: list[str]
+) -> ModelConfig | None:
+    """Return the original with the deployed model's preprocessing; None where that is its own.
+
+    It is given no values that the deployed model's input can't hold; adds to `notices` where that
+    clips much.
+    """
     specs = [models[which]["input"] for which in ("original", "deployed")]
     if any("size" not in one for one in specs):  # of audio
         return None
     own, other = map(InputSpec.from_json, specs)
+    words, clip = _clipped(other)
+    notices += [words] if words else []
+    other = other._replace(clip=clip or other.clip)
     names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
     if all(getattr(own, key) == getattr(other, key) for key in names):
         return None

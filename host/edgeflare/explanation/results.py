@@ -181,14 +181,19 @@ class ShrunkTo:
     original_label: int | None = None
     deployed_label: int | None = None
 
+    def is_like(self, finding: "ExplainedFinding | FindingGroup") -> bool:
+        """Whether the models decide for a finding's classes here, too."""
+        own = (self.original_label, self.deployed_label)
+        return own == (finding.original_label, finding.deployed_label)
+
 
 @dataclass(frozen=True)
 class FindingGroup:
     """Findings that come of one cause and main layer, have the same labels and the same fault.
 
-    `nearest` is nearest to its seed, as `shrunk` where it was shrunk and the models decide for the
-    group's classes still. `members` are the ids of all. `doubtful` of the `count` have a doubt. Transcripts have no
-    labels. `layer` is "" where no layer makes half of the change, `fault` where the findings belong
+    `nearest` is nearest to its seed, as `shrunk` where it was shrunk; before others come those that
+    keep the group's classes then. `members` are the ids of all. `doubtful` of the `count` have a
+    doubt. Transcripts have no labels. `layer` is "" where no layer makes half of the change, `fault` where the findings belong
     to none of the survey's.
     """
 
@@ -261,23 +266,17 @@ class Explanation:
             groups.setdefault(key, []).append(one)
         found = []
         for key, some in groups.items():
-            nearest = min(some, key=self._l2)
+            nearest = min(some, key=self._distance)
             doubtful = sum(bool(one.doubt) for one in some)
-            shrunk, members = self._shrunk_alike(nearest), tuple(one.id for one in some)
+            shrunk, members = self.shrunk.get(nearest.id), tuple(one.id for one in some)
             found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk, members))
         return tuple(sorted(found, key=lambda one: -one.count))
 
-    def _shrunk_alike(self, finding: ExplainedFinding) -> ShrunkTo | None:
-        """Return what a finding was shrunk to, unless the models decide for other classes there."""
+    def _distance(self, finding: ExplainedFinding) -> tuple[bool, float]:
+        """Return whether shrinking changed a finding's classes, and how near it is then."""
         shrunk = self.shrunk.get(finding.id)
-        own = (finding.original_label, finding.deployed_label)
-        alike = shrunk is not None and (shrunk.original_label, shrunk.deployed_label) == own
-        return shrunk if alike else None
-
-    def _l2(self, finding: ExplainedFinding) -> float:
-        shrunk = self._shrunk_alike(finding)
         l2 = finding.l2 if shrunk is None else shrunk.l2
-        return math.inf if l2 is None else l2
+        return shrunk is not None and not shrunk.is_like(finding), math.inf if l2 is None else l2
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, and each finding's `contributions`.

@@ -39,7 +39,7 @@ from edgeflare.errors import (
 )
 from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
 from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
-from edgeflare.explanation.ladder import Rung, clipping, ladder_of
+from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
     DEVICE,
@@ -131,8 +131,7 @@ def _explained(
         raise UsageError(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
-    doubt = clipping(store.models)
-    notices = [*ladder.notices, *([doubt] if doubt else [])]
+    notices = [*ladder.notices]
     begun = walk.begun(next(one for one in ladder.rungs if one.cause != "preprocessing"))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
@@ -170,7 +169,6 @@ def _explained(
             stored=stored.get(name, {}),
             fault=faults.get(name, ""),
             compares_scores=traits_of(walk.config.search.oracle).compares_scores,
-            known_doubt=doubt,
         )
 
     first = {name: charged(name, {}) for name in chosen}

@@ -40,8 +40,8 @@ Orientation: TypeAlias = Literal[
 class InputOptions(AudioOptions):
     """Input options that the user states where the file does not. All may be left out.
 
-    For an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width),
-    for open axes. `resize` converts samples of another size to the model's own, and `orientation`
+    For an image: value = (pixel * scale - mean) / std for pixels 0..255, then no less and no more
+    than `clip` says. `size` is (height, width), for open axes. `resize` converts samples of another size to the model's own, and `orientation`
     turns them, where the model runs (`edgeflare_agent.preprocess`).
     """
 
@@ -50,6 +50,7 @@ class InputOptions(AudioOptions):
     size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear", "bilinear-antialias", "area"] | None = None
     orientation: Orientation | None = None
+    clip: tuple[float, float] | None = None
 
     @property
     def is_image(self) -> bool:
@@ -57,7 +58,7 @@ class InputOptions(AudioOptions):
         return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
-_IMAGE_FIELDS = ("layout", "color", "size", "resize", "orientation")
+_IMAGE_FIELDS = ("layout", "color", "size", "resize", "orientation", "clip")
 
 
 def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
@@ -182,6 +183,7 @@ def resolve_input(
         resize=stated.resize or guessed.resize,
         quantization=tensor.quantization,
         orientation=stated.orientation or guessed.orientation or "upright",
+        clip=stated.clip or guessed.clip,
     )
     try:
         spec.validate()

@@ -68,6 +68,8 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
         found["resize"] = spec.resize
     if spec.orientation != "upright":
         found["orientation"] = spec.orientation
+    if spec.clip is not None:
+        found["clip"] = ",".join(f"{one:.9g}" for one in spec.clip)
     return found
 
 

@@ -17,6 +17,7 @@ from edgeflare.explanation import (
     Layers,
     ShrunkFinding,
     ShrunkFindings,
+    ShrunkTo,
     explained_devices,
 )
 from edgeflare.reports.devices import agreement_blocks
@@ -214,7 +215,7 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
             "doubtful", 0, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
         ),
         Column("nearest to its seed", 0, lambda one: one.nearest.seed_id, text=True),
-        Column("L2", 0, group_l2),
+        Column("L2", 0, lambda one: group_l2(one, name), text=True),
     )
     more = len(found.groups) - GROUPS_SHOWN
     rest: list[Block] = [Text(f"Left out here: {counted(more, 'more group')}")]
@@ -225,14 +226,19 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
     ]
 
 
-def group_l2(group: FindingGroup) -> str:
-    """Return how near a group's nearest finding is, before and after it was shrunk."""
-    if group.shrunk is None:
+def group_l2(group: FindingGroup, name: Name) -> str:
+    """Return how near a group's nearest finding is, before and after it was shrunk.
+
+    Where the models decide for other classes then, with these.
+    """
+    shrunk = group.shrunk
+    if shrunk is None:
         return number_text(group.nearest.l2)
-    return _change(group.nearest.l2, group.shrunk.l2, 2)
+    words = _change(group.nearest.l2, shrunk.l2, 2)
+    return words if shrunk.is_like(group) else f"{words} (now {labels_words(shrunk, name)})"
 
 
-def labels_words(group: FindingGroup, name: Name) -> str:
+def labels_words(group: FindingGroup | ShrunkTo, name: Name) -> str:
     """Return both models' classes, such as ``4 -> 9``; a dash where there are none."""
     if group.original_label is None or group.deployed_label is None:
         return NOTHING

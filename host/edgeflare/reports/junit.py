@@ -19,6 +19,7 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.devices import NO_SEARCH
+from edgeflare.reports.document import Name
 from edgeflare.reports.explanation import group_l2
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
@@ -172,7 +173,7 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
         "cause": finding.cause,
         "in doubt": finding.doubt,
         "main layer": finding.layer,
-        "group": None if finding.group is None else _group_words(finding.group),
+        "group": None if finding.group is None else _group_words(finding.group, data.name),
         "device": one.replica or one.device_name,
         "seed's label": None if finding.seed.label is None else data.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
@@ -181,10 +182,10 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
     return _lines(facts)
 
 
-def _group_words(group: FindingGroup) -> str:
+def _group_words(group: FindingGroup, name: Name) -> str:
     """Return how many findings are alike, and the one nearest to its seed."""
     alike = counted(group.count, "finding") + " of this cause, layer and classes"
-    return f"{alike}; nearest: {group.nearest.seed_id}, L2 {group_l2(group)}"
+    return f"{alike}; nearest: {group.nearest.seed_id}, L2 {group_l2(group, name)}"
 
 
 def _lines(facts: Mapping[str, str | None]) -> list[str]:

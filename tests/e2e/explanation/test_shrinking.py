@@ -30,11 +30,16 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
             assert (outcome.trigger, outcome.confirmed) == (one["sample"], 2)
     explained = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)
     nearer = {one["sample"] for one in shrunk["findings"]}
-    for group in explained["groups"]:
-        if group["shrunk"] is not None:  # the models decide for the group's classes there, too
-            assert group["shrunk"]["sample"] in nearer
-            assert group["shrunk"]["deployed_label"] == group["deployed_label"]
-            assert group["shrunk"]["original_label"] == group["original_label"]
+    assert all(one["shrunk"]["sample"] in nearer for one in explained["groups"])
+    shown = edgeflare("explain", "out", home=tmp_path, extra={"COLUMNS": "200"}).out
+    for one in explained["groups"]:
+        l2 = f"{one['shrunk']['l2']:.2f}"
+        now, was = (
+            f"{side['original_label']} -> {side['deployed_label']}" for side in (one["shrunk"], one)
+        )
+        assert f"-> {l2} (now {now})" in shown if now != was else f"-> {l2}" in shown
+    causes = json.loads(edgeflare("explain", "out/shrunk", "--json", home=tmp_path).out)
+    assert {one["sample"] for one in causes["findings"]} == nearer
     page = edgeflare("report", "out", "--format", "junit", home=tmp_path).out
     assert "of this cause, layer and classes; nearest: " in page
     assert json.loads(edgeflare("show", "out", "--json", home=tmp_path).out)

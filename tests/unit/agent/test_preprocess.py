@@ -78,8 +78,19 @@ def test_images_are_turned_once_they_have_their_size(orientation: str) -> None:
     assert InputSpec.from_json(spec.to_json()) == spec
 
 
+def test_values_are_clipped_after_the_scaling() -> None:
+    spec = COLOUR._replace(mean=(100.0,), std=(50.0,), clip=(-1.0, 0.5))
+    plain = prepare(image(), spec._replace(clip=None))
+    np.testing.assert_array_equal(prepare(image(), spec), np.clip(plain, F(-1), F(0.5)))
+    assert plain.min() < -1 < 0.5 < plain.max()
+    assert InputSpec.from_json(spec.to_json()) == spec
+    for wrong in ((1.0, 1.0), (2.0, 1.0), (0.0, np.inf), (np.nan, 1.0)):
+        with pytest.raises(RequestError, match="clip needs two finite numbers, the smaller one"):
+            spec._replace(clip=wrong).validate()
+
+
 def test_specs_of_earlier_versions_are_of_upright_images() -> None:
-    assert "orientation" not in COLOUR.to_json()
+    assert not {"orientation", "clip"} & {*COLOUR.to_json()}
     assert InputSpec.from_json(COLOUR.to_json()) == COLOUR
     with pytest.raises(RequestError, match="orientation must be one of upright, rotate-90"):
         COLOUR._replace(orientation="left").validate()

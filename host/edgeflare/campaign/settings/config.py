@@ -78,14 +78,14 @@ class ModelConfig(Section):
             "--input",
             "What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
             "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
-            "bilinear-antialias, area), orientation=rotate-90; of audio front_end=whisper, mlperf-tiny-kws or waveform, "
+            "bilinear-antialias, area), orientation=rotate-90, clip=LEAST,MOST; of audio front_end=whisper, mlperf-tiny-kws or waveform, "
             "rate=16000, samples=16000. May be repeated.",
             each=True,
         ),
     ] = Field(
         default=InputOptions(),
         description="What the file doesn't tell: color, layout, size, resize, orientation, and scale, mean, std "
-        "of pixels, (pixel * scale - mean) / std; of audio front_end, rate, samples.",
+        "of pixels, (pixel * scale - mean) / std, and clip; of audio front_end, rate, samples.",
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
     output: Annotated[

@@ -56,6 +56,8 @@ class InputGradients:
         saturated probabilities, too. Not finite where the model's own arithmetic is not.
         """
         prepared = prepare(sample, self._spec).astype(np.float32)
+        low, high = self._spec.clip or (-np.inf, np.inf)
+        inside = (prepared > low) & (prepared < high)
         with _one_thread(self._torch):
             leaf = self._torch.from_numpy(prepared).requires_grad_(True)
             tensor, logs = self._logarithms(kind)
@@ -66,7 +68,7 @@ class InputGradients:
                 (slopes,) = self._torch.autograd.grad(
                     values[first] - values[other], leaf, retain_graph=place < len(others)
                 )
-                found.append(self._of_pixels(slopes.numpy(), sample.shape))
+                found.append(self._of_pixels(slopes.numpy() * inside, sample.shape))
         return np.array(found)
 
     def _logarithms(self, kind: OutputKind) -> tuple[str, Callable[[Any], Any]]:

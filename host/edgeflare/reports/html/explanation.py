@@ -47,7 +47,7 @@ def explanation_context(
                 if one
             ),
             f"{counted(group.count, 'finding')}; nearest: {group.nearest.seed_id}, "
-            f"L2 {group_l2(group)}",
+            f"L2 {group_l2(group, name)}",
             group.nearest.doubt,
             _picture(store, seeds.get(group.nearest.seed_id, ""), group),
         )

@@ -22,6 +22,7 @@ SPECS = {
     "resized": {"scale": (1.0, 255.0), "resize": "bilinear"},
     "averaged": {"scale": (1.0, 255.0), "resize": "area"},
     "turned": {"scale": (1.0, 255.0), "orientation": "rotate-90"},
+    "clipped": {"scale": (1.0, 255.0), "clip": (0.3, 0.6)},
     "transverse": {"scale": (1.0, 255.0), "resize": "area", "orientation": "transverse"},
 }
 
