@@ -85,8 +85,10 @@ def ladder_of(
     """Return the ladder of a campaign, whose `store` has what is known of both models.
 
     `float_model` is a file of the original before it was compressed, in the deployed one's format.
-    Raises UsageError where the runtime of a file isn't known.
+    Raises UsageError where the runtime of a file isn't known, or `float_model` is not there.
     """
+    if float_model is not None and not float_model.is_file():
+        raise UsageError(f"there is no model file {float_model}")
     models, notices = store.models, []
     name = str(models["deployed"]["runtime"]["name"])
     is_here = all(one.transport == "local" for one in devices)

@@ -253,7 +253,7 @@ class Explanation:
 
     @property
     def groups(self) -> tuple[FindingGroup, ...]:
-        """The findings by cause and labels, the largest group first."""
+        """The findings by cause and labels, the largest group first, then the nearest."""
         groups: dict[_GroupKey, list[ExplainedFinding]] = {}
         for one in self.findings:
             key = (
@@ -270,7 +270,7 @@ class Explanation:
             doubtful = sum(bool(one.doubt) for one in some)
             shrunk, members = self.shrunk.get(nearest.id), tuple(one.id for one in some)
             found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk, members))
-        return tuple(sorted(found, key=lambda one: -one.count))
+        return tuple(sorted(found, key=lambda one: (-one.count, self._distance(one.nearest))))
 
     def _distance(self, finding: ExplainedFinding) -> tuple[bool, float]:
         """Return whether shrinking changed a finding's classes, and how near it is then."""

@@ -120,21 +120,21 @@ def _layers(found: Explanation) -> list[Block]:
     blocks: list[Block] = []
     columns = (
         Column("layer", 0, lambda one: layer_words(one.name), text=True),
-        Column("operators", 0, lambda one: one.operators, text=True),
+        Column("operators", 3, lambda one: one.operators, text=True),
         Column("mean", 0, lambda one: f"{one.mean:+.3f}"),
         Column("largest", 0, lambda one: f"{one.largest:+.3f}"),
         Column("restored", 0, lambda one: f"{one.restored:,}"),
-        Column("SQNR dB", 0, lambda one: _both(one, "sqnr", lambda value: f"{value:.1f}")),
+        Column("SQNR dB", 2, lambda one: _both(one, "sqnr", lambda value: f"{value:.1f}")),
     )
     held = (
-        Column("clipped", 0, lambda one: _both(one, "clipped", percent_text), optional=True),
-        Column("levels used", 0, lambda one: _both(one, "levels", percent_text), optional=True),
+        Column("clipped", 1, lambda one: _both(one, "clipped", percent_text), optional=True),
+        Column("levels used", 1, lambda one: _both(one, "levels", percent_text), optional=True),
     )
     if layers := found.layers:
         blocks += _layer_table(
             layers,
             "What each layer changes",
-            f"Of the margin of {counted(len(layers.contributions), 'finding')} that come of "
+            f"Changes of the margin, on {counted(len(layers.contributions), 'finding')} charged to "
             f"{layers.deployed}, by the layer's own operators and the grid of its output. Restored: "
             "findings on which the original's decision would come back, were this layer alone as in "
             f"{layers.original} (predicted). SQNR, values clipped and levels used: on these findings "
@@ -145,8 +145,8 @@ def _layers(found: Explanation) -> list[Block]:
         blocks += _layer_table(
             layers,
             "What each layer changes on the device",
-            f"Of the margin of {counted(len(layers.contributions), 'finding')} that come of the "
-            f"device, by the layer's own operators, as {layers.deployed} runs there and here. "
+            f"Changes of the margin, on {counted(len(layers.contributions), 'finding')} charged to "
+            f"the device, by the layer's own operators, as {layers.deployed} runs there and here. "
             "Restored: findings on which the original's decision would come back, were this layer "
             "alone computed as here (predicted). SQNR: on these findings / on seeds",
             columns,
@@ -212,9 +212,9 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
         Column("original -> deployed", 0, lambda one: labels_words(one, name), text=True),
         Column("findings", 0, lambda one: f"{one.count:,}"),
         Column(
-            "doubtful", 0, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
+            "doubtful", 1, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
         ),
-        Column("nearest to its seed", 0, lambda one: one.nearest.seed_id, text=True),
+        Column("nearest to its seed", 2, lambda one: one.nearest.seed_id, text=True),
         Column("L2", 0, lambda one: group_l2(one, name), text=True),
     )
     more = len(found.groups) - GROUPS_SHOWN
@@ -259,8 +259,8 @@ def shrunk_document(found: ShrunkFindings) -> list[Block]:
     columns = (
         Column("seed", 0, lambda one: one.seed_id, text=True),
         Column("L2", 0, lambda one: _change(one.before.l2, one.after.l2, 2)),
-        Column("Linf", 0, lambda one: _change(one.before.linf, one.after.linf, 0)),
-        Column("SSIM", 0, lambda one: _change(one.before.ssim, one.after.ssim, 3), optional=True),
+        Column("Linf", 1, lambda one: _change(one.before.linf, one.after.linf, 0)),
+        Column("SSIM", 2, lambda one: _change(one.before.ssim, one.after.ssim, 3), optional=True),
         Column("device queries", 0, lambda one: f"{one.device_queries:,}"),
     )
     natural_columns = (

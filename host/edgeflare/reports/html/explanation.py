@@ -3,7 +3,7 @@
 import base64
 from typing import Any, NamedTuple
 
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import capitalized, counted
 from edgeflare.errors import StoreError
 from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
 from edgeflare.reports.document import Name, to_html
@@ -39,7 +39,7 @@ def explanation_context(
             ", ".join(
                 one
                 for one in (
-                    group.cause,
+                    capitalized(group.cause),
                     layer_words(group.layer),
                     group.fault,
                     labels_words(group, name),
