@@ -14,8 +14,10 @@ from edgeflare_agent.decoding import (
     decoder_in,
 )
 from edgeflare_agent.errors import AgentError, ModelError, RequestError
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
+from edgeflare_agent.repair import Repair
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.telemetry import clock, resources
@@ -108,8 +110,13 @@ class Worker:
         check_fits(runtime.inputs[0], spec.shape, spec.dtype)
         name = frame.header.get("output")
         decoder = self._decoder(frame.header.get("decoder"))
+        stated = frame.header.get("repair")
         if decoder is None:
-            self._read = _picking(_index_of_output(runtime, name))
+            index = _index_of_output(runtime, name)
+            self._read = _picking(index)
+            if stated is not None:
+                repair = Repair.from_parts(stated, frame.arrays)
+                self._read = _repairing(repair, runtime.outputs[index], index)
         else:
             self._read = _decoding(decoder, runtime, name)
         get_ready(spec)
@@ -192,6 +199,12 @@ def _first(outputs: List[Array]) -> Array:
 
 def _picking(index: int) -> Callable[[List[Array]], Array]:
     return lambda outputs: outputs[index]
+
+
+def _repairing(repair: Repair, tensor: TensorInfo, index: int) -> Callable[[List[Array]], Array]:
+    """Return what repairs an output; raise RequestError where the repair doesn't fit it."""
+    repair.check_fits(tensor)
+    return lambda outputs: repair.apply(outputs[index], tensor.quantization)
 
 
 def _decoding(

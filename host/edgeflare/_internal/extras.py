@@ -48,6 +48,11 @@ def onnx() -> Any:
     return import_module("onnx")
 
 
+def scikit_learn(module: str) -> Any:
+    """Return a module of scikit-learn, which trains repairs. Raises UsageError where it is missing."""
+    return _load(f"sklearn.{module}", "scikit-learn", "repair", "training a repair")
+
+
 def _load(module: str, name: str, extra: str = "audio", what: str = "audio") -> Any:
     try:
         return import_module(module)

@@ -41,6 +41,7 @@ from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
+from edgeflare.models.repair_file import load_repair
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, CampaignLock, Store
 from edgeflare.store.database import decoding
@@ -209,12 +210,14 @@ def _read_all(store: Store) -> None:
 
 
 def check_files(config: CampaignConfig) -> None:
-    """Raise UsageError where a model's file isn't there."""
+    """Raise UsageError where a model's file isn't there, or a repair's can't be read."""
     for path in (config.original.path, config.deployed.path, config.control_model):
         if path is not None and path.is_dir():
             raise UsageError(f"{path} is a folder; name the model file in it")
         if path is not None and not path.is_file():
             raise UsageError(f"there is no model file {path}")
+    if config.deployed.repair is not None:
+        load_repair(config.deployed.repair)
 
 
 def check_families(config: CampaignConfig) -> None:

@@ -15,7 +15,7 @@ from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.model_pair import ModelInterface
 from edgeflare.campaign.resolution import takes_gradients
-from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, SearchConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.metrics import numbers
@@ -61,14 +61,16 @@ def _version_of(library: str) -> str:
 
 
 def model_identity(
-    path: Path, side: ModelInterface, reader: OutputReader, in_effect: Mapping[str, Any]
+    model: ModelConfig, side: ModelInterface, reader: OutputReader, in_effect: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything about one model that decides its answers."""
+    path, repair = model.path, model.repair
     return {
         "name": path.name,
         "path": str(path.resolve()),
         "sha256": file_sha256(path),
         "bytes": path.stat().st_size,
+        **({} if repair is None else {"repair": _repair_identity(repair)}),
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
         "output": {
@@ -77,6 +79,10 @@ def model_identity(
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
         },
     }
+
+
+def _repair_identity(path: Path) -> dict[str, Any]:
+    return {"name": path.name, "sha256": file_sha256(path), "bytes": path.stat().st_size}
 
 
 _ANSWERS = "original answers"
@@ -179,6 +185,13 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
+    repair = config.deployed.repair
+    stored = store.models.get("deployed", {}).get("repair")
+    if repair is not None and stored is not None:
+        if not repair.is_file():
+            yield f"the repair {repair} is gone"
+        elif file_sha256(repair) != stored["sha256"]:
+            yield f"the repair {repair} has changed"
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
         if decoder and model.decoder and model.decoder.decoder().describe() != decoder:

@@ -96,11 +96,9 @@ class SeedStage(CampaignStage):
         for doubt in doubts:
             self._reporter.notice(doubt)
         self._store.set_models(
+            model_identity(self._config.original, sides[0], original, self._original.in_effect),
             model_identity(
-                self._config.original.path, sides[0], original, self._original.in_effect
-            ),
-            model_identity(
-                self._config.deployed.path,
+                self._config.deployed,
                 sides[1],
                 deployed,
                 self._fleet.sessions[0].model.runtime,

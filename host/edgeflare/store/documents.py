@@ -41,6 +41,7 @@ class _Model(TypedDict, total=False):
     runtime: dict[str, Any] | None
     input: dict[str, Any] | None
     output: _Output
+    repair: dict[str, Any] | None
 
 
 class _Models(TypedDict):

@@ -29,6 +29,7 @@ LAYERS = (
     {"campaign"},
     {"explanation"},
     {"analysis"},
+    {"repair"},
     {"reports"},
     {"assertions", "bench", "nightly"},
     {"__init__"},  # the public API
@@ -40,7 +41,7 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 """Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {"_internal", "models", "devices", "seeds", "testing"},
+    "edgeflare_agent": {"_internal", "models", "devices", "seeds", "repair", "testing"},
     "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""

@@ -32,7 +32,9 @@ from edgeflare.models import (
     text_output,
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
+from edgeflare.models.repair_file import load_repair
 from edgeflare.types import Output, Sample, Transcript
+from edgeflare_agent.repair import Repair
 
 
 class _TextSource(NamedTuple):
@@ -224,8 +226,9 @@ class ModelInterface(NamedTuple):
     """One model as the campaign sees it: how samples enter it, and which output counts.
 
     `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a
-    transcript, and there are no classes; `decoder` is what identifies the way to it. `doubt`: how
-    what is stated contradicts the model's file.
+    transcript, and there are no classes; `decoder` is what identifies the way to it. `repair`
+    replaces the answers, which are probabilities then. `doubt`: how what is stated contradicts the
+    model's file.
     """
 
     spec: Spec
@@ -234,6 +237,7 @@ class ModelInterface(NamedTuple):
     labels_only: bool = False
     transcribes: bool = False
     decoder: Mapping[str, Any] | None = None
+    repair: Repair | None = None
     doubt: str = ""
 
     def reader(self, kind: OutputKind) -> OutputReader:
@@ -319,11 +323,32 @@ def resolve_pair(
             doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model")
         ),
     )
+    sides = sides[0], _repaired(sides[1], config)
     decoders = [None if text is None else text.decoder for text in texts]
     original.configure(sides[0].spec, sides[0].output.name, decoders[0])
     for session in fleet:
-        session.configure(sides[1].spec, sides[1].output.name, decoders[1])
+        session.configure(sides[1].spec, sides[1].output.name, decoders[1], sides[1].repair)
     return sides
+
+
+def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:
+    """Return the deployed model as its repair leaves it, where it has one. Raises UsageError."""
+    if config.original.repair is not None:
+        raise UsageError("a repair is stated for the original model; only the deployed one has one")
+    if config.deployed.repair is None:
+        return deployed
+    repair = load_repair(config.deployed.repair)
+    if deployed.transcribes or deployed.labels_only:
+        raise UsageError(
+            f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
+            f"model returns {'text' if deployed.transcribes else 'a label alone'}; leave it out"
+        )
+    if repair.size != deployed.classes:
+        raise UsageError(
+            f"the repair {config.deployed.repair} is for {repair.size} classes, and the deployed "
+            f"model has {deployed.classes}; make one for this model"
+        )
+    return deployed._replace(output=repair.announced(deployed.output.name), repair=repair)
 
 
 def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
@@ -386,6 +411,8 @@ def _kind(
     """
     if side.labels_only:
         return "label", ""
+    if side.repair is not None:
+        return "probabilities", ""
     if has_one_value(side.output) and stated in SINGLE_KINDS:
         return SINGLE_KINDS[stated], ""
     if stated != "auto":

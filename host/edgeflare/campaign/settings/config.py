@@ -138,6 +138,12 @@ class ModelConfig(Section):
         description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
         examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
     )
+    repair: Annotated[AbsolutePath | None, Flag("--repair", only_in=("deployed",))] = Field(
+        default=None,
+        description="A file of edgeflare repair: what replaces the deployed model's answers on the "
+        "device.",
+        examples=["drepair.npz"],
+    )
 
 
 class SeedsConfig(Section):

@@ -36,6 +36,7 @@ from edgeflare.errors import (
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.repair import Repair
 
 PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
@@ -50,6 +51,7 @@ class _Configuration(NamedTuple):
     spec: Spec
     output: str | None
     decoder: Mapping[str, Any] | None
+    repair: Repair | None
 
 
 Task: TypeAlias = Iterator[float]
@@ -170,9 +172,13 @@ class ReconnectingSession:
         return self._health.minutes
 
     def configure(
-        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+        self,
+        spec: Spec,
+        output: str | None,
+        decoder: Mapping[str, Any] | None = None,
+        repair: Repair | None = None,
     ) -> None:
-        """Set input specification, output and decoder, as `DeviceSession.configure` does.
+        """Set input specification, output, decoder and repair, as `DeviceSession.configure` does.
 
         Applies to later requests, in all sessions; while the device is away it is only stored.
         Raises UsageError, also while requests are pending, ModelError, and the error of a device
@@ -187,11 +193,11 @@ class ReconnectingSession:
                     "them"
                 )
             session, before = self._session, self._configuration
-            self._configuration = _Configuration(spec, output, decoder)
+            self._configuration = _Configuration(spec, output, decoder, repair)
         if session is None:
             return
         try:
-            session.configure(spec, output, decoder)
+            session.configure(spec, output, decoder, repair)
         except EdgeFlareError as error:
             if session.failure is not None or isinstance(error, _OF_THE_LINK):
                 self._lost(session, session.failure or error)

@@ -10,6 +10,7 @@ from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Frame
 
 _MOST_ELEMENTS = 1 << 30
@@ -53,13 +54,23 @@ class LoadedModel:
 class ReplyReader:
     """Reads answers to INFER: arrays of one tensor of the model, or decoded transcripts.
 
-    `output`: the name of the tensor, None: the only one. `most_bytes`: the limit for the answer on
+    `output`: the name of the tensor, None: the only one; `repair`: what replaces it on the device.
+    `most_bytes`: the limit for the answer on
     one sample.
     """
 
-    def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
+    def __init__(
+        self,
+        model: LoadedModel,
+        output: str | None,
+        *,
+        decoded: bool = False,
+        repair: Repair | None = None,
+    ) -> None:
         named = [one for one in model.outputs if output in (None, one.name)]
         self._tensor = named[0] if named else model.outputs[0]
+        if repair is not None:
+            self._tensor = repair.announced(self._tensor.name)
         self._dtypes: set[DType] = set()
         """Dtypes known to be the announced one: `dtype.name` is slow."""
         self._decoded = decoded

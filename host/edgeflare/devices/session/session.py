@@ -5,6 +5,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from edgeflare.devices.fingerprints import fingerprint
 from edgeflare.devices.inventory import CompressionMode
 from edgeflare.devices.provisioning.upload import Provisioned
@@ -24,6 +26,7 @@ from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Kind
 
 
@@ -162,20 +165,27 @@ class DeviceSession:
         self._link.on_health(callback)
 
     def configure(
-        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+        self,
+        spec: Spec,
+        output: str | None,
+        decoder: Mapping[str, Any] | None = None,
+        repair: Repair | None = None,
     ) -> None:
         """Set how samples become the input, and which output is returned (None: the only one).
 
         `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has
-        it; with None for a vocabulary it is the one in the model's file. Holds for what is
-        submitted afterwards. Raises UsageError, ModelError where the outputs don't fit the decoder,
+        it; with None for a vocabulary it is the one in the model's file. `repair` replaces answers
+        there. Holds for what is submitted afterwards. Raises UsageError, ModelError where the outputs don't fit the decoder,
         and the errors of a failed session.
         """
         header = {"input": spec.to_json(), "output": output}
         if decoder is not None:
             header["decoder"] = dict(decoder)
-        self._link.request(Kind.CONFIGURE, header, read=read_empty).result()
-        self._reader = ReplyReader(self.model, output, decoded=decoder is not None)
+        arrays: Sequence[NDArray[Any]] = ()
+        if repair is not None:
+            header["repair"], arrays = repair.about, repair.arrays
+        self._link.request(Kind.CONFIGURE, header, arrays, read=read_empty).result()
+        self._reader = ReplyReader(self.model, output, decoded=decoder is not None, repair=repair)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.

@@ -13,6 +13,7 @@ from speech_models import LETTERS, ctc_model, spelt, token_model
 
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.provenance import model_identity
+from edgeflare.campaign.settings.config import ModelConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Transcript
 
@@ -65,7 +66,9 @@ def test_a_stated_vocabulary_is_sent_and_identified_by_its_digest(
     ((_, name, sent),) = pair.device.configured
     assert (name, sent["vocabulary"], sent["kind"]) == ("logits", LETTERS, "ctc")
     side = pair.sides[1]
-    identity = model_identity(tmp_path / "d.onnx", side, side.reader("transcript"), {})
+    identity = model_identity(
+        ModelConfig(path=tmp_path / "d.onnx"), side, side.reader("transcript"), {}
+    )
     assert identity["output"]["kind"] == "transcript"
     assert identity["input"]["kind"] == "audio"
     assert len(identity["output"]["decoder"]["vocabulary_sha256"]) == 64

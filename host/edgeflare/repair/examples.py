@@ -1,0 +1,118 @@
+"""The answers of both models to a campaign's inputs, from which a repair is made."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.campaign.status import replica_names
+from edgeflare.errors import UsageError
+from edgeflare.metrics import is_finite, top_label
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS, Output, Transcript
+from edgeflare_agent.repair import KINDS
+
+NO_LABEL = -1
+
+
+class Examples(NamedTuple):
+    """Inputs with the deployed model's answers, and the classes that the original decides for.
+
+    `scores`: float64 [n, classes], the deployed model's probabilities; `wanted`: int64 [n], the
+    original's class; `labels`: int64 [n], the true class, -1 where it isn't known; `groups`: int64
+    [n], the number of the seed input that each was made from; `triggering`: bool [n]. Seed inputs on
+    which the models deviate are triggering. `kind` is what the deployed model's output holds.
+    """
+
+    scores: NDArray[np.float64]
+    wanted: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    triggering: NDArray[np.bool_]
+    kind: str
+
+    @property
+    def decided(self) -> NDArray[np.int64]:
+        """The deployed model's classes, int64 [n]."""
+        return np.asarray(self.scores.argmax(axis=1))
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """Top-1 minus top-2 probability of the deployed model, float64 [n]."""
+        top = np.partition(self.scores, -2, axis=1)[:, -2:]
+        return np.asarray(top[:, 1] - top[:, 0])
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Examples":
+        """Return those that are chosen, bool [n]."""
+        return Examples(
+            self.scores[chosen],
+            self.wanted[chosen],
+            self.labels[chosen],
+            self.groups[chosen],
+            self.triggering[chosen],
+            self.kind,
+        )
+
+
+def examples_of(folder: Path) -> Examples:
+    """Return the seed inputs and triggering inputs of a campaign; those without an answer are left out.
+
+    Raises UsageError where the models don't give a probability for each class, or where there is no
+    triggering input; StoreError.
+    """
+    with Store.open(folder) as store:
+        kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
+        if kind not in KINDS:
+            raise UsageError(
+                f"{folder}: the deployed model returns {kind or 'nothing yet'}; a repair is made of "
+                f"{' or '.join(KINDS)} of classes"
+            )
+        rows = list(_rows(store))
+    if not any(row.triggering for row in rows):
+        raise UsageError(f"{folder} has no triggering input: there is nothing to repair")
+    scores = np.array([row.scores for row in rows], np.float64)
+    wanted, labels, groups = (
+        np.array([getattr(row, name) for row in rows], np.int64)
+        for name in ("wanted", "label", "group")
+    )
+    return Examples(
+        scores, wanted, labels, groups, np.array([row.triggering for row in rows]), kind
+    )
+
+
+class _Row(NamedTuple):
+    scores: NDArray[np.float64]
+    wanted: int
+    label: int
+    group: int
+    triggering: bool
+
+
+def _rows(store: Store) -> Iterator[_Row]:
+    for replica in replica_names(store):
+        seeds = {seed.id: seed for seed in store.seeds(replica)}
+        for seed in seeds.values():
+            label = NO_LABEL if seed.label is None else seed.label
+            if seed.outputs is not None:
+                original, deployed, _ = seed.outputs
+                yield from _row(original, deployed, label, seed.position)
+        for outcome in store.outcomes_of(replica):
+            if outcome.status in TRIGGERS and outcome.trigger is not None:
+                seed = seeds[outcome.seed_id]
+                if outcome.trigger != seed.sample:  # else it is there already
+                    yield from _row(outcome.original, outcome.deployed, NO_LABEL, seed.position)
+
+
+def _row(
+    original: Output | None, deployed: Output | None, label: int, group: int
+) -> Iterator[_Row]:
+    if original is None or deployed is None:
+        return
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return
+    if is_finite(original) and is_finite(deployed):
+        wanted, decided = top_label(original), top_label(deployed)
+        if wanted is not None:
+            yield _Row(deployed, wanted, label, group, wanted != decided)

@@ -1,0 +1,125 @@
+"""What a repair makes of a model's answers, and which repairs are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeflare.errors import UsageError
+from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.repair import Repair
+
+ABSTAINS = Repair(3, "probabilities", below=0.3)
+SURE, UNSURE = np.array([0.1, 0.7, 0.2]), np.array([0.4, 0.45, 0.15])
+
+
+def perceptron(**changes: Any) -> Repair:
+    """A repair of four classes, of which its classifier knows three."""
+    rng = np.random.default_rng(0)
+    layers = (
+        (rng.normal(size=(4, 5)), rng.normal(size=5)),
+        (rng.normal(size=(5, 3)), rng.normal(size=3)),
+    )
+    made = Repair(
+        4, "probabilities", None, 0.0, "probabilities", rng.normal(size=4), rng.uniform(1, 2, 4),
+        np.array([0, 1, 3]), layers,
+    )  # fmt: skip
+    return made._replace(**changes)
+
+
+def test_an_answer_below_the_margin_has_no_top_class() -> None:
+    np.testing.assert_array_equal(ABSTAINS.apply(SURE, None), SURE)
+    np.testing.assert_array_equal(ABSTAINS.apply(UNSURE, None), np.full(3, 1 / 3))
+    assert np.isnan(ABSTAINS.apply(np.array([np.nan, 0.5, 0.5]), None)).all()
+
+
+def test_logits_and_integers_become_probabilities_first() -> None:
+    logits = np.array([[1.0, 3.0, 2.0]], np.float32)
+    shares = np.exp(logits[0].astype(float)) / np.exp(logits[0].astype(float)).sum()
+    repair = ABSTAINS._replace(kind="logits")
+    np.testing.assert_allclose(repair.apply(logits, None), shares, rtol=1e-12)
+    stored = np.array([[10, 200, 46]], np.uint8)
+    np.testing.assert_allclose(ABSTAINS.apply(stored, (1 / 256, 0)), stored[0] / 256, rtol=1e-12)
+
+
+@pytest.mark.parametrize("features", ["probabilities", "log-probabilities"])
+def test_a_perceptron_is_computed_as_written_down(features: str) -> None:
+    repair = perceptron(features=features)
+    scores = np.array([0.0, 0.5, 0.3, 0.2])
+    given = scores if features == "probabilities" else np.log(np.maximum(scores, 1e-30))
+    (first, bias), (second, last) = repair.layers
+    hidden = np.maximum((given - repair.mean) / repair.std @ first + bias, 0)
+    powers = np.exp(hidden @ second + last)
+    expected = np.zeros(4)
+    expected[[0, 1, 3]] = powers / powers.sum()
+    np.testing.assert_allclose(repair.apply(scores, None), expected, rtol=1e-9, atol=1e-300)
+    for kept in (repair._replace(below=0.1), repair._replace(sure=1.0)):
+        np.testing.assert_array_equal(kept.apply(scores, None), scores)
+
+
+def test_a_repair_is_the_same_from_its_file(tmp_path: Path) -> None:
+    for repair in (ABSTAINS, perceptron()):
+        save_repair(repair, tmp_path / "one.npz")
+        save_repair(repair, tmp_path / "two.npz")
+        assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+        again = load_repair(tmp_path / "one.npz")
+        assert again.about == repair.about
+        for one, other in zip(again.arrays, repair.arrays, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"kind": "label"}, "kind must be one of probabilities, logits"),
+        ({"features": "margins"}, "features one of probabilities, log-probabilities"),
+        ({"below": 1.5}, "a margin lies in 0 to 1"),
+        ({"below": np.nan}, "a margin lies in 0 to 1"),
+        ({"sure": -0.1}, "a margin lies in 0 to 1"),
+        ({"mean": np.zeros(3)}, "mean and std need a number for each class"),
+        ({"std": np.zeros(4)}, "of std other than 0"),
+        ({"mean": np.full(4, np.inf)}, "must be finite"),
+        ({"mean": np.zeros(4, np.float32)}, "must be finite, and float64"),
+        ({"layers": perceptron().layers[:1]}, "classes need a class for each output"),
+        ({"layers": perceptron().layers[1:]}, "its layers don't follow one another"),
+        ({"classes": np.array([0, 1, 4])}, "classes need a class for each output"),
+        ({"classes": np.array([0, 1, 1])}, "classes need a class for each output"),
+        ({"classes": np.array([0.0, 1, 3])}, "classes need a class for each output"),
+        ({"size": 1}, "there are two classes at least"),
+        ({"layers": (), "below": None}, "it has neither layers nor a margin"),
+    ],
+)
+def test_a_repair_that_makes_no_sense_is_refused(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(RequestError, match=why):
+        perceptron(**changes).check()
+
+
+def test_parts_that_are_no_repair_are_refused() -> None:
+    about, arrays = perceptron().about, perceptron().arrays
+    for wrong in (None, [], {}, {**about, "size": "many"}, {**about, "below": []}):
+        with pytest.raises(RequestError, match="not a repair"):
+            Repair.from_parts(wrong, arrays)
+    for some in (arrays[:1], arrays[:-1]):
+        with pytest.raises(RequestError, match="not a repair"):
+            Repair.from_parts(about, some)
+
+
+def test_a_repair_fits_outputs_with_its_number_of_classes() -> None:
+    ABSTAINS.check_fits(TensorInfo("y", (None, 3), "int8"))
+    with pytest.raises(RequestError, match="for 3 classes, and output 'y' has the shape"):
+        ABSTAINS.check_fits(TensorInfo("y", (1, 4), "int8"))
+
+
+def test_a_file_that_is_no_repair_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no repair"):
+        load_repair(tmp_path / "none.npz")
+    with pytest.raises(UsageError, match="can't be read"):
+        load_repair(tmp_path)
+    (tmp_path / "text.npz").write_text("nothing")
+    np.savez(tmp_path / "other.npz", images=np.zeros(3))
+    for name in ("text.npz", "other.npz"):
+        with pytest.raises(UsageError, match="is no repair that can be read"):
+            load_repair(tmp_path / name)
