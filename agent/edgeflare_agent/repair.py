@@ -9,14 +9,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.elementary import exp, natural_log
+from edgeflare_agent.elementary import exp
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 KINDS = ("probabilities", "logits")
-FEATURES = ("probabilities", "log-probabilities")
-_SMALLEST = 1e-30
 _ABOUT = "about"
 
 
@@ -29,8 +27,7 @@ class Repair(NamedTuple):
     no top-1 class (the model abstains). What the layers make counts only where it gives its class
     a probability at least `sure` above that of the model's own class.
 
-    `features`: what the first layer is given, standardised: (x - `mean`) / `std`, float64 [size].
-    Probabilities, or their natural logarithms, of at least 1e-30. `layers` are (weights float64
+    The first layer is given (probabilities - `mean`) / `std`, float64 [size]. `layers` are (weights float64
     [in, out], bias float64 [out]) with a ReLU between them and a softmax at the end; `classes`,
     int64 [out of the last], are the classes that its outputs stand for.
     """
@@ -39,7 +36,6 @@ class Repair(NamedTuple):
     kind: str
     below: Optional[float] = None
     sure: float = 0.0
-    features: str = "probabilities"
     mean: Array = np.zeros(0)
     std: Array = np.ones(0)
     classes: Array = np.zeros(0, np.int64)
@@ -48,7 +44,7 @@ class Repair(NamedTuple):
     @property
     def about(self) -> Dict[str, Any]:
         """What isn't an array, as a JSON object."""
-        names = ("size", "kind", "below", "sure", "features")
+        names = ("size", "kind", "below", "sure")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -68,7 +64,6 @@ class Repair(NamedTuple):
                 str(about["kind"]),
                 None if below is None else float(below),
                 float(about["sure"]),
-                str(about["features"]),
             )
             if arrays:
                 mean, std, classes, *rest = arrays
@@ -121,19 +116,13 @@ class Repair(NamedTuple):
         return made if made.max() - made[scores.argmax()] >= self.sure else scores
 
     def made_of(self, scores: Array) -> Array:
-        """Return what the layers make of probabilities, float64 [size]."""
-        values = self.inputs(scores)
+        """Return what the layers make of probabilities, float64 [..., size]."""
+        values = np.asarray((scores - self.mean) / self.std)
         for place, (weights, bias) in enumerate(self.layers):
             values = np.matmul(values if place == 0 else np.maximum(values, 0.0), weights) + bias
-        found = np.zeros(self.size)
-        found[self.classes] = _softmax(values)
+        found = np.zeros((*values.shape[:-1], self.size))
+        found[..., self.classes] = _softmax(values)
         return found
-
-    def inputs(self, scores: Array) -> Array:
-        """Return what the first layer is given for probabilities, float64 [..., size]."""
-        if self.features == "log-probabilities":
-            scores = natural_log(np.maximum(scores, _SMALLEST))
-        return np.asarray((scores - self.mean) / self.std)
 
 
 def write_repair(repair: Repair, file: Any) -> None:
@@ -159,10 +148,8 @@ def _problem(repair: Repair) -> str:
     """Return what is wrong with a repair, "" for nothing."""
     if repair.size < 2:
         return "there are two classes at least"
-    if repair.kind not in KINDS or repair.features not in FEATURES:
-        return "kind must be one of {}, features one of {}".format(
-            ", ".join(KINDS), ", ".join(FEATURES)
-        )
+    if repair.kind not in KINDS:
+        return "kind must be one of " + ", ".join(KINDS)
     for share in (repair.sure, 0.0 if repair.below is None else repair.below):
         if not 0 <= share <= 1:
             return "a margin lies in 0 to 1, not at {}".format(share)
@@ -186,5 +173,6 @@ def _problem(repair: Repair) -> str:
 
 
 def _softmax(values: Array) -> Array:
-    powers = exp(values - values.max())
-    return np.asarray(powers / powers.sum())
+    """Return exp(x) / sum(exp(x)) along the last axis."""
+    powers = exp(values - values.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ from edgeflare.cli import (
     explain,
     inputs,
     nightly,
+    repair,
     replay,
     terminal,
 )
@@ -49,6 +50,7 @@ for _command, _class in _COMMANDS.items():
 app.add_typer(devices.app, name="devices")
 app.add_typer(bench.app, name="bench")
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(repair.app, name="repair")
 
 
 def _version(wanted: bool) -> None:

@@ -1,22 +1,29 @@
-"""``repair train``: what to deploy instead of a model that deviates."""
+"""``repair train``, ``abstain`` and ``examples``: what to deploy in place of a model that deviates."""
 
 import shlex
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
+if TYPE_CHECKING:
+    from edgeflare.repair import RepairedCampaign
+
 app = typer.Typer(
     no_args_is_help=True,
-    help="Find what to deploy instead of a model that deviates, judged by searching again.",
+    help="Find what to deploy in place of a model that deviates, judged by searching again.",
 )
 
 _Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
+_Out = Annotated[
+    Path | None,
+    typer.Option(help="The repair's file (.npz); by default one in CAMPAIGN/repair."),
+]
 _Search = Annotated[
-    bool, typer.Option("--search/--no-search", help="Search again on the repaired model.")
+    bool, typer.Option("--search/--no-search", help="Search again; by default yes.")
 ]
 
 
@@ -28,34 +35,30 @@ def train(
         str,
         typer.Option(
             metavar="NAME",
-            help="paper (DRepair as published) or bagged (several perceptrons in one, and a bound "
-            "on what it makes worse).",
+            help="paper (DRepair as published; the default) or standardised (repairs more and "
+            "makes more worse).",
         ),
-    ] = "bagged",
+    ] = "paper",
     max_inducing: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SHARE",
-            min=0,
-            max=1,
-            help="For bagged: of inputs on which the models agree, at most this share may deviate "
-            "afterwards.",
+            help="Of inputs on which the models agree, at most this share may deviate afterwards, "
+            "such as 0.01.",
         ),
-    ] = 0.01,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The repair's file; by default CAMPAIGN/repair/VARIANT.npz."),
     ] = None,
+    out: _Out = None,
     search: _Search = True,
     json: Json = False,
 ) -> None:
-    """Train a classifier of the deployed model's probabilities that returns the original's class."""
+    """Train DRepair: it takes the deployed model's probabilities and returns the original's class."""
+    from edgeflare import UsageError
     from edgeflare.cli.display.progress import progress_display
-    from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask
-    from edgeflare.repair import Variant, train_campaign
-    from edgeflare.reports import trained_document
+    from edgeflare.repair import VARIANTS, Variant, train_campaign
 
+    if variant not in VARIANTS:
+        raise UsageError(f"there is no variant {variant}; take {' or '.join(VARIANTS)}")
     with progress_display() as progress:
         found = train_campaign(
             campaign,
@@ -66,7 +69,71 @@ def train(
             ask=ask,
             progress=progress,
         )
-    print_result(json, found.to_json, lambda: trained_document(found))
+    _print(found, json)
+
+
+@app.command()
+@with_exit_codes
+def abstain(
+    campaign: _Campaign,
+    catch: Annotated[
+        float, typer.Option(metavar="SHARE", help="The share of deviations to catch.")
+    ] = 0.95,
+    snippet: Annotated[
+        str | None,
+        typer.Option(metavar="LANGUAGE", help="Print code for python, kotlin or c++ as well."),
+    ] = None,
+    out: _Out = None,
+    search: _Search = True,
+    json: Json = False,
+) -> None:
+    """Find the margin of the deployed model below which it should leave the decision to another."""
+    from edgeflare import UsageError
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.terminal import ask
+    from edgeflare.repair import abstain_campaign
+    from edgeflare.reports import SNIPPETS, write_curve
+
+    if snippet is not None and snippet not in SNIPPETS:
+        raise UsageError(f"there is no snippet in {snippet}; take {', '.join(SNIPPETS)}")
+    with progress_display() as progress:
+        found = abstain_campaign(
+            campaign, catch=catch, out=out, search=search, ask=ask, progress=progress
+        )
+    assert found.abstention is not None  # noqa: S101
+    curve = Path(found.path).with_suffix(".svg")
+    write_curve(found.abstention, curve)
+    _print(found, json)
     if not json:
-        command = ["edgeflare", "run", "...", "--repair", found.path]
-        echo_err(f"\nUse it: {shlex.join(command)}")
+        echo_err(f"The share caught against the share deferred: {curve}")
+        if snippet is not None:
+            print(SNIPPETS[snippet].format(threshold=found.abstention.threshold))  # noqa: T201
+
+
+@app.command()
+@with_exit_codes
+def examples(
+    campaign: _Campaign,
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    json: Json = False,
+) -> None:
+    """Write seed and triggering inputs with the original's answers, to fine-tune a model with."""
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.reports import Text, write_fine_tuning
+
+    found = write_fine_tuning(campaign, folder)
+    text = (
+        f"{found.inputs:,} inputs, of which {found.triggering:,} are triggering, in {found.folder}: "
+        "examples.csv names each file and what the original answers to it"
+    )
+    print_result(json, found.to_json, lambda: [Text(text)])
+
+
+def _print(found: "RepairedCampaign", json: bool) -> None:
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.reports import repaired_document
+
+    print_result(json, found.to_json, lambda: repaired_document(found))
+    if not json:
+        command = ["edgeflare", "run", "--repair", found.path]
+        echo_err(f"\nTo deploy it: {shlex.join(command)} and the flags of the campaign")

@@ -1,4 +1,25 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .training import TrainedRepair as TrainedRepair, train_repair as train_repair
+from .abstention import (
+    Abstention as Abstention,
+    Caught as Caught,
+    CurvePoint as CurvePoint,
+    abstention_of as abstention_of,
+)
+from .campaigns import (
+    RepairedCampaign as RepairedCampaign,
+    RepairedSearch as RepairedSearch,
+    abstain_campaign as abstain_campaign,
+    train_campaign as train_campaign,
+)
+from .examples import Examples as Examples, examples_of as examples_of
+from .onnx_stage import onnx_stage as onnx_stage
+from .search_again import SearchFigures as SearchFigures
+from .training import (
+    VARIANTS as VARIANTS,
+    FoldFigures as FoldFigures,
+    TrainedRepair as TrainedRepair,
+    Variant as Variant,
+    train_repair as train_repair,
+)

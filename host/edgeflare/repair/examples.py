@@ -22,14 +22,15 @@ class Examples(NamedTuple):
 
     `scores`: float64 [n, classes], the deployed model's probabilities; `wanted`: int64 [n], the
     original's class; `labels`: int64 [n], the true class, -1 where it isn't known; `groups`: int64
-    [n], the number of the seed input that each was made from; `triggering`: bool [n]. Seed inputs on
-    which the models deviate are triggering. `kind` is what the deployed model's output holds.
+    [n], the number of the seed input that each was made from; `is_seed`: bool [n], those themselves;
+    `triggering`: bool [n]. Seed inputs on which the models deviate are triggering. `kind` is what the deployed model's output holds.
     """
 
     scores: NDArray[np.float64]
     wanted: NDArray[np.int64]
     labels: NDArray[np.int64]
     groups: NDArray[np.int64]
+    is_seed: NDArray[np.bool_]
     triggering: NDArray[np.bool_]
     kind: str
 
@@ -44,13 +45,14 @@ class Examples(NamedTuple):
         top = np.partition(self.scores, -2, axis=1)[:, -2:]
         return np.asarray(top[:, 1] - top[:, 0])
 
-    def where(self, chosen: NDArray[np.bool_]) -> "Examples":
-        """Return those that are chosen, bool [n]."""
+    def at(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Examples":
+        """Return those that are chosen, bool [n], or at these places, int64 [m]."""
         return Examples(
             self.scores[chosen],
             self.wanted[chosen],
             self.labels[chosen],
             self.groups[chosen],
+            self.is_seed[chosen],
             self.triggering[chosen],
             self.kind,
         )
@@ -77,9 +79,10 @@ def examples_of(folder: Path) -> Examples:
         np.array([getattr(row, name) for row in rows], np.int64)
         for name in ("wanted", "label", "group")
     )
-    return Examples(
-        scores, wanted, labels, groups, np.array([row.triggering for row in rows]), kind
+    is_seed, triggering = (
+        np.array([getattr(row, name) for row in rows]) for name in ("is_seed", "triggering")
     )
+    return Examples(scores, wanted, labels, groups, is_seed, triggering, kind)
 
 
 class _Row(NamedTuple):
@@ -87,6 +90,7 @@ class _Row(NamedTuple):
     wanted: int
     label: int
     group: int
+    is_seed: bool
     triggering: bool
 
 
@@ -97,16 +101,22 @@ def _rows(store: Store) -> Iterator[_Row]:
             label = NO_LABEL if seed.label is None else seed.label
             if seed.outputs is not None:
                 original, deployed, _ = seed.outputs
-                yield from _row(original, deployed, label, seed.position)
+                yield from _row(original, deployed, label, seed.position, is_seed=True)
         for outcome in store.outcomes_of(replica):
             if outcome.status in TRIGGERS and outcome.trigger is not None:
                 seed = seeds[outcome.seed_id]
                 if outcome.trigger != seed.sample:  # else it is there already
-                    yield from _row(outcome.original, outcome.deployed, NO_LABEL, seed.position)
+                    yield from _row(
+                        outcome.original,
+                        outcome.deployed,
+                        NO_LABEL,
+                        seed.position,
+                        is_seed=False,
+                    )
 
 
 def _row(
-    original: Output | None, deployed: Output | None, label: int, group: int
+    original: Output | None, deployed: Output | None, label: int, group: int, *, is_seed: bool
 ) -> Iterator[_Row]:
     if original is None or deployed is None:
         return
@@ -115,4 +125,4 @@ def _row(
     if is_finite(original) and is_finite(deployed):
         wanted, decided = top_label(original), top_label(deployed)
         if wanted is not None:
-            yield _Row(deployed, wanted, label, group, wanted != decided)
+            yield _Row(deployed, wanted, label, group, is_seed, wanted != decided)

@@ -8,33 +8,30 @@ Differences: a seed input and the triggering inputs made from it are in one fold
 a test input is trained on. A seed input on which the models deviate counts as a triggering one. The
 size of the hidden layer isn't in the paper; it is 100, scikit-learn's default. Variant
 "standardised", ours, divides each class's probability by its standard deviation over the training
-inputs, and replaces an answer only where the perceptron is sure, so far that no more than a stated
-share of the non-triggering inputs deviates afterwards.
+inputs: that repairs more, and induces more. With a bound on the inducing ratio, ours too, an answer
+is replaced only where the perceptron is sure enough, as the test inputs of other folds tell it.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.extras import scikit_learn
 from edgeflare.errors import UsageError
-from edgeflare.repair.examples import NO_LABEL, Examples, examples_of
+from edgeflare.repair.examples import NO_LABEL, Examples
 from edgeflare_agent.repair import Repair
 
-Variant: TypeAlias = Literal["standardised", "paper"]
+Variant: TypeAlias = Literal["paper", "standardised"]
 """How a perceptron is trained."""
+VARIANTS = get_args(Variant)
 FOLDS = 5
 RANDOM_SEEDS = 5
-MAX_INDUCING = 0.01
-"""The largest share of non-triggering inputs that may deviate once repaired, by default."""
 _HIDDEN = 100
 _ITERATIONS = 500
-_INNER_FOLDS = 3
 _SMALLEST_STD = 1e-3
 """Classes that are hardly ever given a probability are not blown up."""
 
@@ -130,52 +127,64 @@ _WHEN = ("before", "after")
 
 
 def train_repair(
-    folder: Path,
+    examples: Examples,
     *,
-    variant: Variant = "standardised",
-    max_inducing: float = MAX_INDUCING,
+    variant: Variant = "paper",
+    max_inducing: float | None = None,
     random_seeds: int = RANDOM_SEEDS,
     tell: Callable[[int, int], None] | None = None,
 ) -> TrainedRepair:
-    """Train a repair on a campaign's inputs and judge it by cross-validation; nothing is written.
+    """Train a repair, and judge it by cross-validation with so many random seeds.
 
-    `max_inducing` (0 to 1) bounds the inducing ratio of the variant "standardised", as far as the
-    training inputs tell it; "paper" has no bound. `tell` gets the number of folds done, and of all.
-    Raises UsageError as `examples_of`, for too few inputs, and where scikit-learn is missing;
-    StoreError.
+    `max_inducing` (0 to 1) bounds the inducing ratio, as far as other inputs tell it; None: there is
+    no bound. `tell` gets the number of folds done, and of all. Raises UsageError for too few inputs
+    and where scikit-learn is missing.
     """
-    if not 0 <= max_inducing <= 1:
-        raise UsageError(f"max_inducing is {max_inducing:g}, but a share lies in 0 to 1")
-    examples = examples_of(folder)
-    groups = np.unique(examples.groups[examples.triggering])
-    if len(groups) < FOLDS:
+    if max_inducing is not None and not 0 <= max_inducing <= 1:
+        raise UsageError(f"the inducing ratio is {max_inducing:g}, but a share lies in 0 to 1")
+    count = len(np.unique(examples.groups[examples.triggering]))
+    if count < FOLDS:
         raise UsageError(
-            f"{folder} has triggering inputs of {len(groups)} seed inputs; {FOLDS} are needed at "
-            "least, and some hundred for figures that can be relied on"
+            f"triggering inputs of {FOLDS} seed inputs are needed to train a repair, and there are "
+            f"{count}; search from more, some hundred for figures that can be relied on"
         )
     if len(np.unique(examples.wanted)) < 2:
-        raise UsageError(f"the original decides for one class alone in {folder}: add seed inputs")
-    training = _Training(variant, max_inducing)
-    folds = []
-    for fold in _folds(examples, random_seeds):
-        repair = training.fit(examples.where(~fold.test), fold.random_seed)
-        folds.append(figures_of(repair, examples.where(fold.test), fold.number, fold.random_seed))
-        if tell is not None:
-            tell(len(folds), FOLDS * random_seeds)
+        raise UsageError("the original decides for one class alone; search from other seed inputs")
+    figures: list[FoldFigures] = []
+    sure = []
+    for random_seed in range(random_seeds):
+        tests = list(_divided(examples, random_seed))
+        made = np.zeros(examples.scores.shape)
+        for number, test in enumerate(tests, 1):
+            repair = _fitted(examples.at(~test), variant, random_seed)
+            made[test] = repair.made_of(examples.scores[test])
+            if tell is not None:
+                tell(random_seed * FOLDS + number, FOLDS * random_seeds)
+        for number, test in enumerate(tests):
+            least = _sure_enough(examples.at(~test), made[~test], max_inducing)
+            figures.append(_figures(examples.at(test), made[test], least, number, random_seed))
+        sure.append(_sure_enough(examples, made, max_inducing))
+    repair = _fitted(examples, variant, 0)._replace(sure=float(np.mean(sure)))
     return TrainedRepair(
-        training.fit(examples, 0),
+        repair,
         variant,
         len(examples.scores),
         int(examples.triggering.sum()),
-        tuple(folds),
-        max_inducing if variant == "standardised" else None,
+        tuple(figures),
+        max_inducing,
     )
 
 
-def figures_of(repair: Repair, examples: Examples, fold: int, random_seed: int) -> FoldFigures:
-    """Return what a repair does to these inputs."""
+def _figures(
+    examples: Examples,
+    made: NDArray[np.float64],
+    sure: float,
+    fold: int,
+    random_seed: int,
+) -> FoldFigures:
+    """Return what a repair does to these inputs, of which its layers make `made`."""
     before = examples.decided
-    after = np.array([repair.of_scores(one).argmax() for one in examples.scores])
+    after = np.where(_leads(made, before) >= sure, made.argmax(axis=1), before)
     agrees, known = after == examples.wanted, examples.labels != NO_LABEL
     return FoldFigures(
         fold,
@@ -190,94 +199,64 @@ def figures_of(repair: Repair, examples: Examples, fold: int, random_seed: int) 
     )
 
 
-class _Fold(NamedTuple):
-    number: int
-    random_seed: int
-    test: NDArray[np.bool_]
+def _leads(made: NDArray[np.float64], decided: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how much likelier the layers find their class than the model's own, float64 [n]."""
+    return np.asarray(made.max(axis=1) - made[np.arange(len(made)), decided])
 
 
-def _folds(examples: Examples, random_seeds: int) -> Iterator[_Fold]:
-    for random_seed in range(random_seeds):
-        for number, test in enumerate(_divided(examples, FOLDS, random_seed)):
-            yield _Fold(number, random_seed, test)
+def _sure_enough(
+    examples: Examples, made: NDArray[np.float64], max_inducing: float | None
+) -> float:
+    """Return how sure a repair must be to induce no more than that on these inputs."""
+    if max_inducing is None:
+        return 0.0
+    wrong = ~examples.triggering & (made.argmax(axis=1) != examples.wanted)
+    leads = np.sort(_leads(made, examples.decided)[wrong])[::-1]
+    allowed = int(max_inducing * float((~examples.triggering).sum()))
+    if len(leads) <= allowed:
+        return 0.0
+    return min(1.0, float(np.nextafter(leads[allowed], np.inf)))
 
 
-def _divided(examples: Examples, folds: int, random_seed: int) -> Iterator[NDArray[np.bool_]]:
+def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]]:
     """Yield the test inputs of each fold; those of one seed input are in one, triggering in each."""
     rng = np.random.default_rng(random_seed)
-    has_trigger = np.isin(np.unique(examples.groups), examples.groups[examples.triggering])
     names = np.unique(examples.groups)
+    has_trigger = np.isin(names, examples.groups[examples.triggering])
     order = np.concatenate(
         [rng.permutation(names[has_trigger]), rng.permutation(names[~has_trigger])]
     )
     place = np.empty(int(names.max()) + 1, np.int64)
-    place[order] = np.arange(len(order)) % folds
-    for number in range(folds):
+    place[order] = np.arange(len(order)) % FOLDS
+    for number in range(FOLDS):
         yield place[examples.groups] == number
 
 
-class _Training(NamedTuple):
-    variant: Variant
-    max_inducing: float
-
-    def fit(self, examples: Examples, random_seed: int) -> Repair:
-        """Return a repair that is trained on these inputs, and as sure as the bound demands."""
-        repair = self._fit(examples, random_seed)
-        if self.variant == "paper":
-            return repair
-        parts = []
-        for test in _divided(examples, _INNER_FOLDS, random_seed):
-            part = examples.where(test)
-            inner = self._fit(examples.where(~test), random_seed)
-            made = np.array([inner.made_of(one) for one in part.scores])
-            lead = made.max(axis=1) - made[np.arange(len(made)), part.decided]
-            parts.append((lead, made.argmax(axis=1) == part.wanted, part.triggering))
-        lead, right, triggering = (np.concatenate(one) for one in zip(*parts, strict=True))
-        return repair._replace(sure=_sure_enough(lead[~right & ~triggering], triggering, self))
-
-    def _fit(self, examples: Examples, random_seed: int) -> Repair:
-        size = examples.scores.shape[1]
-        mean, std = np.zeros(size), np.ones(size)
-        if self.variant == "standardised":
-            mean = examples.scores.mean(axis=0)
-            std = np.maximum(examples.scores.std(axis=0), _SMALLEST_STD)
-        perceptron = scikit_learn("neural_network").MLPClassifier(
-            (_HIDDEN,), max_iter=_ITERATIONS, random_state=random_seed
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it may be trained for longer
-            perceptron.fit((examples.scores - mean) / std, examples.wanted)
-        return Repair(
-            size,
-            examples.kind,
-            mean=mean,
-            std=std,
-            classes=perceptron.classes_.astype(np.int64),
-            layers=_layers(perceptron),
-        )
-
-
-def _sure_enough(
-    wrong: NDArray[np.float64], triggering: NDArray[np.bool_], training: _Training
-) -> float:
-    """Return how sure the perceptron must be for no more than the allowed share to be induced.
-
-    `wrong` are its leads, over the model's own class, on the non-triggering inputs that it would
-    make deviate.
-    """
-    allowed = int(training.max_inducing * float((~triggering).sum()))
-    if len(wrong) <= allowed:
-        return 0.0
-    return min(1.0, float(np.nextafter(np.sort(wrong)[::-1][allowed], np.inf)))
-
-
-def _layers(perceptron: Any) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
-    """Return the weights; where there are two classes both get an output, as of a softmax."""
+def _fitted(examples: Examples, variant: Variant, random_seed: int) -> Repair:
+    """Return a repair that is trained on these inputs."""
+    size = examples.scores.shape[1]
+    mean, std = np.zeros(size), np.ones(size)
+    if variant == "standardised":
+        mean = examples.scores.mean(axis=0)
+        std = np.maximum(examples.scores.std(axis=0), _SMALLEST_STD)
+    perceptron = scikit_learn("neural_network").MLPClassifier(
+        (_HIDDEN,), max_iter=_ITERATIONS, random_state=random_seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it may be trained for longer
+        perceptron.fit((examples.scores - mean) / std, examples.wanted)
     layers = [
         (np.asarray(weights, np.float64), np.asarray(bias, np.float64))
         for weights, bias in zip(perceptron.coefs_, perceptron.intercepts_, strict=True)
     ]
     weights, bias = layers[-1]
-    if len(perceptron.classes_) == 2:
+    if len(perceptron.classes_) == 2:  # scikit-learn has one output then, of the second class
         layers[-1] = np.hstack([np.zeros_like(weights), weights]), np.append(0.0, bias)
-    return tuple(layers)
+    return Repair(
+        size,
+        examples.kind,
+        mean=mean,
+        std=std,
+        classes=perceptron.classes_.astype(np.int64),
+        layers=tuple(layers),
+    )

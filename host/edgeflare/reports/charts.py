@@ -427,3 +427,42 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def curve_chart(
+    title: str,
+    points: Sequence[tuple[float, float]],
+    *,
+    across: str,
+    upright: str,
+    words: Callable[[float], str] = figure,
+) -> Markup:
+    """Return a chart of a curve through points (x, y), both from 0; `across` and `upright` name them.
+
+    `words` formats a value for people.
+    """
+    flat = Axis(0.0, max(x for x, _ in points) or 1.0)
+    high = Axis(0.0, max(y for _, y in points) or 1.0)
+    places = [(_LEFT + 6 + x / flat.high * (_ACROSS - 12), _down(high, y)) for x, y in points]
+    parts = [_grid(high, words), _polyline(places)]
+    for tick in flat.ticks:
+        at = _LEFT + 6 + tick / flat.high * (_ACROSS - 12)
+        parts.append(_label(at, _HEIGHT - _BOTTOM + 14, words(tick), "middle"))
+    parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, across, "middle"))
+    parts.append(_label(_LEFT, 10, upright, "start"))
+    for (x, y), (at, up) in zip(points, places, strict=True):
+        parts.append(mark("green", at, up, f"{across} {words(x)}: {upright} {words(y)}"))
+    return _drawing(title, parts)
+
+
+_STYLE = (
+    "text{font:11px sans-serif;fill:#555}.grid,.axis,line{stroke:#ddd}"
+    ".line{fill:none;stroke:#1f5fa8;stroke-width:1.75}.mark{fill:#1f5fa8;stroke:none}"
+)
+
+
+def standalone(chart: Markup) -> str:
+    """Return a chart as an SVG file."""
+    start, rest = str(chart).split(">", 1)
+    size = f' width="{2 * _WIDTH}" height="{2 * _HEIGHT}"'
+    return f'{start} xmlns="http://www.w3.org/2000/svg"{size}><style>{_STYLE}</style>{rest}'

@@ -291,15 +291,15 @@ def _export_minutes(store: Store, folder: Path) -> int:
     """Write the devices' minutes, where there are any; return how many files that makes."""
     if next(store.telemetry(), None) is None:
         return 0
-    with replacing(folder / "telemetry.csv") as file, _text_in(file, newline="") as text:
+    with replacing(folder / "telemetry.csv") as file, text_in(file, newline="") as text:
         write_minutes(text, store.telemetry())
-    with replacing(folder / "telemetry.openmetrics.txt") as file, _text_in(file) as text:
+    with replacing(folder / "telemetry.openmetrics.txt") as file, text_in(file) as text:
         write_openmetrics(text, store.telemetry)
     return 2
 
 
 @contextmanager
-def _text_in(file: BinaryIO, newline: str = "\n") -> Iterator[TextIO]:
+def text_in(file: BinaryIO, newline: str = "\n") -> Iterator[TextIO]:
     """Yield a text file in UTF-8 around a binary one, which stays open."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline=newline)
     yield text

@@ -24,7 +24,7 @@ def perceptron(**changes: Any) -> Repair:
         (rng.normal(size=(5, 3)), rng.normal(size=3)),
     )
     made = Repair(
-        4, "probabilities", None, 0.0, "probabilities", rng.normal(size=4), rng.uniform(1, 2, 4),
+        4, "probabilities", None, 0.0, rng.normal(size=4), rng.uniform(1, 2, 4),
         np.array([0, 1, 3]), layers,
     )  # fmt: skip
     return made._replace(**changes)
@@ -45,13 +45,11 @@ def test_logits_and_integers_become_probabilities_first() -> None:
     np.testing.assert_allclose(ABSTAINS.apply(stored, (1 / 256, 0)), stored[0] / 256, rtol=1e-12)
 
 
-@pytest.mark.parametrize("features", ["probabilities", "log-probabilities"])
-def test_a_perceptron_is_computed_as_written_down(features: str) -> None:
-    repair = perceptron(features=features)
+def test_a_perceptron_is_computed_as_written_down() -> None:
+    repair = perceptron()
     scores = np.array([0.0, 0.5, 0.3, 0.2])
-    given = scores if features == "probabilities" else np.log(np.maximum(scores, 1e-30))
     (first, bias), (second, last) = repair.layers
-    hidden = np.maximum((given - repair.mean) / repair.std @ first + bias, 0)
+    hidden = np.maximum((scores - repair.mean) / repair.std @ first + bias, 0)
     powers = np.exp(hidden @ second + last)
     expected = np.zeros(4)
     expected[[0, 1, 3]] = powers / powers.sum()
@@ -75,7 +73,6 @@ def test_a_repair_is_the_same_from_its_file(tmp_path: Path) -> None:
     ("changes", "why"),
     [
         ({"kind": "label"}, "kind must be one of probabilities, logits"),
-        ({"features": "margins"}, "features one of probabilities, log-probabilities"),
         ({"below": 1.5}, "a margin lies in 0 to 1"),
         ({"below": np.nan}, "a margin lies in 0 to 1"),
         ({"sure": -0.1}, "a margin lies in 0 to 1"),

@@ -1,0 +1,157 @@
+"""Abstention: below a margin of its own the deployed model leaves the decision to another one.
+
+The threshold is taken from the inputs of one half of the seed inputs and judged on the other half's,
+and on the triggering inputs of fresh searches.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import UsageError
+from edgeflare.repair.examples import Examples
+from edgeflare.statistics import upper_bound
+from edgeflare_agent.repair import Repair
+
+CATCH = 0.95
+"""The share of deviations that is to be caught, by default."""
+_LEAST = 10
+_CURVE = 50
+
+
+class CurvePoint(NamedTuple):
+    """A threshold, and what shares it catches of deviations and defers of inputs."""
+
+    threshold: float
+    caught: float
+    deferred: float
+
+
+@dataclass(frozen=True)
+class Caught:
+    """`caught` of `deviations`, those of `source`, have a margin below the threshold."""
+
+    source: str
+    deviations: int
+    caught: int
+
+    @property
+    def share(self) -> float | None:
+        """The share that is caught; None without deviations."""
+        return self.caught / self.deviations if self.deviations else None
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """A threshold for the deployed model's margin, and what it does to inputs that it isn't taken from.
+
+    Answers with a margin below `threshold` are deferred. It was set on `calibrated_on` deviations to
+    catch the share `wanted`. `bound`: of the deviations that the same search finds from seed inputs
+    drawn as those were, at least this share is caught on average over calibrations, a conformal
+    bound (Vovk et al. 2005); None where there are too few for `wanted`. Of `seeds` other seed inputs
+    `deferred` are; the true share is at most `deferred_bound` (95 %, Clopper and Pearson 1934).
+    `caught` has the other half's deviations, and those of fresh searches. `curve`: other thresholds,
+    on that half.
+    """
+
+    threshold: float
+    wanted: float
+    calibrated_on: int
+    bound: float | None
+    seeds: int
+    deferred: int
+    deferred_bound: float
+    caught: tuple[Caught, ...]
+    curve: tuple[CurvePoint, ...]
+    size: int
+    kind: str
+
+    @property
+    def deferred_share(self) -> float:
+        """The share of seed inputs that are deferred."""
+        return self.deferred / self.seeds
+
+    @property
+    def repair(self) -> Repair:
+        """The threshold as a repair."""
+        return Repair(self.size, self.kind, below=self.threshold)
+
+    def with_fresh(self, source: str, margins: Sequence[float]) -> Caught:
+        """Return how many deviations of a fresh search, by the deployed model's margins, it catches."""
+        return Caught(source, len(margins), sum(one < self.threshold for one in margins))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "threshold": self.threshold,
+            "wanted": self.wanted,
+            "calibrated_on": self.calibrated_on,
+            "bound": self.bound,
+            "seeds": self.seeds,
+            "deferred": self.deferred,
+            "deferred_share": self.deferred_share,
+            "deferred_bound": self.deferred_bound,
+            "caught": [
+                {"source": one.source, "deviations": one.deviations, "caught": one.caught,
+                 "share": one.share}
+                for one in self.caught
+            ],
+            "curve": [one._asdict() for one in self.curve],
+        }  # fmt: skip
+
+
+def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int = 0) -> Abstention:
+    """Return a threshold that catches the share `catch` (0 to 1) of deviations on half of the seeds.
+
+    Which half is drawn by `random_seed`. Raises UsageError for a share out of range, and for fewer
+    than ten triggering inputs in a half.
+    """
+    if not 0 < catch <= 1:
+        raise UsageError(f"the share to catch is {catch:g}, but it lies above 0 and up to 1")
+    rng = np.random.default_rng(random_seed)
+    groups = rng.permutation(np.unique(examples.groups))
+    first = np.isin(examples.groups, groups[: len(groups) // 2])
+    ours, others = examples.at(first), examples.at(~first)
+    deviations = np.sort(ours.margins[ours.triggering])
+    fewest = min(len(deviations), int(others.triggering.sum()))
+    if fewest < _LEAST:
+        raise UsageError(
+            f"half of the seed inputs have {fewest} triggering inputs; a threshold needs {_LEAST} "
+            "at least, and some hundred for shares that can be relied on: search from more seeds"
+        )
+    rank = math.ceil((len(deviations) + 1) * catch)
+    bound = rank / (len(deviations) + 1) if rank <= len(deviations) else None
+    threshold = min(1.0, float(np.nextafter(deviations[min(rank, len(deviations)) - 1], np.inf)))
+    natural = others.margins[others.is_seed]
+    tested = others.margins[others.triggering]
+    deferred = int((natural < threshold).sum())
+    return Abstention(
+        threshold=threshold,
+        wanted=catch,
+        calibrated_on=len(deviations),
+        bound=bound,
+        seeds=len(natural),
+        deferred=deferred,
+        deferred_bound=upper_bound(deferred, len(natural)),
+        caught=(
+            Caught(
+                "the other half's triggering inputs", len(tested), int((tested < threshold).sum())
+            ),
+        ),
+        curve=_curve(tested, natural),
+        size=examples.scores.shape[1],
+        kind=examples.kind,
+    )
+
+
+def _curve(deviations: NDArray[np.float64], natural: NDArray[np.float64]) -> tuple[CurvePoint, ...]:
+    """Return the shares at thresholds that catch evenly more."""
+    thresholds = np.nextafter(np.quantile(deviations, np.linspace(0, 1, _CURVE + 1)), np.inf)
+    return tuple(
+        CurvePoint(float(one), float((deviations < one).mean()), float((natural < one).mean()))
+        for one in thresholds
+    )

@@ -1,0 +1,206 @@
+"""Repairs of a campaign's deployed model: made, written, and searched again."""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal.files import replacing
+from edgeflare.campaign.events import Progress, Stage, Step, silent
+from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.provenance import file_sha256
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.devices import Prompt, connect
+from edgeflare.errors import UsageError
+from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare.oracles import margin
+from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
+from edgeflare.repair.examples import examples_of
+from edgeflare.repair.onnx_stage import onnx_stage
+from edgeflare.repair.search_again import (
+    REPAIR_FOLDER,
+    SearchFigures,
+    campaign_config,
+    search_again,
+    search_figures,
+)
+from edgeflare.repair.training import RANDOM_SEEDS, TrainedRepair, Variant, train_repair
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import translate_errors
+from edgeflare.types import TRIGGERS
+from edgeflare_agent.repair import Repair
+
+FRESH = ("dflare", "boundary")
+"""The strategies of fresh searches."""
+
+
+@dataclass(frozen=True)
+class RepairedSearch:
+    """The campaign's search on the model as it was (`before`) and on the repaired one (`after`)."""
+
+    folder: str
+    before: SearchFigures
+    after: SearchFigures
+
+    @property
+    def more_queries(self) -> float | None:
+        """How many times the queries a triggering input takes now; None where none was found."""
+        if not self.before.queries or self.after.queries is None:
+            return None
+        return self.after.queries / self.before.queries
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {**asdict(self), "more_queries": self.more_queries}
+
+
+@dataclass(frozen=True)
+class RepairedCampaign:
+    """A repair that was written to `path` (and `onnx`, the same for ONNX Runtime).
+
+    One of `trained` and `abstention` says how it does on inputs that it wasn't made from. `search`
+    is None where none was wanted.
+    """
+
+    path: str
+    onnx: str
+    bytes: int
+    trained: TrainedRepair | None = None
+    abstention: Abstention | None = None
+    search: RepairedSearch | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "path": self.path,
+            "onnx": self.onnx,
+            "bytes": self.bytes,
+            "trained": None if self.trained is None else self.trained.to_json(),
+            "abstention": None if self.abstention is None else self.abstention.to_json(),
+            "search": None if self.search is None else self.search.to_json(),
+        }
+
+
+def train_campaign(
+    folder: Path,
+    *,
+    variant: Variant = "paper",
+    max_inducing: float | None = None,
+    random_seeds: int = RANDOM_SEEDS,
+    out: Path | None = None,
+    search: bool = True,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> RepairedCampaign:
+    """Train DRepair on a campaign's inputs, write it, and search again on the repaired model.
+
+    Arguments as of `train_repair`. `out` is the repair's file, by default ``repair/VARIANT.npz`` in
+    the campaign's folder; an ONNX model of it is written beside. The new search, of the same seed
+    inputs, strategy and budget, is a campaign in the folder ``repair``, too; started again, it goes
+    on. Raises UsageError, StoreError and the errors of `run_campaign`.
+    """
+    folder = Path(folder).absolute()
+    with CampaignLock(folder):
+        config, examples = campaign_config(folder), examples_of(folder)
+        progress(Stage("training", "folds", None))
+
+        def tell(done: int, total: int) -> None:
+            if done == 1:
+                progress(Stage("training", "folds", total))
+            progress(Step(done))
+
+        trained = train_repair(
+            examples,
+            variant=variant,
+            max_inducing=max_inducing,
+            random_seeds=random_seeds,
+            tell=tell,
+        )
+        name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
+        found = _written(folder, trained.repair, out, name)
+        found = replace(found, trained=trained)
+        if search:
+            ran = _searched(folder, config, Path(found.path), ask, progress, connect)
+            found = replace(found, search=ran)
+        return found
+
+
+def abstain_campaign(
+    folder: Path,
+    *,
+    catch: float = CATCH,
+    out: Path | None = None,
+    search: bool = True,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> RepairedCampaign:
+    """Set a threshold for the deployed model's margin, write it, and judge it by fresh searches.
+
+    `catch` as of `abstention_of`. Fresh searches, by `dflare` and by `boundary`, begin from the
+    campaign's seed inputs with another random seed; then the repaired model is searched, as by
+    `train_campaign`, with the same arguments and errors.
+    """
+    folder = Path(folder).absolute()
+    with CampaignLock(folder):
+        config = campaign_config(folder)
+        abstention = abstention_of(examples_of(folder), catch=catch)
+        found = _written(folder, abstention.repair, out, f"abstain-{catch:g}")
+        ran = None
+        if search:
+            for strategy in FRESH:
+                again = _fresh(config, strategy)
+                place = folder / REPAIR_FOLDER / f"fresh-{strategy}"
+                search_again(again, {}, place, ask=ask, progress=progress, connect=connect)
+                fresh = abstention.with_fresh(f"a fresh search by {strategy}", _margins(place))
+                abstention = replace(abstention, caught=(*abstention.caught, fresh))
+            ran = _searched(folder, config, Path(found.path), ask, progress, connect)
+        return replace(found, abstention=abstention, search=ran)
+
+
+def _fresh(config: CampaignConfig, strategy: str) -> CampaignConfig:
+    """Return the configuration of another search on the model as it is."""
+    search = SearchConfig(
+        strategy=strategy, seed=config.search.seed + 1, margin_floor=config.search.margin_floor
+    )
+    return config.model_copy(update={"search": search})
+
+
+def _margins(folder: Path) -> list[float]:
+    """Return the deployed model's margins on the triggering inputs of a campaign."""
+    with Store.open(folder) as store:
+        found = [
+            margin(one.deployed)
+            for one in store.outcomes()
+            if one.status in TRIGGERS and one.deployed is not None
+        ]
+    return [one for one in found if one is not None]
+
+
+def _written(folder: Path, repair: Repair, out: Path | None, name: str) -> RepairedCampaign:
+    path = folder / REPAIR_FOLDER / f"{name}.npz" if out is None else Path(out).absolute()
+    if path.suffix != ".npz":
+        raise UsageError(f"a repair is an .npz file, and {path} is none; name another --out")
+    onnx = path.with_suffix(".onnx")
+    with translate_errors(path.parent, resumable=False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_repair(repair, path)
+        with replacing(onnx) as file:
+            file.write(onnx_stage(load_repair(path)))
+    return RepairedCampaign(str(path), str(onnx), path.stat().st_size)
+
+
+def _searched(
+    folder: Path,
+    config: CampaignConfig,
+    path: Path,
+    ask: Prompt | None,
+    progress: Progress,
+    connect: Connect,
+) -> RepairedSearch:
+    """Search again on the repaired model; a search belongs to the content of its repair."""
+    place = folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
+    after = search_again(
+        config, {"repair": path}, place, ask=ask, progress=progress, connect=connect
+    )
+    return RepairedSearch(str(place), search_figures(folder), after)

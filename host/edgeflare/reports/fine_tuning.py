@@ -1,0 +1,99 @@
+"""A campaign's seed inputs and triggering inputs as a set to fine-tune a model with."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal.files import is_unused, replacing, write_whole
+from edgeflare.errors import StoreError
+from edgeflare.metrics import text_of, top_label
+from edgeflare.reports.export import file_stem, text_in, translate_write_errors
+from edgeflare.reports.media import pcm_wav, png
+from edgeflare.store import SeedRecord, Store
+from edgeflare.types import TRIGGERS, Output, Transcript
+
+_COLUMNS = ("file", "kind", "seed", "wanted", "deployed", "true")
+_FILES = "files"
+
+
+@dataclass(frozen=True)
+class FineTuningSet:
+    """What was written to `folder`: so many inputs, of which some are triggering."""
+
+    folder: str
+    inputs: int
+    triggering: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
+    """Write each seed input and triggering input as a PNG or WAV file, and ``examples.csv``.
+
+    A line there has the file, its `kind` (seed or trigger), the id of the seed input that it was
+    made from, the original's class or text (`wanted`: what the model should learn), the deployed
+    model's, and the seed input's true class where it is known. Inputs from one seed input belong
+    into one part, where the set is divided. Raises StoreError where the folder isn't empty, or can't
+    be written.
+    """
+    with (
+        Store.open(campaign) as store,
+        translate_write_errors(
+            folder,
+            untouched="the campaign itself",
+            again="write the set again",
+            instead="choose another folder",
+        ),
+    ):
+        if folder.exists() and not is_unused(folder, ()):
+            raise StoreError(f"{folder} exists and isn't empty; choose another folder")
+        (folder / _FILES).mkdir(parents=True, exist_ok=True)
+        count = triggering = 0
+        with replacing(folder / "examples.csv") as file, text_in(file, newline="") as text:
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            for stem, sample, row in _rows(store):
+                ending, data = "png", b""
+                found = store.get_sample(sample)
+                if store.sample_rate is None:
+                    data = png(found)
+                else:
+                    ending, data = "wav", pcm_wav(found, store.sample_rate)
+                name = f"{_FILES}/{stem}.{ending}"
+                write_whole(folder / name, data)
+                writer.writerow([name, *row])
+                count += 1
+                triggering += row[0] == "trigger"
+    return FineTuningSet(str(folder), count, triggering)
+
+
+def _rows(store: Store) -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield the beginning of each input's file name, its sample's digest, and its line."""
+    seeds = {seed.id: seed for seed in store.seeds()}
+    for seed in seeds.values():
+        if seed.outputs is not None:
+            original, deployed, _ = seed.outputs
+            yield f"{file_stem(seed)}-seed", seed.sample, _row("seed", seed, original, deployed)
+    for one in store.outcomes():
+        seed = seeds[one.seed_id]
+        if one.status in TRIGGERS and one.trigger not in (None, seed.sample):
+            row = _row("trigger", seed, one.original, one.deployed)
+            yield f"{file_stem(seed, one.replica)}-trigger", str(one.trigger), row
+
+
+def _row(
+    kind: str, seed: SeedRecord, original: Output | None, deployed: Output | None
+) -> list[Any]:
+    wanted, told = (_answer(one) for one in (original, deployed))
+    return [kind, seed.id, wanted, told, "" if seed.label is None else seed.label]
+
+
+def _answer(output: Output | None) -> Any:
+    if isinstance(output, Transcript):
+        return text_of(output)
+    label = None if output is None else top_label(output)
+    return "" if label is None else label

@@ -1,0 +1,158 @@
+"""Repairs and how they do: in tables, a curve, and a snippet for the application."""
+
+from pathlib import Path
+
+from edgeflare._internal.files import replacing
+from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
+from edgeflare.reports.charts import curve_chart, standalone
+from edgeflare.reports.document import Block, Heading, Text, table_of
+
+_PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
+"""The averages of DFLARE's table 7."""
+_FIGURES = {
+    "repair_ratio": "repaired triggering inputs",
+    "inducing_ratio": "induced on other inputs",
+    "improvement_ratio": "deviations less",
+}
+
+
+def repaired_document(found: RepairedCampaign) -> list[Block]:
+    """Return how a repair does on inputs that it wasn't made from, and in a new search."""
+    blocks: list[Block] = []
+    if found.trained is not None:
+        blocks += _trained(found.trained)
+    if found.abstention is not None:
+        blocks += _abstention(found.abstention)
+    if found.search is not None:
+        blocks += _search(found.search)
+    blocks.append(Text(f"Written: {found.path} ({found.bytes:,} bytes), {found.onnx}"))
+    return blocks
+
+
+def _trained(found: TrainedRepair) -> list[Block]:
+    seeds = len({one.random_seed for one in found.folds})
+    folds = len(found.folds) // seeds
+    rows = [
+        [
+            words,
+            percent_text(found.mean(name)),
+            percent_text(found.spread(name)),
+            percent_text(_PUBLISHED[name]),
+        ]
+        for name, words in _FIGURES.items()
+    ]
+    text = (
+        f"Trained on {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
+        f"{folds} folds of seed inputs, {counted(seeds, 'time')}"
+    )
+    if found.max_inducing is not None:
+        text += (
+            f". An answer is replaced where the perceptron is sure by {found.repair.sure:.3f}, for at "
+            f"most {percent_text(found.max_inducing)} induced"
+        )
+    blocks: list[Block] = [
+        Heading("Of inputs that it was not trained on"),
+        Text(text),
+        table_of(["", "mean", "± over the times", "DFLARE's table 7, mean"], rows),
+    ]
+    if found.accuracy is not None:
+        before, after = map(percent_text, found.accuracy)
+        blocks.append(Text(f"Accuracy on labelled seed inputs: {before} before, {after} after"))
+    return blocks
+
+
+def _abstention(found: Abstention) -> list[Block]:
+    text = (
+        f"Below a margin of {found.threshold:.4g} the model abstains: set to catch "
+        f"{percent_text(found.wanted)} of {counted(found.calibrated_on, 'deviation')} from half of the seed inputs"
+    )
+    if found.bound is not None:
+        text += (
+            f". Of what this search finds from other seeds like these it catches {percent_text(found.bound)} "
+            "or more on average (conformal bound)"
+        )
+    rows = [
+        [
+            one.source,
+            f"{one.deviations:,}",
+            percent_text(one.share or 0.0) if one.deviations else "",
+        ]
+        for one in found.caught
+    ]
+    return [
+        Heading("What it catches, and what it defers"),
+        Text(text),
+        table_of(["deviations of", "number", "caught"], rows),
+        Text(
+            f"Deferred: {found.deferred:,} of {counted(found.seeds, 'seed input')} of the other half "
+            f"({percent_text(found.deferred_share)}; at most {percent_text(found.deferred_bound)} with 95 % confidence)"
+        ),
+    ]
+
+
+def _search(found: RepairedSearch) -> list[Block]:
+    rows = [
+        [
+            name,
+            f"{one.found:,} of {one.searched:,}",
+            percent_text(one.success),
+            number_text(one.queries, 1),
+        ]
+        for name, one in (("as it was", found.before), ("repaired", found.after))
+    ]
+    blocks: list[Block] = [
+        Heading("The same search again"),
+        table_of(["deployed model", "found", "success", "mean queries to find one"], rows),
+    ]
+    if found.more_queries is not None:
+        blocks.append(
+            Text(
+                f"A triggering input takes {found.more_queries:.2f} times the queries "
+                "(DFLARE's table 8: 1.46 to 4.54 times, success 100 %)"
+            )
+        )
+    return blocks
+
+
+def write_curve(found: Abstention, path: Path) -> None:
+    """Write a chart of the share caught against the share deferred. Raises OSError."""
+    points = [(one.deferred, one.caught) for one in found.curve]
+    chart = curve_chart(
+        "Deviations caught by an abstention, and inputs deferred for it",
+        points,
+        across="share of inputs deferred",
+        upright="share of deviations caught",
+        words=percent_text,
+    )
+    with replacing(path) as file:
+        file.write(standalone(chart).encode())
+
+
+SNIPPETS = {
+    "python": """\
+import numpy as np
+
+def decide(probabilities):  # of one input; None: ask the original model
+    second, first = np.sort(probabilities)[-2:]
+    return int(np.argmax(probabilities)) if first - second >= {threshold!r} else None
+""",
+    "kotlin": """\
+fun decide(probabilities: DoubleArray): Int? {{  // null: ask the original model
+    val order = probabilities.indices.sortedByDescending {{ probabilities[it] }}
+    val margin = probabilities[order[0]] - probabilities[order[1]]
+    return if (margin >= {threshold!r}) order[0] else null
+}}
+""",
+    "c++": """\
+#include <algorithm>
+#include <vector>
+int decide(const std::vector<double>& p) {{  // -1: ask the original model
+  auto first = std::max_element(p.begin(), p.end());
+  double second = -1;
+  for (auto it = p.begin(); it != p.end(); ++it) if (it != first) second = std::max(second, *it);
+  return *first - second >= {threshold!r} ? int(first - p.begin()) : -1;
+}}
+""",
+}
+"""Code of at most ten lines that abstains below ``{threshold}``, by its language."""
