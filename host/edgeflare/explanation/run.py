@@ -526,6 +526,8 @@ class _Walk:
         """Return a model of a rung whose tensors can be read; `which` of the two it is there."""
         about = self._models[rung][which]
         output = about["output"]
+        if config.repair is not None:
+            raise UsageError(f"{config.path.name} is repaired: its tensors end before its answers")
         if output["kind"] in ("label", "transcript"):
             raise UsageError(f"{config.path.name} returns no scores")
         return ReadModel(

@@ -149,8 +149,10 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
 
 
 def _curve(deviations: NDArray[np.float64], natural: NDArray[np.float64]) -> tuple[CurvePoint, ...]:
-    """Return the shares at thresholds that catch evenly more."""
-    thresholds = np.nextafter(np.quantile(deviations, np.linspace(0, 1, _CURVE + 1)), np.inf)
+    """Return the shares at thresholds that catch, or defer, evenly more."""
+    shares = np.linspace(0, 1, _CURVE + 1)
+    both = [np.quantile(one, shares) for one in (deviations, natural)]
+    thresholds = np.nextafter(np.unique(both), np.inf)
     return tuple(
         CurvePoint(float(one), float((deviations < one).mean()), float((natural < one).mean()))
         for one in thresholds

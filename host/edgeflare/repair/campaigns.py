@@ -101,6 +101,8 @@ def train_campaign(
     """
     folder = Path(folder).absolute()
     with CampaignLock(folder):
+        name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
+        path = _file(folder, out, name)
         config, examples = campaign_config(folder), examples_of(folder)
         progress(Stage("training", "folds", None))
 
@@ -116,9 +118,7 @@ def train_campaign(
             random_seeds=random_seeds,
             tell=tell,
         )
-        name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
-        found = _written(folder, trained.repair, out, name)
-        found = replace(found, trained=trained)
+        found = replace(_written(trained.repair, path), trained=trained)
         if search:
             ran = _searched(folder, config, Path(found.path), ask, progress, connect)
             found = replace(found, search=ran)
@@ -143,9 +143,10 @@ def abstain_campaign(
     """
     folder = Path(folder).absolute()
     with CampaignLock(folder):
+        path = _file(folder, out, f"abstain-{catch:g}")
         config = campaign_config(folder)
         abstention = abstention_of(examples_of(folder), catch=catch)
-        found = _written(folder, abstention.repair, out, f"abstain-{catch:g}")
+        found = _written(abstention.repair, path)
         ran = None
         if search:
             for strategy in FRESH:
@@ -177,10 +178,14 @@ def _margins(folder: Path) -> list[float]:
     return [one for one in found if one is not None]
 
 
-def _written(folder: Path, repair: Repair, out: Path | None, name: str) -> RepairedCampaign:
+def _file(folder: Path, out: Path | None, name: str) -> Path:
     path = folder / REPAIR_FOLDER / f"{name}.npz" if out is None else Path(out).absolute()
     if path.suffix != ".npz":
         raise UsageError(f"a repair is an .npz file, and {path} is none; name another --out")
+    return path
+
+
+def _written(repair: Repair, path: Path) -> RepairedCampaign:
     onnx = path.with_suffix(".onnx")
     with translate_errors(path.parent, resumable=False):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -168,6 +168,8 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         model = summary.models.get(which) or {}
         if model.get("name"):
             about = runtime_words(model.get("runtime") or {}, brief=True)
+            if repair := model.get("repair"):
+                about += f", repaired by {repair.get('name', '')}"
             yield KeyFigure(f"{which} model", model["name"], about)
     scalings = {which: _scaling(model) for which, model in summary.models.items()}
     if scalings and all(scalings.values()):

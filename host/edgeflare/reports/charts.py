@@ -432,27 +432,31 @@ def _short(value: float) -> str:
 def curve_chart(
     title: str,
     points: Sequence[tuple[float, float]],
+    chosen: tuple[float, float],
     *,
     across: str,
     upright: str,
     words: Callable[[float], str] = figure,
 ) -> Markup:
-    """Return a chart of a curve through points (x, y), both from 0; `across` and `upright` name them.
+    """Return a chart of a curve through points (x, y), both 0 to 1, with a mark at the `chosen` one.
 
-    `words` formats a value for people.
+    `across` and `upright` name both; `words` formats a value for people.
     """
-    flat = Axis(0.0, max(x for x, _ in points) or 1.0)
-    high = Axis(0.0, max(y for _, y in points) or 1.0)
-    places = [(_LEFT + 6 + x / flat.high * (_ACROSS - 12), _down(high, y)) for x, y in points]
-    parts = [_grid(high, words), _polyline(places)]
-    for tick in flat.ticks:
-        at = _LEFT + 6 + tick / flat.high * (_ACROSS - 12)
+    axis = Axis(0.0, 1.0)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return _LEFT + 6 + x / axis.high * (_ACROSS - 12), _down(axis, y)
+
+    parts = [_grid(axis, words), _polyline([place(*one) for one in points])]
+    for tick in axis.ticks:
+        at, _ = place(tick, 0.0)
         parts.append(_label(at, _HEIGHT - _BOTTOM + 14, words(tick), "middle"))
     parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, across, "middle"))
-    parts.append(_label(_LEFT, 10, upright, "start"))
-    for (x, y), (at, up) in zip(points, places, strict=True):
-        parts.append(mark("green", at, up, f"{across} {words(x)}: {upright} {words(y)}"))
-    return _drawing(title, parts)
+    x, y = chosen
+    text = f"{upright} {words(y)}, {across} {words(x)}"
+    parts.append(mark("green", *place(x, y), text))
+    parts.append(_label(_WIDTH - _RIGHT, _down(axis, 0.3), text, "end"))
+    return _drawing(f"{title}. {text}", parts)
 
 
 _STYLE = (

@@ -159,6 +159,7 @@ def run_params(store: Store) -> dict[str, str]:
             "name": model.get("name"),
             "sha256": model.get("sha256"),
             "runtime": runtime_words(model.get("runtime") or {}),
+            **({"repair": model["repair"].get("sha256")} if model.get("repair") else {}),
         }
         for which, model in sorted(store.models.items(), reverse=True)
     }

@@ -117,12 +117,13 @@ def _search(found: RepairedSearch) -> list[Block]:
 
 def write_curve(found: Abstention, path: Path) -> None:
     """Write a chart of the share caught against the share deferred. Raises OSError."""
-    points = [(one.deferred, one.caught) for one in found.curve]
+    held_out = found.caught[0]
     chart = curve_chart(
         "Deviations caught by an abstention, and inputs deferred for it",
-        points,
-        across="share of inputs deferred",
-        upright="share of deviations caught",
+        [(one.deferred, one.caught) for one in found.curve],
+        (found.deferred_share, held_out.share or 0.0),
+        across="deferred",
+        upright="caught",
         words=percent_text,
     )
     with replacing(path) as file:

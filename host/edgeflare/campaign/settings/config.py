@@ -535,6 +535,7 @@ class CampaignConfig(Section):
 PATHS = (
     *((model, "path") for model in ("original", "deployed")),
     *((model, "decoder", "vocabulary") for model in ("original", "deployed")),
+    ("deployed", "repair"),
     *(("seeds", key) for key in ("path", "labels")),
     ("inventory",),
     ("control_model",),

@@ -335,6 +335,8 @@ def _models_table(models: Mapping[str, Any]) -> Table:
         Column("runtime", 0, lambda one: runtime_words(one[1].get("runtime") or {}), text=True),
     )
     rows = [(which, models[which]) for which in ("original", "deployed") if models.get(which)]
+    if repair := models.get("deployed", {}).get("repair"):
+        rows.append(("its repair", repair))
     return Table(columns, rows, "The models' files, byte for byte, and what ran them", "models")
 
 

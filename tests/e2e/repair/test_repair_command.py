@@ -1,0 +1,215 @@
+"""``edgeflare repair``: what is deployed in place of the model, and what it does on its device."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import onnxruntime
+import pytest
+from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from virtual_board import VirtualBoard, within
+
+from edgeflare import search
+from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare.oracles import margin
+from edgeflare.repair import examples_of, train_campaign
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS, Outputs
+from edgeflare_agent.repair import Repair
+
+FLAGS = ("--no-survey", "--strategy", "dflare")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign with triggering inputs of some thirty seed inputs."""
+    home = tmp_path_factory.mktemp("home")
+    ran = edgeflare("run", *DEMO_PAIR, "--limit", 40, *FLAGS, "--out", "out", home=home)
+    assert ran.code == 0, ran.err
+    return home / "out"
+
+
+@pytest.fixture
+def copy(campaign: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(campaign, tmp_path / "out"))
+
+
+def run_with(repair: object, home: Path, *more: object) -> Ran:
+    flags = (*DEMO_PAIR, "--limit", 3, *FLAGS, "--repair", repair, *more)
+    return edgeflare("run", *flags, "--out", "again", home=home)
+
+
+def answers(folder: Path) -> Iterator[Outputs]:
+    with Store.open(folder) as store:
+        for seed in store.seeds():
+            assert seed.outputs is not None
+            yield seed.outputs
+
+
+def check_answers(before: Path, after: Path, repair: Repair) -> None:
+    """The device gives what the repair makes, on this machine, of the model's own answers."""
+    for plain, repaired in zip(answers(before), answers(after), strict=False):
+        made = repair.of_scores(np.asarray(plain.deployed))
+        np.testing.assert_allclose(np.asarray(repaired.deployed), made, rtol=0, atol=1e-6)
+        assert np.argmax(made) == np.argmax(np.asarray(repaired.deployed))
+
+
+@pytest.mark.extended
+def test_drepair_is_judged_on_other_inputs_and_searched_again(copy: Path, tmp_path: Path) -> None:
+    ran = edgeflare("repair", "train", "out", "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    trained = found["trained"]
+    examples = examples_of(copy)
+    assert trained["triggering"] == int(examples.triggering.sum()) >= 20
+    assert len(trained["folds"]) == 25
+    for one in trained["folds"]:
+        assert 0 <= one["repaired"] <= one["triggering"]
+        assert 0 <= one["induced"] <= one["others"]
+    each = len(examples.scores)
+    assert sum(one["triggering"] + one["others"] for one in trained["folds"]) == 5 * each
+    assert trained["improvement_ratio"] > 0.2
+
+    repair = load_repair(Path(found["path"]))
+    check_answers(copy, Path(found["search"]["folder"]), repair)
+    session = onnxruntime.InferenceSession(found["onnx"], providers=["CPUExecutionProvider"])
+    for scores in examples.scores:
+        (made,) = session.run(None, {"probabilities": scores[None]})
+        np.testing.assert_allclose(made[0], repair.of_scores(scores), rtol=0, atol=1e-12)
+    assert found["search"]["after"]["found"] > 0
+
+    text = edgeflare("repair", "train", "out", home=tmp_path).out  # finished: nothing is asked
+    assert "DFLARE's table 7" in text
+    assert "times the queries" in text
+
+
+@pytest.mark.extended
+def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
+    more = ("--variant", "standardised", "--max-inducing", 0, "--no-search", "--json")
+    found = edgeflare("repair", "train", "out", *more, home=tmp_path).json
+    assert found["trained"]["inducing_ratio"] <= 0.02
+    assert found["search"] is None
+    repair, examples = load_repair(Path(found["path"])), examples_of(copy)
+    wrong = [
+        np.argmax(repair.of_scores(scores)) != wanted
+        for scores, wanted, triggering in zip(
+            examples.scores, examples.wanted, examples.triggering, strict=True
+        )
+        if not triggering
+    ]
+    assert not any(wrong)
+
+
+@pytest.mark.extended
+def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path: Path) -> None:
+    ran = edgeflare("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "a fresh search by boundary" in ran.out
+    found = edgeflare("repair", "abstain", "out", "--json", home=tmp_path).json
+    told = found["abstention"]
+    threshold = told["threshold"]
+    assert [one["source"] for one in told["caught"]][1:] == [
+        "a fresh search by dflare", "a fresh search by boundary",
+    ]  # fmt: skip
+    again = Path(found["search"]["folder"])
+    check_answers(copy, again, load_repair(Path(found["path"])))
+    with Store.open(again) as store:
+        triggers = [one for one in store.outcomes() if one.status in TRIGGERS]
+    margins = [margin(one.deployed) for one in triggers if one.deployed is not None]
+    assert margins
+    assert min(one for one in margins if one is not None) >= threshold
+    with Store.open(copy / "repair" / "fresh-dflare") as store:
+        fresh = [margin(one.deployed) for one in store.outcomes() if one.deployed is not None]
+    caught = sum(one is not None and one < threshold for one in fresh)
+    assert told["caught"][1]["caught"] == caught
+    assert (copy / "repair" / "abstain-0.95.svg").read_text().startswith("<svg")
+
+    code = ran.out[ran.out.index("import numpy") :]
+    decide: dict[str, Any] = {}
+    exec(code, decide)
+    assert decide["decide"](np.array([0.5, 0.5 - threshold / 2, 0.0])) is None
+    assert decide["decide"](np.array([0.0, 0.0, 1.0])) == 2
+
+
+def test_examples_are_files_with_the_originals_answers(copy: Path, tmp_path: Path) -> None:
+    ran = edgeflare("repair", "examples", "out", "set", home=tmp_path)
+    assert ran.code == 0, ran.err
+    with (tmp_path / "set" / "examples.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with Store.open(copy) as store:
+        samples = {seed.id: store.get_sample(seed.sample) for seed in store.seeds()}
+        triggers = {
+            one.seed_id: (one, store.get_sample(one.trigger))
+            for one in store.outcomes()
+            if one.trigger is not None
+        }
+    assert len(rows) == len(samples) + len(triggers)
+    for row in rows:
+        picture = cv2.imread(str(tmp_path / "set" / row["file"]), cv2.IMREAD_UNCHANGED)
+        if row["kind"] == "seed":
+            expected = samples[row["seed"]]
+        else:
+            outcome, expected = triggers[row["seed"]]
+            assert row["wanted"] == str(outcome.original_label) != row["deployed"]
+        np.testing.assert_array_equal(picture.reshape(expected.shape), expected)
+    again = edgeflare("repair", "examples", "out", "set", home=tmp_path)
+    assert again.code == 2
+    assert "isn't empty" in again.err
+
+
+def test_a_repaired_model_is_searched_and_told_apart(copy: Path, tmp_path: Path) -> None:
+    repair = Repair(10, "probabilities", below=0.99)
+    save_repair(repair, tmp_path / "r.npz")
+    paused = run_with("r.npz", tmp_path, "--total-queries", 6)
+    assert "repaired by r.npz" in edgeflare("show", "again", home=tmp_path).out, paused.both
+    check_answers(copy, tmp_path / "again", repair)
+    save_repair(repair._replace(below=0.2), tmp_path / "r.npz")
+    resumed = edgeflare("resume", "again", "--total-queries", 1000, home=tmp_path)
+    assert resumed.code == 2
+    assert "r.npz has changed" in resumed.err
+    (tmp_path / "r.npz").unlink()
+    assert "r.npz is gone" in edgeflare("resume", "again", home=tmp_path).err
+
+
+def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path) -> None:
+    save_repair(Repair(4, "probabilities", below=0.1), tmp_path / "four.npz")
+    (tmp_path / "text.npz").write_text("nothing")
+    few = edgeflare("run", *DEMO_PAIR, "--limit", 2, *FLAGS, "--out", "few", home=tmp_path)
+    assert few.code == 0
+    refused: dict[str, Ran] = {
+        "for 4 classes, and the deployed model has 10": run_with("four.npz", tmp_path),
+        "is no repair that can be read": run_with("text.npz", tmp_path),
+        "there is no repair": run_with("none.npz", tmp_path),
+        "there is no variant best": edgeflare(
+            "repair", "train", "out", "--variant", "best", home=tmp_path
+        ),
+        "the share to catch is 0": edgeflare(
+            "repair", "abstain", "out", "--catch", 0, home=tmp_path
+        ),
+        "a threshold needs 10 at least": edgeflare("repair", "abstain", "few", home=tmp_path),
+        "of 5 seed inputs are needed": edgeflare("repair", "train", "few", home=tmp_path),
+        "is an .npz file": edgeflare("repair", "train", "out", "--out", "r.bin", home=tmp_path),
+        "there is no snippet in go": edgeflare(
+            "repair", "abstain", "out", "--snippet", "go", home=tmp_path
+        ),
+    }
+    for words, ran in refused.items():
+        assert ran.code == 2, (words, ran.both)
+        assert words in ran.err.replace("\n", " "), (words, ran.err)
+
+
+@pytest.mark.virtual
+@pytest.mark.extended
+def test_a_board_repairs_as_this_machine_does(virtual_board: VirtualBoard, tmp_path: Path) -> None:
+    out, seeds = tmp_path / "out", {"path": DEMO / "seeds.npz", "limit": 20}
+    model = {"path": DEMO / "deployed.tflite", "options": {"delegate": False}}
+    with within(virtual_board.environment):
+        search(DEMO / "original.onnx", model, seeds, "virtual", strategy="dflare", folder=out)
+        found = train_campaign(out, random_seeds=1)
+    assert found.search is not None
+    check_answers(out, Path(found.search.folder), load_repair(Path(found.path)))
