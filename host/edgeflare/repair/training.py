@@ -9,13 +9,14 @@ a test input is trained on. A seed input on which the models deviate counts as a
 size of the hidden layer isn't in the paper; it is 100, scikit-learn's default. Variant
 "standardised", ours, divides each class's probability by its standard deviation over the training
 inputs: that repairs more, and induces more. With a bound on the inducing ratio, ours too, an answer
-is replaced only where the perceptron is sure enough, as the test inputs of other folds tell it.
+is replaced only where the deployed model's margin is below that of nearly all triggering inputs, and
+the perceptron is sure enough, as the test inputs of other folds tell it.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ FOLDS = 5
 RANDOM_SEEDS = 5
 _HIDDEN = 100
 _ITERATIONS = 500
+_GATED = 0.99
+"""The share of triggering inputs whose margin is below the one from which on answers are kept."""
 _SMALLEST_STD = 1e-3
 """Classes that are hardly ever given a probability are not blown up."""
 
@@ -151,7 +154,7 @@ def train_repair(
     if len(np.unique(examples.wanted)) < 2:
         raise UsageError("the original decides for one class alone; search from other seed inputs")
     figures: list[FoldFigures] = []
-    sure = []
+    bounds: list[_Bound] = []
     for random_seed in range(random_seeds):
         tests = list(_divided(examples, random_seed))
         made = np.zeros(examples.scores.shape)
@@ -161,10 +164,12 @@ def train_repair(
             if tell is not None:
                 tell(random_seed * FOLDS + number, FOLDS * random_seeds)
         for number, test in enumerate(tests):
-            least = _sure_enough(examples.at(~test), made[~test], max_inducing)
-            figures.append(_figures(examples.at(test), made[test], least, number, random_seed))
-        sure.append(_sure_enough(examples, made, max_inducing))
-    repair = _fitted(examples, variant, 0)._replace(sure=float(np.mean(sure)))
+            bound = _bound(examples.at(~test), made[~test], max_inducing)
+            figures.append(_figures(examples.at(test), made[test], bound, number, random_seed))
+        bounds.append(_bound(examples, made, max_inducing))
+    repair = _fitted(examples, variant, 0)._replace(
+        below=bounds[0].below, sure=float(np.mean([one.sure for one in bounds]))
+    )
     return TrainedRepair(
         repair,
         variant,
@@ -178,13 +183,13 @@ def train_repair(
 def _figures(
     examples: Examples,
     made: NDArray[np.float64],
-    sure: float,
+    bound: "_Bound",
     fold: int,
     random_seed: int,
 ) -> FoldFigures:
     """Return what a repair does to these inputs, of which its layers make `made`."""
     before = examples.decided
-    after = np.where(_leads(made, before) >= sure, made.argmax(axis=1), before)
+    after = np.where(bound.lets_replace(examples, made), made.argmax(axis=1), before)
     agrees, known = after == examples.wanted, examples.labels != NO_LABEL
     return FoldFigures(
         fold,
@@ -199,23 +204,35 @@ def _figures(
     )
 
 
-def _leads(made: NDArray[np.float64], decided: NDArray[np.int64]) -> NDArray[np.float64]:
+class _Bound(NamedTuple):
+    """Which answers are replaced: `below` and `sure` as of `Repair`."""
+
+    below: float | None
+    sure: float
+
+    def lets_replace(self, examples: Examples, made: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return whether answers are replaced by what the layers make of them, bool [n]."""
+        lets = np.asarray(_leads(examples, made) >= self.sure)
+        return lets if self.below is None else lets & (examples.margins < self.below)
+
+
+def _leads(examples: Examples, made: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how much likelier the layers find their class than the model's own, float64 [n]."""
-    return np.asarray(made.max(axis=1) - made[np.arange(len(made)), decided])
+    return np.asarray(made.max(axis=1) - made[np.arange(len(made)), examples.decided])
 
 
-def _sure_enough(
-    examples: Examples, made: NDArray[np.float64], max_inducing: float | None
-) -> float:
-    """Return how sure a repair must be to induce no more than that on these inputs."""
+def _bound(examples: Examples, made: NDArray[np.float64], max_inducing: float | None) -> _Bound:
+    """Return the bound with which no more than that is induced on these inputs."""
     if max_inducing is None:
-        return 0.0
-    wrong = ~examples.triggering & (made.argmax(axis=1) != examples.wanted)
-    leads = np.sort(_leads(made, examples.decided)[wrong])[::-1]
+        return _Bound(None, 0.0)
+    margins = examples.margins
+    below = float(np.quantile(margins[examples.triggering], _GATED))
+    wrong = ~examples.triggering & (made.argmax(axis=1) != examples.wanted) & (margins < below)
+    leads = np.sort(_leads(examples, made)[wrong])[::-1]
     allowed = int(max_inducing * float((~examples.triggering).sum()))
     if len(leads) <= allowed:
-        return 0.0
-    return min(1.0, float(np.nextafter(leads[allowed], np.inf)))
+        return _Bound(below, 0.0)
+    return _Bound(below, min(1.0, float(np.nextafter(leads[allowed], np.inf))))
 
 
 def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]]:

@@ -46,10 +46,11 @@ def _trained(found: TrainedRepair) -> list[Block]:
         f"Trained on {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
         f"{folds} folds of seed inputs, {counted(seeds, 'time')}"
     )
-    if found.max_inducing is not None:
+    if found.max_inducing is not None and found.repair.below is not None:
         text += (
-            f". An answer is replaced where the perceptron is sure by {found.repair.sure:.3f}, for at "
-            f"most {percent_text(found.max_inducing)} induced"
+            f". For at most {percent_text(found.max_inducing)} induced, an answer is replaced where the "
+            f"model's margin is below {found.repair.below:.3f} and the perceptron is sure by "
+            f"{found.repair.sure:.3f}"
         )
     blocks: list[Block] = [
         Heading("Of inputs that it was not trained on"),
