@@ -17,6 +17,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
+from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
@@ -93,14 +94,15 @@ def explain_campaign(
     of each rung are a replay in the folder ``explanation`` of the campaign's; started again, an
     interrupted explanation goes on, and a finished one sends nothing.
 
-    Raises UsageError where the campaign has no findings, or was explained with other settings, and
-    the errors of `run_replay`.
+    Raises UsageError where the campaign has no findings, was run with other models, or was explained
+    with other settings, and the errors of `run_replay`.
     """
     folder = Path(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
+        check_same_models(config, store)
         with CampaignLock(folder):
             walk = _Walk(folder, config, store, ask, progress, connect)
             explanation = _explained(walk, source, store, float_model, device_queries)

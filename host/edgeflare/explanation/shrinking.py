@@ -13,6 +13,7 @@ from edgeflare._internal.files import replacing
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -59,13 +60,15 @@ def shrink_campaign(
     made by `replay_config`. Each gets `device_budget` device queries at most, and its confirmations.
     The results are the triggers of a campaign in the folder ``shrunk`` of the
     campaign's; what was found before stays as it is. Started again, it goes on, or returns what is
-    there. Raises UsageError where there is nothing to shrink, and the errors of `run_campaign`.
+    there. Raises UsageError where there is nothing to shrink, or the campaign was run with other
+    models, and the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
+        check_same_models(config, store)
         found = [one for one in source.inputs() if one.kind == "trigger"]
         chosen = {one.id: one for one in found if one.l2}
         if not chosen:

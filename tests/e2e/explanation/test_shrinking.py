@@ -49,6 +49,13 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
     again = edgeflare("shrink", "out", home=tmp_path)
     assert "findings moved nearer to the seed" in again.out
     assert "search" not in again.err.replace("is finished", "")
+    for command in ("explain", "shrink"):  # both are finished
+        for which, file in (("original", "deployed.tflite"), ("deployed", "original.tflite")):
+            refused = edgeflare(command, "out", f"--{which}", DEMO / file, home=tmp_path)
+            assert refused.code == 2
+            assert f"{file} isn't the {which} model that the campaign in" in refused.sentence
+            assert f"name that one with --{which}" in refused.sentence
+    assert found_in(tmp_path / "out") == before
 
 
 def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> None:
