@@ -373,21 +373,11 @@ class _Walk:
         if not charged:
             raise UsageError("the models' answers have no margin: they are texts or labels alone")
         after, before = rungs[place], rungs[place - 1] if place else None
-        if before is not None and before.cause == "conversion":
-            first = self._read_model(before, "deployed", before.deployed)
+        if before is not None and before.cause in ("preprocessing", "conversion"):
+            start, first = before.name, self._read_model(before, "deployed", before.deployed)
         else:
-            first, before = self._read_model(after, "original", self.config.original), None
+            start, first = ORIGINAL, self._read_model(after, "original", self.config.original)
         second = self._read_model(after, "deployed", after.deployed)
-        earlier = stored_explanation(store)
-        known = None if earlier is None else earlier.layers
-        if (
-            known is not None
-            and (known.original, known.deployed) == (first.name, second.name)
-            and known.contributions.keys() == {one.id for one in charged}
-        ):
-            return known
-        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
-        start = ORIGINAL if before is None else before.name
         asked = [
             ReadFinding(
                 one.id,
@@ -398,6 +388,16 @@ class _Walk:
             for one in charged
             if one.labels is not None
         ]
+        earlier = stored_explanation(store)
+        known = None if earlier is None else earlier.layers
+        if (
+            known is not None
+            and (known.original, known.deployed) == (first.name, second.name)
+            and known.contributions.keys() == {one.id for one in charged}
+            and are_known(known, asked)
+        ):
+            return known
+        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
         seeds = _evenly([one.sample for one in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(one) for one in seeds])
 
