@@ -38,7 +38,7 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
-from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
+from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge, deviates
 from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
 from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
@@ -63,6 +63,8 @@ from edgeflare.types import Output
 
 DEVICE_QUERIES = 2000
 _SEEDS = 50
+_ANOTHER_MODEL = 0.1
+"""Share of the seeds on which a float model decides otherwise than the original at most."""
 _SEEDS_ON_DEVICE = 10
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
@@ -134,7 +136,7 @@ def _explained(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
     notices = [*ladder.notices]
-    begun = walk.begun(next(one for one in ladder.rungs if one.cause != "preprocessing"))
+    begun = walk.begun(ladder.rungs[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
         notices.append(
@@ -142,13 +144,23 @@ def _explained(
             f"{store.folder / EXPLANATION_FOLDER} to explain others, or as many as --device-queries allows now"
         )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
+    seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
+    compares_scores = traits_of(walk.config.search.oracle).compares_scores
     for rung in ladder.rungs:
-        if rung.cause != "preprocessing":
-            rungs[rung] = _of_each(walk.answers(rung, chosen), chosen, inputs)
-            continue
-        seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
-        answers = _of_each(walk.answers(rung, [*chosen, *seeds]), [*chosen, *seeds], inputs)
-        if _predicts(answers, store, {inputs[name].seed_id: name for name in seeds}):
+        asked = [*chosen, *(seeds if rung.cause in ("preprocessing", "conversion") else [])]
+        answers = _of_each(walk.answers(rung, asked), asked, inputs)
+        if rung.cause == "conversion":
+            told = [_deviating(one, seeds, compares_scores) for one in (*rungs.values(), answers)]
+            known = [of_it[-1] for of_it in zip(*told, strict=True) if True not in of_it[:-1]]
+            if known.count(True) > _ANOTHER_MODEL * (len(known) - known.count(None)):
+                notices.append(
+                    f"{rung.deployed.path.name} decides otherwise than the original on "
+                    f"{known.count(True)} of {counted(len(known), 'seed input')}: it may be another "
+                    "model than the one that was compressed"
+                )
+        if rung.cause != "preprocessing" or _predicts(
+            answers, store, {inputs[name].seed_id: name for name in seeds}
+        ):
             rungs[rung] = answers
         else:
             notices.append(
@@ -170,7 +182,7 @@ def _explained(
             questions,
             stored=stored.get(name, {}),
             fault=faults.get(name, ""),
-            compares_scores=traits_of(walk.config.search.oracle).compares_scores,
+            compares_scores=compares_scores,
         )
 
     first = {name: charged(name, {}) for name in chosen}
@@ -187,7 +199,7 @@ def _explained(
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
-    asked = {
+    further = {
         rung: _of_each(walk.answers(rung, of_device), of_device, inputs)
         for rung in ladder.questions
         if of_device
@@ -198,8 +210,8 @@ def _explained(
         device_layers, more, unread = walk.device_layers(list(rungs), some, store, device_queries)
         notices += more
     return Explanation(
-        findings=tuple(charged(name, asked) for name in chosen),
-        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *asked)),
+        findings=tuple(charged(name, further) for name in chosen),
+        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *further)),
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
@@ -224,6 +236,14 @@ def _of_each(
 
     known = {key(name): of_it for name, of_it in answers.items()}
     return {name: known[key(name)] for name in ids if key(name) in known}
+
+
+def _deviating(
+    answers: Mapping[str, Answers], ids: Sequence[str], compares_scores: bool
+) -> list[bool | None]:
+    """Return whether a rung's model decides otherwise than the original, of each of these inputs."""
+    known = (next(iter(answers.get(name, {}).values()), None) for name in ids)
+    return [deviates(one, compares_scores) for one in known]
 
 
 def _predicts(answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]) -> bool:
@@ -307,14 +327,14 @@ class _Walk:
         """Return the path of a rung's replay in the campaign's folder."""
         return self.folder_of(rung).relative_to(self._folder).as_posix()
 
-    def begun(self, rung: Rung) -> set[str] | None:
-        """Return the ids of the inputs that a rung was begun with, None where it was not."""
+    def begun(self, rung: Rung, findings: set[str]) -> set[str] | None:
+        """Return which findings, of these ids, a rung was begun with, None where it was not."""
         folder = self.folder_of(rung)
         if not (folder / DATABASE_NAME).is_file():
             return None
         with Store.open(folder) as store:
             fact = store.fact(REPLAY)
-        return None if fact is None else set(fact["selected"])
+        return None if fact is None else findings & set(fact["selected"])
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
