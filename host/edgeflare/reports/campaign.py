@@ -191,7 +191,9 @@ def _scaling(model: Any) -> str:
         scale = "/".join(f"{number:g}" for number in spec["scale"])
         mean, std = (tuple(spec[name]) for name in ("mean", "std"))
         changed = {"mean": None if not any(mean) else mean, "std": None if set(std) == {1} else std}
-        return f"{ScalingOptions(scale=scale, **changed).shown()}, {spec['color']}"
+        clip = ",".join(f"{one:g}" for one in spec.get("clip") or ())
+        words = f"{ScalingOptions(scale=scale, **changed).shown()}, {spec['color']}"
+        return f"{words}, clip={clip}" if clip else words
     except (KeyError, TypeError, ValueError):
         return ""
 
