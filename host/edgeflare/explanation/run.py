@@ -284,12 +284,19 @@ def _unknown_on(device: str, error: EdgeFlareError) -> str:
     return f"what each layer changes on {device} isn't known: {error}"
 
 
-def _report(progress: Progress, rung: Rung, event: Event) -> None:
-    """Pass on a replay's events under the name of its rung, without advice to resume it."""
+def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> None:
+    """Pass on a replay's events under the name of its rung, without advice to resume it.
+
+    Of notices those that are not in `told` yet, and none of another preprocessing: what they doubt
+    is the deployed model's, as stated.
+    """
     if isinstance(event, Stage):
         event = event._replace(detail=f"{rung.what}, {event.detail}")
-    if not (isinstance(event, Notice) and event.resume):
-        progress(event)
+    if isinstance(event, Notice):
+        if event.resume or rung.cause == "preprocessing" or event.text in told:
+            return
+        told.add(event.text)
+    progress(event)
 
 
 class _Walk:
@@ -309,6 +316,7 @@ class _Walk:
         self.devices = fleet_devices(config) if self._others else executor.stored_devices(store)
         self.device_queries = 0
         self._is_away = False
+        self._told: set[str] = set()
         self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
         self._ask = ask
@@ -340,7 +348,7 @@ class _Walk:
         """Return both models' answers to inputs, of these ids, on a rung."""
         folder = self.folder_of(rung)
         config = rung.configure(self.config, folder)
-        progress = partial(_report, self._progress, rung)
+        progress = partial(_report, self._progress, self._told, rung)
         if (folder / DATABASE_NAME).is_file():
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")

@@ -20,6 +20,7 @@ from planted_causes import coarse, quantised
 from small_models import save_onnx
 
 from edgeflare import replay_base, replay_config, search
+from edgeflare.campaign.events import Notice, silent
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.explanation import Explanation, explain_campaign
 from edgeflare.store import Store
@@ -45,8 +46,10 @@ def explained(
     """Search, and explain what was found: at least so many findings."""
     limits = {"options": {"device_budget": 20}, "max_queries": 2000}
     float_model = more.pop("float_model", None)
+    progress = more.pop("progress", silent)
     search(original, deployed, seeds, folder=folder, **limits, **more)
-    found = explain_campaign(folder, replay_config(replay_base(folder)), float_model=float_model)
+    config = replay_config(replay_base(folder))
+    found = explain_campaign(folder, config, float_model=float_model, progress=progress)
     assert len(found.findings) >= least
     return found
 
@@ -206,9 +209,19 @@ def test_another_scale_or_colour_order_is_preprocessing(
 def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Path) -> None:
     """The input holds 0 to 1: the original with the same preprocessing is given no more, either."""
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
-    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS, allow_disagreement=True)
+    events: list[object] = []
+    found = explained(
+        tmp_path / "out",
+        ORIGINAL,
+        deployed,
+        DIGITS,
+        allow_disagreement=True,
+        progress=events.append,
+    )
     assert set(found.counts) == {"preprocessing"}
     assert any("from 0 to 1.992, and its input holds" in one for one in found.notices)
+    told = [one.text for one in events if isinstance(one, Notice)]
+    assert [one.partition(",")[0] for one in told] == ["scale=1/128"]
 
 
 def without_vnni(folder: Path) -> str:
