@@ -141,7 +141,12 @@ def _explained(
         chosen = [name for name in found if name in begun]
         notices.append(
             "these are the findings that the explanation began with: delete the folder "
-            f"{store.folder / EXPLANATION_FOLDER} to explain others, or as many as --device-queries allows now"
+            f"{store.folder / EXPLANATION_FOLDER} to explain those found since, too, or as many as "
+            "--device-queries allows now"
+        )
+    elif len(chosen) < len(found):
+        notices.append(
+            f"--device-queries {device_queries} allows no more than {counted(len(chosen), 'finding')}"
         )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)

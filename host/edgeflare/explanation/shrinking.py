@@ -27,7 +27,7 @@ from edgeflare.explanation.results import (
     ShrunkFindings,
 )
 from edgeflare.metrics import l2, linf, ssim
-from edgeflare.store import CampaignLock, SeedInput, Store
+from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
 from edgeflare.store.records import ReplayInput, trigger_id
 from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
@@ -208,11 +208,13 @@ def _results(
             digest = outcome.trigger if outcome.status in TRIGGERS else None
             digest = None if digest == finding.sample else digest
             words, less = "", ""
+            was = now = _classes(finding)
             change = natural.get(finding.id)
             if change is not None:
                 families = change.families(seed, store.sample_rate)
                 words = less = change.words(families)
             if digest is not None:
+                now = _classes(outcome)
                 after = _distances(seed, shrunk.get_sample(digest))
                 if not after.l2:
                     less = "nothing: the seed input deviates" if words else ""
@@ -229,9 +231,17 @@ def _results(
                     confirmations=outcome.confirmation_queries,
                     words_before=words,
                     words_after=less,
+                    classes_before=was,
+                    classes_after=now,
                 )
             )
     return tuple(found)
+
+
+def _classes(found: ReplayInput | OutcomeRecord) -> tuple[int, int] | None:
+    if found.original_label is None or found.deployed_label is None:
+        return None
+    return found.original_label, found.deployed_label
 
 
 def _distances(seed: Sample, sample: Sample) -> Distances:

@@ -56,7 +56,7 @@ class InputOptions(AudioOptions):
     @classmethod
     def _check_clip(cls, value: Any) -> Any:
         if isinstance(value, int | float):
-            raise ValueError(f"two numbers are needed, such as clip=-1,1, not {value}")
+            raise ValueError(f"two numbers are needed, such as clip=-1,1, not {value}")  # noqa: TRY004
         return value
 
     @property

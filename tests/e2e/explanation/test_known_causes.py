@@ -310,3 +310,6 @@ def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings
     assert any("that the explanation began with: delete" in one for one in fewer.notices)
+    shutil.rmtree(folder / "explanation")
+    fewer = explain_campaign(folder, config, device_queries=6)
+    assert "--device-queries 6 allows no more than 2 findings" in fewer.notices
