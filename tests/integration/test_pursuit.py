@@ -260,6 +260,16 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
         assert any("original, the same file" in one for one in store.notices())
 
 
+def test_one_file_whose_inputs_are_prepared_otherwise_is_not_told_to_be_the_original(
+    tmp_path: Path,
+) -> None:
+    given = {"scale": "1/255"}
+    models = [{"path": ORIGINAL, "input": one} for one in (given, {**given, "mean": [0.03]})]
+    search(*models, {"path": SEEDS, "limit": 2}, folder=tmp_path / "c", strategy="none")
+    with Store.open(tmp_path / "c") as store:
+        assert not any("the same file" in one for one in store.notices())
+
+
 @pytest.mark.parametrize(
     "change", ["sample_digest = 'equal'", "seed = 1, number = number + 100 * seed"]
 )

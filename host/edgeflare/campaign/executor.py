@@ -79,11 +79,6 @@ def start(
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
     notices = check_references(config)
-    if after is not None and filecmp.cmp(config.original.path, config.deployed.path, shallow=False):
-        notices.append(
-            "the deployed model is the original, the same file: only the device and its runtime can "
-            "make a difference"
-        )
     check_families(config)
     if config.out is not None:
         Store.check_free(config.out)
@@ -106,6 +101,13 @@ def start(
             if takes_gradients(config.search):
                 original.check_gradients()
             check_one_model(fleet)
+            paths = config.original.path, config.deployed.path
+            is_alike = sides[0].spec == sides[1].spec
+            if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
+                notices.append(
+                    "the deployed model is the original, the same file: only the device and its "
+                    "runtime can make a difference"
+                )
             baseline = baseline_pairs(config.limits, sides[0].classes)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})

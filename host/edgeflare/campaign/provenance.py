@@ -135,6 +135,17 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     return [*found, *_changed_libraries(config, store)]
 
 
+def check_same_models(config: CampaignConfig, store: Store) -> None:
+    """Raise UsageError where a model file isn't the one that the campaign was run with."""
+    for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
+        known = store.models.get(which, {}).get("sha256")
+        if known is not None and file_sha256(path) != known:
+            raise UsageError(
+                f"{path} isn't the {which} model that the campaign in {store.folder} was run with: "
+                f"name that one with --{which}, or run a campaign with this one"
+            )
+
+
 def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> list[str]:
     """Return a sentence for each device whose fingerprint is none that the campaign knows.
 

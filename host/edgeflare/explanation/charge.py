@@ -47,14 +47,14 @@ def charge(
     steps = [RungAnswer(ORIGINAL, False, _margin(now and now.original, labels))]
     for rung, (_, answer) in answers.items():
         margin = _margin(answer and answer.deployed, labels)
-        steps.append(RungAnswer(rung.name, _deviates(answer, compares_scores), margin))
+        steps.append(RungAnswer(rung.name, deviates(answer, compares_scores), margin))
     before = stored.get(device) or next(iter(stored.values()), None)
     cause, at, doubt = _charged(list(rungs), steps, now, before)
     if at == DEVICE and cause not in UNCHARGED and questions:
         told = (
             (
                 question,
-                _deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], compares_scores),
+                deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], compares_scores),
             )
             for question, by_id in questions.items()
         )
@@ -127,7 +127,7 @@ def _of_its_device(answers: Answers, finding: ReplayInput) -> tuple[str, ReplayA
     return name, answers.get(name)
 
 
-def _deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
+def deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
     """Whether a rung's model decides otherwise than the original; margins don't matter."""
     if answer is None or answer.original is None or answer.deployed is None:
         return None

@@ -3,6 +3,7 @@
 Each rung adds one thing to the rung before it. The original model answers the same on all of them.
 """
 
+import filecmp
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,10 +86,8 @@ def ladder_of(
     """Return the ladder of a campaign, whose `store` has what is known of both models.
 
     `float_model` is a file of the original before it was compressed, in the deployed one's format.
-    Raises UsageError where the runtime of a file isn't known, or `float_model` is not there.
+    Raises UsageError where the runtime of a file isn't known, or `float_model` can't be that.
     """
-    if float_model is not None and not float_model.is_file():
-        raise UsageError(f"there is no model file {float_model}")
     models, notices = store.models, []
     name = str(models["deployed"]["runtime"]["name"])
     is_here = all(one.transport == "local" for one in devices)
@@ -108,6 +107,8 @@ def ladder_of(
             )
         )
     on_host, why = _runtime_here(config.deployed.path, name)
+    if float_model is not None:
+        _check_float_model(float_model, config.deployed.path, on_host)
     if on_host is None:
         notices.append(
             f"{config.deployed.path.name} can't be run on this machine ({why}): what compression, "
@@ -236,6 +237,26 @@ def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
     except EdgeFlareError as error:
         return None, str(error)
     return here, ""
+
+
+def _check_float_model(path: Path, deployed: Path, runtime: str | None) -> None:
+    """Raise UsageError unless it is another file than the deployed one, of the same runtime."""
+    if not path.is_file():
+        raise UsageError(f"there is no model file {path}")
+    if filecmp.cmp(path, deployed, shallow=False):
+        raise UsageError(
+            f"--float-model {path} is the deployed model itself: name the model before it was "
+            "compressed"
+        )
+    try:
+        is_like = path.suffix.lower() == deployed.suffix.lower() or runtime_for(path) == runtime
+    except UsageError:
+        is_like = False
+    if runtime is not None and not is_like:
+        raise UsageError(
+            f"--float-model {path} is no file for {runtime}, which runs {deployed.name} here: name "
+            "the model before it was compressed in that format"
+        )
 
 
 def _clipped(spec: InputSpec) -> tuple[str, tuple[float, float] | None]:

@@ -348,6 +348,8 @@ class ShrunkFinding:
     in the shrinking campaign's store; None, and `after` as `before`, where no nearer one was confirmed.
     `device_queries` are those of its search, `confirmations` those that repeated it. `words_before`
     and `words_after` say what made a natural one, such as "JPEG quality 12"; "" of others.
+    `classes_before` and `classes_after` are those that the original and the deployed model decide
+    for; None of transcripts.
     """
 
     id: str
@@ -359,6 +361,8 @@ class ShrunkFinding:
     confirmations: int
     words_before: str = ""
     words_after: str = ""
+    classes_before: tuple[int, int] | None = None
+    classes_after: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
+from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
@@ -37,7 +38,7 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
-from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge
+from edgeflare.explanation.charge import ORIGINAL, UNCHARGED, charge, deviates
 from edgeflare.explanation.device_tensors import READABLE, DeviceGraph, are_known, own_matches
 from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
@@ -62,6 +63,8 @@ from edgeflare.types import Output
 
 DEVICE_QUERIES = 2000
 _SEEDS = 50
+_ANOTHER_MODEL = 0.1
+"""Share of the seeds on which a float model decides otherwise than the original at most."""
 _SEEDS_ON_DEVICE = 10
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
@@ -93,14 +96,15 @@ def explain_campaign(
     of each rung are a replay in the folder ``explanation`` of the campaign's; started again, an
     interrupted explanation goes on, and a finished one sends nothing.
 
-    Raises UsageError where the campaign has no findings, or was explained with other settings, and
-    the errors of `run_replay`.
+    Raises UsageError where the campaign has no findings, was run with other models, or was explained
+    with other settings, and the errors of `run_replay`.
     """
     folder = Path(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
+        check_same_models(config, store)
         with CampaignLock(folder):
             walk = _Walk(folder, config, store, ask, progress, connect)
             explanation = _explained(walk, source, store, float_model, device_queries)
@@ -132,21 +136,36 @@ def _explained(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
     notices = [*ladder.notices]
-    begun = walk.begun(next(one for one in ladder.rungs if one.cause != "preprocessing"))
+    begun = walk.begun(ladder.rungs[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
         notices.append(
             "these are the findings that the explanation began with: delete the folder "
-            f"{store.folder / EXPLANATION_FOLDER} to explain others, or as many as --device-queries allows now"
+            f"{store.folder / EXPLANATION_FOLDER} to explain those found since, too, or as many as "
+            "--device-queries allows now"
+        )
+    elif len(chosen) < len(found):
+        notices.append(
+            f"--device-queries {device_queries} allows no more than {counted(len(chosen), 'finding')}"
         )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
+    seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
+    compares_scores = traits_of(walk.config.search.oracle).compares_scores
     for rung in ladder.rungs:
-        if rung.cause != "preprocessing":
-            rungs[rung] = _of_each(walk.answers(rung, chosen), chosen, inputs)
-            continue
-        seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
-        answers = _of_each(walk.answers(rung, [*chosen, *seeds]), [*chosen, *seeds], inputs)
-        if _predicts(answers, store, {inputs[name].seed_id: name for name in seeds}):
+        asked = [*chosen, *(seeds if rung.cause in ("preprocessing", "conversion") else [])]
+        answers = _of_each(walk.answers(rung, asked), asked, inputs)
+        if rung.cause == "conversion":
+            told = [_deviating(one, seeds, compares_scores) for one in (*rungs.values(), answers)]
+            known = [of_it[-1] for of_it in zip(*told, strict=True) if True not in of_it[:-1]]
+            if known.count(True) > _ANOTHER_MODEL * (len(known) - known.count(None)):
+                notices.append(
+                    f"{rung.deployed.path.name} decides otherwise than the original on "
+                    f"{known.count(True)} of {counted(len(known), 'seed input')}: it may be another "
+                    "model than the one that was compressed"
+                )
+        if rung.cause != "preprocessing" or _predicts(
+            answers, store, {inputs[name].seed_id: name for name in seeds}
+        ):
             rungs[rung] = answers
         else:
             notices.append(
@@ -168,7 +187,7 @@ def _explained(
             questions,
             stored=stored.get(name, {}),
             fault=faults.get(name, ""),
-            compares_scores=traits_of(walk.config.search.oracle).compares_scores,
+            compares_scores=compares_scores,
         )
 
     first = {name: charged(name, {}) for name in chosen}
@@ -185,7 +204,7 @@ def _explained(
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
-    asked = {
+    further = {
         rung: _of_each(walk.answers(rung, of_device), of_device, inputs)
         for rung in ladder.questions
         if of_device
@@ -196,8 +215,8 @@ def _explained(
         device_layers, more, unread = walk.device_layers(list(rungs), some, store, device_queries)
         notices += more
     return Explanation(
-        findings=tuple(charged(name, asked) for name in chosen),
-        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *asked)),
+        findings=tuple(charged(name, further) for name in chosen),
+        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *further)),
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
@@ -222,6 +241,14 @@ def _of_each(
 
     known = {key(name): of_it for name, of_it in answers.items()}
     return {name: known[key(name)] for name in ids if key(name) in known}
+
+
+def _deviating(
+    answers: Mapping[str, Answers], ids: Sequence[str], compares_scores: bool
+) -> list[bool | None]:
+    """Return whether a rung's model decides otherwise than the original, of each of these inputs."""
+    known = (next(iter(answers.get(name, {}).values()), None) for name in ids)
+    return [deviates(one, compares_scores) for one in known]
 
 
 def _predicts(answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]) -> bool:
@@ -262,12 +289,19 @@ def _unknown_on(device: str, error: EdgeFlareError) -> str:
     return f"what each layer changes on {device} isn't known: {error}"
 
 
-def _report(progress: Progress, rung: Rung, event: Event) -> None:
-    """Pass on a replay's events under the name of its rung, without advice to resume it."""
+def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> None:
+    """Pass on a replay's events under the name of its rung, without advice to resume it.
+
+    Of notices those that are not in `told` yet, and none of another preprocessing: what they doubt
+    is the deployed model's, as stated.
+    """
     if isinstance(event, Stage):
         event = event._replace(detail=f"{rung.what}, {event.detail}")
-    if not (isinstance(event, Notice) and event.resume):
-        progress(event)
+    if isinstance(event, Notice):
+        if event.resume or rung.cause == "preprocessing" or event.text in told:
+            return
+        told.add(event.text)
+    progress(event)
 
 
 class _Walk:
@@ -287,6 +321,7 @@ class _Walk:
         self.devices = fleet_devices(config) if self._others else executor.stored_devices(store)
         self.device_queries = 0
         self._is_away = False
+        self._told: set[str] = set()
         self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
         self._ask = ask
@@ -305,20 +340,20 @@ class _Walk:
         """Return the path of a rung's replay in the campaign's folder."""
         return self.folder_of(rung).relative_to(self._folder).as_posix()
 
-    def begun(self, rung: Rung) -> set[str] | None:
-        """Return the ids of the inputs that a rung was begun with, None where it was not."""
+    def begun(self, rung: Rung, findings: set[str]) -> set[str] | None:
+        """Return which findings, of these ids, a rung was begun with, None where it was not."""
         folder = self.folder_of(rung)
         if not (folder / DATABASE_NAME).is_file():
             return None
         with Store.open(folder) as store:
             fact = store.fact(REPLAY)
-        return None if fact is None else set(fact["selected"])
+        return None if fact is None else findings & set(fact["selected"])
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
         folder = self.folder_of(rung)
         config = rung.configure(self.config, folder)
-        progress = partial(_report, self._progress, rung)
+        progress = partial(_report, self._progress, self._told, rung)
         if (folder / DATABASE_NAME).is_file():
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")
@@ -371,21 +406,11 @@ class _Walk:
         if not charged:
             raise UsageError("the models' answers have no margin: they are texts or labels alone")
         after, before = rungs[place], rungs[place - 1] if place else None
-        if before is not None and before.cause == "conversion":
-            first = self._read_model(before, "deployed", before.deployed)
+        if before is not None and before.cause in ("preprocessing", "conversion"):
+            start, first = before.name, self._read_model(before, "deployed", before.deployed)
         else:
-            first, before = self._read_model(after, "original", self.config.original), None
+            start, first = ORIGINAL, self._read_model(after, "original", self.config.original)
         second = self._read_model(after, "deployed", after.deployed)
-        earlier = stored_explanation(store)
-        known = None if earlier is None else earlier.layers
-        if (
-            known is not None
-            and (known.original, known.deployed) == (first.name, second.name)
-            and known.contributions.keys() == {one.id for one in charged}
-        ):
-            return known
-        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
-        start = ORIGINAL if before is None else before.name
         asked = [
             ReadFinding(
                 one.id,
@@ -396,6 +421,16 @@ class _Walk:
             for one in charged
             if one.labels is not None
         ]
+        earlier = stored_explanation(store)
+        known = None if earlier is None else earlier.layers
+        if (
+            known is not None
+            and (known.original, known.deployed) == (first.name, second.name)
+            and known.contributions.keys() == {one.id for one in charged}
+            and are_known(known, asked)
+        ):
+            return known
+        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
         seeds = _evenly([one.sample for one in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(one) for one in seeds])
 

@@ -13,6 +13,7 @@ from edgeflare._internal.files import replacing
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -26,7 +27,7 @@ from edgeflare.explanation.results import (
     ShrunkFindings,
 )
 from edgeflare.metrics import l2, linf, ssim
-from edgeflare.store import CampaignLock, SeedInput, Store
+from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
 from edgeflare.store.records import ReplayInput, trigger_id
 from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
@@ -59,13 +60,15 @@ def shrink_campaign(
     made by `replay_config`. Each gets `device_budget` device queries at most, and its confirmations.
     The results are the triggers of a campaign in the folder ``shrunk`` of the
     campaign's; what was found before stays as it is. Started again, it goes on, or returns what is
-    there. Raises UsageError where there is nothing to shrink, and the errors of `run_campaign`.
+    there. Raises UsageError where there is nothing to shrink, or the campaign was run with other
+    models, and the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
+        check_same_models(config, store)
         found = [one for one in source.inputs() if one.kind == "trigger"]
         chosen = {one.id: one for one in found if one.l2}
         if not chosen:
@@ -205,11 +208,13 @@ def _results(
             digest = outcome.trigger if outcome.status in TRIGGERS else None
             digest = None if digest == finding.sample else digest
             words, less = "", ""
+            was = now = _classes(finding)
             change = natural.get(finding.id)
             if change is not None:
                 families = change.families(seed, store.sample_rate)
                 words = less = change.words(families)
             if digest is not None:
+                now = _classes(outcome)
                 after = _distances(seed, shrunk.get_sample(digest))
                 if not after.l2:
                     less = "nothing: the seed input deviates" if words else ""
@@ -226,9 +231,17 @@ def _results(
                     confirmations=outcome.confirmation_queries,
                     words_before=words,
                     words_after=less,
+                    classes_before=was,
+                    classes_after=now,
                 )
             )
     return tuple(found)
+
+
+def _classes(found: ReplayInput | OutcomeRecord) -> tuple[int, int] | None:
+    if found.original_label is None or found.deployed_label is None:
+        return None
+    return found.original_label, found.deployed_label
 
 
 def _distances(seed: Sample, sample: Sample) -> Distances:

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError, UsageError
@@ -51,6 +51,13 @@ class InputOptions(AudioOptions):
     resize: Literal["nearest", "bilinear", "bilinear-antialias", "area"] | None = None
     orientation: Orientation | None = None
     clip: tuple[float, float] | None = None
+
+    @field_validator("clip", mode="before")
+    @classmethod
+    def _check_clip(cls, value: Any) -> Any:
+        if isinstance(value, int | float):
+            raise ValueError(f"two numbers are needed, such as clip=-1,1, not {value}")  # noqa: TRY004
+        return value
 
     @property
     def is_image(self) -> bool:

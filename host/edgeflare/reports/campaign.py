@@ -193,7 +193,8 @@ def _scaling(model: Any) -> str:
         scale = "/".join(f"{number:g}" for number in spec["scale"])
         mean, std = (tuple(spec[name]) for name in ("mean", "std"))
         changed = {"mean": None if not any(mean) else mean, "std": None if set(std) == {1} else std}
-        return f"{ScalingOptions(scale=scale, **changed).shown()}, {spec['color']}"
+        clip = f", clip={','.join(f'{one:g}' for one in spec['clip'])}" if "clip" in spec else ""
+        return f"{ScalingOptions(scale=scale, **changed).shown()}, {spec['color']}{clip}"
     except (KeyError, TypeError, ValueError):
         return ""
 

@@ -84,7 +84,7 @@ def explanation_blocks(
     asked = counted(found.device_queries, "device query", "device queries")
     text = f"{counted(total, 'finding')} explained with {asked}"
     if found.left_out:
-        text += f"; {counted(found.left_out, 'more finding')} left out, see --device-queries"
+        text += f"; {counted(found.left_out, 'more finding')} left out"
     return [
         Heading("Causes"),
         Text(text),
@@ -158,11 +158,12 @@ def _layer_table(found: Layers, title: str, text: str, columns: tuple[Column, ..
     most = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
     shown = [one for one in most if one.largest > _NOTHING]
     more = len(found.layers) - len(shown)
-    rest = [f"{counted(more, 'layer')} that change it less"] if more > 0 else []
-    if found.unmatched:
+    rest = [f"{counted(more, 'layer')} that change{'s' * (more == 1)} it less"] if more > 0 else []
+    if (unmatched := len(found.unmatched)) > 0:
+        change = "it changes" if unmatched == 1 else "they change"
         rest.append(
-            f"{counted(len(found.unmatched), 'tensor')} of {found.deployed} like none of "
-            f"{found.original}: what they change counts for the next layer"
+            f"{counted(unmatched, 'tensor')} of {found.deployed} like none of {found.original}: "
+            f"what {change} counts for the next layer"
         )
     return [
         Heading(title, 4),
@@ -180,7 +181,7 @@ def layer_words(name: str) -> str:
 def _both(layer: LayerFigures, figure: str, words: Callable[[float], str]) -> str:
     pair = [getattr(one, figure) for one in (layer.findings, layer.seeds)]
     if pair == [None, None]:
-        return ""
+        return NOTHING
     return " / ".join(NOTHING if one is None else words(one) for one in pair)
 
 
@@ -208,14 +209,13 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
     columns = (
         Column("cause", 0, lambda one: one.cause, text=True),
         Column("main layer", 0, lambda one: layer_words(one.layer), text=True, optional=True),
-        Column("survey's fault", 0, lambda one: one.fault, text=True, optional=True),
+        Column("survey's fault", 1, lambda one: one.fault, text=True, optional=True),
         Column("original -> deployed", 0, lambda one: labels_words(one, name), text=True),
         Column("findings", 0, lambda one: f"{one.count:,}"),
         Column(
-            "doubtful", 1, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
+            "doubtful", 2, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True
         ),
-        Column("nearest to its seed", 2, lambda one: one.nearest.seed_id, text=True),
-        Column("L2", 0, lambda one: group_l2(one, name), text=True),
+        Column("nearest to its seed", 0, lambda one: nearest_words(one, name), text=True),
     )
     more = len(found.groups) - GROUPS_SHOWN
     rest: list[Block] = [Text(f"Left out here: {counted(more, 'more group')}")]
@@ -226,16 +226,17 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
     ]
 
 
-def group_l2(group: FindingGroup, name: Name) -> str:
-    """Return how near a group's nearest finding is, before and after it was shrunk.
+def nearest_words(group: FindingGroup, name: Name) -> str:
+    """Return the seed of a group's nearest finding, and how near it is, before and after it was shrunk.
 
     Where the models decide for other classes then, with these.
     """
-    shrunk = group.shrunk
-    if shrunk is None:
-        return number_text(group.nearest.l2)
-    words = _change(group.nearest.l2, shrunk.l2, 2)
-    return words if shrunk.is_like(group) else f"{words} (now {labels_words(shrunk, name)})"
+    nearest, shrunk = group.nearest, group.shrunk
+    words = f"{nearest.seed_id}, L2 {number_text(nearest.l2)}"
+    if shrunk is not None and shrunk.sample != nearest.sample:
+        words += f", shrunk to {number_text(shrunk.l2)}"
+        words += "" if shrunk.is_like(group) else f" (now {labels_words(shrunk, name)})"
+    return words
 
 
 def labels_words(group: FindingGroup | ShrunkTo, name: Name) -> str:
@@ -250,10 +251,12 @@ def shrunk_document(found: ShrunkFindings) -> list[Block]:
     findings = found.findings
     queries = median(one.device_queries for one in findings)
     most = max(one.device_queries for one in findings)
-    text = (
-        f"{len(found.shrunk):,} of {counted(len(findings), 'finding')} moved nearer to the "
-        f"seed; device queries of each: {number_text(queries, 0)} in the median, {most:,} at most"
-    )
+    moved = found.shrunk
+    others = sum(one.classes_before != one.classes_after for one in moved)
+    text = f"{len(moved):,} of {counted(len(findings), 'finding')} moved nearer to the seed"
+    if others:
+        text += f", {others:,} of {len(moved):,} between other classes than before"
+    text += f"; device queries of each: {number_text(queries, 0)} in the median, {most:,} at most"
     if found.left_out:
         text += f"; {counted(found.left_out, 'finding')} left out: seed inputs themselves"
     columns = (

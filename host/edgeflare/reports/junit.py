@@ -20,7 +20,7 @@ from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.document import Name
-from edgeflare.reports.explanation import group_l2
+from edgeflare.reports.explanation import nearest_words
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
@@ -185,7 +185,7 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
 def _group_words(group: FindingGroup, name: Name) -> str:
     """Return how many findings are alike, and the one nearest to its seed."""
     alike = counted(group.count, "finding") + " of this cause, layer and classes"
-    return f"{alike}; nearest: {group.nearest.seed_id}, L2 {group_l2(group, name)}"
+    return f"{alike}; nearest: {nearest_words(group, name)}"
 
 
 def _lines(facts: Mapping[str, str | None]) -> list[str]:

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from command import DEMO
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from planted_causes import coarse, quantised
 from small_models import save_onnx
 
 from edgeflare import replay_base, replay_config, search
-from edgeflare.errors import ModelError
+from edgeflare.campaign.events import Notice, silent
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.explanation import Explanation, explain_campaign
 from edgeflare.store import Store
 
@@ -44,8 +46,10 @@ def explained(
     """Search, and explain what was found: at least so many findings."""
     limits = {"options": {"device_budget": 20}, "max_queries": 2000}
     float_model = more.pop("float_model", None)
+    progress = more.pop("progress", silent)
     search(original, deployed, seeds, folder=folder, **limits, **more)
-    found = explain_campaign(folder, replay_config(replay_base(folder)), float_model=float_model)
+    config = replay_config(replay_base(folder))
+    found = explain_campaign(folder, config, float_model=float_model, progress=progress)
     assert len(found.findings) >= least
     return found
 
@@ -97,13 +101,44 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
 
 @pytest.mark.extended
 def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
-    """The file with coarse weights stands for what a converter made."""
+    """The network with coarse weights stands for what a converter made."""
     wrong = coarse(tmp_path / "coarse.onnx", 1)
-    shutil.copy(wrong, tmp_path / "deployed.onnx")
+    model = onnx.load(str(wrong))
+    model.doc_string = "the same network"
+    onnx.save(model, str(tmp_path / "deployed.onnx"))
     found = explained(
         tmp_path / "out", ORIGINAL, {"path": tmp_path / "deployed.onnx"}, DIGITS, float_model=wrong
     )
     assert set(found.counts) == {"conversion"}
+    assert not any("may be another model" in one for one in found.notices)
+
+
+def test_a_float_model_that_can_not_be_it_is_refused_and_another_model_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, deployed = tmp_path / "out", coarse(tmp_path / "coarse.onnx", 0)
+    search(ORIGINAL, {"path": deployed}, {**DIGITS, "limit": 20}, folder=folder)
+    config = replay_config(replay_base(folder))
+    same = Path(shutil.copy(deployed, tmp_path / "copy.onnx"))
+    for model, why in ((same, "the deployed model itself"), (COPY["path"], "no file for onnx")):
+        with pytest.raises(UsageError, match=f"^--float-model .*{model.name} is {why}"):
+            explain_campaign(folder, config, float_model=model)
+    assert not (folder / "explanation").exists()
+
+    def none(_: object) -> None:
+        raise UsageError("of one kind")
+
+    monkeypatch.setattr("edgeflare.explanation.ladder.control_model", none)
+    model = onnx.load(str(deployed))
+    weights = [one for one in model.graph.initializer if len(one.dims) > 1][-1]
+    negative = numpy_helper.from_array(-numpy_helper.to_array(weights), weights.name)
+    weights.CopyFrom(negative)
+    other = tmp_path / "other.onnx"
+    onnx.save(model, str(other))
+    found = explain_campaign(folder, config, float_model=other)
+    assert found.rungs[0][0] == "conversion"  # it gets seeds as well
+    assert [one for one in found.notices if re.match(r"other.onnx .* on \d+ of \d+ seed inp", one)]
+    assert explain_campaign(folder, config, float_model=other) == found
 
 
 @pytest.mark.sshd
@@ -174,9 +209,19 @@ def test_another_scale_or_colour_order_is_preprocessing(
 def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Path) -> None:
     """The input holds 0 to 1: the original with the same preprocessing is given no more, either."""
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
-    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS, allow_disagreement=True)
+    events: list[object] = []
+    found = explained(
+        tmp_path / "out",
+        ORIGINAL,
+        deployed,
+        DIGITS,
+        allow_disagreement=True,
+        progress=events.append,
+    )
     assert set(found.counts) == {"preprocessing"}
     assert any("from 0 to 1.992, and its input holds" in one for one in found.notices)
+    told = [one.text for one in events if isinstance(one, Notice)]
+    assert [one.partition(",")[0] for one in told] == ["scale=1/128"]
 
 
 def without_vnni(folder: Path) -> str:
@@ -265,3 +310,6 @@ def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings
     assert any("that the explanation began with: delete" in one for one in fewer.notices)
+    shutil.rmtree(folder / "explanation")
+    fewer = explain_campaign(folder, config, device_queries=6)
+    assert "--device-queries 6 allows no more than 2 findings" in fewer.notices

@@ -111,6 +111,25 @@ def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> N
     assert values == {name: one["mean"] for one in found["layers"] for name in one["deployed"]}
 
 
+def test_what_the_preprocessing_changes_is_no_layers(tmp_path: Path) -> None:
+    """Layers change the compression's step alone, where another mean is a step of its own."""
+    scaled = {"scale": "1/255"}
+    search(
+        {"path": FLOAT, "input": scaled},
+        {"path": coarse(tmp_path / "coarse.onnx", 1), "input": {**scaled, "mean": [0.03]}},
+        DIGITS, folder=tmp_path / "out", options={"device_budget": 20}, allow_disagreement=True,
+    )  # fmt: skip
+    found = explain_campaign(tmp_path / "out", replay_config(replay_base(tmp_path / "out")))
+    layers = layers_of(found)
+    assert "preprocessing" in [name for name, _, _ in found.rungs]
+    charged = [one for one in found.findings if one.cause == "compression"]
+    assert layers.contributions.keys() == {one.id for one in charged}
+    for one in charged:
+        steps = one.contributions
+        assert abs(steps["preprocessing"]) > 1e-3
+        assert sum(layers.contributions[one.id]) == pytest.approx(steps["compression"], abs=1e-6)
+
+
 def linear(path: Path, *weights: Any) -> Path:
     """Write a classifier of 8 x 8 images that multiplies with one matrix after the other."""
     nodes = [helper.make_node("Flatten", ["x"], ["row"])]

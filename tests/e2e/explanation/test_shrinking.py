@@ -1,6 +1,7 @@
 """``edgeflare shrink``: a campaign's triggering inputs, nearer to their seeds, and its own kept."""
 
 import json
+import re
 from pathlib import Path
 
 from campaigns import found_in
@@ -28,6 +29,8 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
             assert one["after"]["l2"] < one["before"]["l2"]
             assert one["device_queries"] <= 20
             assert (outcome.trigger, outcome.confirmed) == (one["sample"], 2)
+            assert one["classes_after"] == [outcome.original_label, outcome.deployed_label]
+    others = sum(one["classes_before"] != one["classes_after"] for one in shrunk["findings"])
     explained = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)
     nearer = {one["sample"] for one in shrunk["findings"]}
     assert all(one["shrunk"]["sample"] in nearer for one in explained["groups"])
@@ -37,18 +40,32 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
         now, was = (
             f"{side['original_label']} -> {side['deployed_label']}" for side in (one["shrunk"], one)
         )
-        assert f"-> {l2} (now {now})" in shown if now != was else f"-> {l2}" in shown
+        then = f", shrunk to {l2}"
+        assert f"{then} (now {now})" in shown if now != was else f"{then} " in shown
+    narrow = edgeflare("explain", "out", home=tmp_path, extra={"COLUMNS": "80"}).out
+    seeds = {one["id"]: one["seed_id"] for one in explained["findings"]}
+    assert all(f" {seeds[one['nearest']]}, L2" in narrow for one in explained["groups"])
     causes = json.loads(edgeflare("explain", "out/shrunk", "--json", home=tmp_path).out)
     assert {one["sample"] for one in causes["findings"]} == nearer
     page = edgeflare("report", "out", "--format", "junit", home=tmp_path).out
-    assert "of this cause, layer and classes; nearest: " in page
+    assert re.search(r"of this cause, layer and classes; nearest: \S+, L2 \S+, shrunk to", page)
+    assert edgeflare("report", "out", "--out", "page.html", home=tmp_path).code == 0
+    assert "the finding (as it was shrunk, where it was)" in (tmp_path / "page.html").read_text()
     assert json.loads(edgeflare("show", "out", "--json", home=tmp_path).out)
     other = edgeflare("shrink", "out", "--device-budget", 3, home=tmp_path)
     assert other.code == 2
     assert "was shrunk with other settings (--device-budget 20): delete" in other.err
     again = edgeflare("shrink", "out", home=tmp_path)
-    assert "findings moved nearer to the seed" in again.out
+    said = f"seed, {others} of {shrunk['shrunk']} between other classes than before; device"
+    assert f"findings moved nearer to the {said}" in again.out
     assert "search" not in again.err.replace("is finished", "")
+    for command in ("explain", "shrink"):  # both are finished
+        for which, file in (("original", "deployed.tflite"), ("deployed", "original.tflite")):
+            refused = edgeflare(command, "out", f"--{which}", DEMO / file, home=tmp_path)
+            assert refused.code == 2
+            assert f"{file} isn't the {which} model that the campaign in" in refused.sentence
+            assert f"name that one with --{which}" in refused.sentence
+    assert found_in(tmp_path / "out") == before
 
 
 def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ GOOD = {
         ({"python": ""}, "python is empty"),
         ({"devices": []}, "devices has 0 entries; it needs 1 at least"),
         ({"devices": {"a": 1}}, "devices must be a list, not a table"),
+        (
+            {"deployed": {"path": "d.onnx", "input": {"clip": 1}}},
+            "deployed.input.clip: two numbers are needed, such as clip=-1,1, not 1",
+        ),
         ({"inventory": 3}, "inventory must be a path, not 3"),
         ({"fleet": {"mode": "x" * 90}}, "fleet.mode must be 'split' or 'replicate', not \"xxx"),
         ({"fleet": {"moed": "split"}}, "there is no setting fleet.moed"),

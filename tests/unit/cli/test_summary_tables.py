@@ -81,6 +81,16 @@ def test_what_runs_the_operators_is_reported(tmp_path, capsys, monkeypatch, effe
     assert ["deployed model", f"a.onnx (rt 1, {told})"] in listed
 
 
+def test_two_preprocessings_that_only_clip_apart_are_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    spec = {"scale": [1, 255], "mean": [0], "std": [1], "color": "GRAY"}
+    both = {"original": {"input": spec}, "deployed": {"input": {**spec, "clip": [0, 0.5]}}}
+    with pooled_campaign(tmp_path / "c") as store:
+        print_summary(dataclasses.replace(summarize(store), models=both), False)
+    told = "original scale=1/255, GRAY; deployed scale=1/255, GRAY, clip=0,0.5"
+    assert ["preprocessing", f"{told} (pixels are 0 to 255)"] in rows(capsys.readouterr().out)
+
+
 def test_no_table_line_is_longer_than_the_terminal(tmp_path, capsys, width):
     with replicated_campaign(tmp_path / "c") as store:
         print_summary(summarize(store), False)

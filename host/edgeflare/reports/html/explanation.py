@@ -10,9 +10,9 @@ from edgeflare.reports.document import Name, to_html
 from edgeflare.reports.explanation import (
     GROUPS_SHOWN,
     explanation_blocks,
-    group_l2,
     labels_words,
     layer_words,
+    nearest_words,
 )
 from edgeflare.reports.media import small_panel
 from edgeflare.store import Store
@@ -46,8 +46,7 @@ def explanation_context(
                 )
                 if one
             ),
-            f"{counted(group.count, 'finding')}; nearest: {group.nearest.seed_id}, "
-            f"L2 {group_l2(group, name)}",
+            f"{counted(group.count, 'finding')}; nearest: {nearest_words(group, name)}",
             group.nearest.doubt,
             _picture(store, seeds.get(group.nearest.seed_id, ""), group),
         )

@@ -1,0 +1,23 @@
+"""The tables of what findings come of."""
+
+from edgeflare.explanation import Explanation, LayerFigures, Layers, TensorFigures
+from edgeflare.explanation.results import ExplainedFinding
+from edgeflare.reports.document import to_markdown
+from edgeflare.reports.explanation import explanation_blocks
+
+
+def layer(name: str, mean: float, sqnr: float | None) -> LayerFigures:
+    figures = TensorFigures(sqnr, None, None)
+    return LayerFigures(name, (name,), "ADD", mean, mean, mean, 0, figures, figures)
+
+
+def test_a_layer_without_an_sqnr_has_a_dash_and_one_left_out_is_told_as_one() -> None:
+    finding = ExplainedFinding(
+        *("a", "seed", "", "local", 1, 2, "compression", "compression", "", (), "digest", 1.0)
+    )
+    some = (layer("first", 0.5, None), layer("second", 0.25, 30.0), layer("third", 0.0, 30.0))
+    layers = Layers("o.onnx", "d.onnx", some, {"a": (0.5, 0.25, 0.0)}, ("x",), 0.0)
+    text = to_markdown(explanation_blocks(Explanation((finding,), (), 0, 3, (), layers)))
+    assert "| first | ADD | +0.500 | +0.500 | 0 | – |" in text
+    assert "Left out here: 1 layer that changes it less; 1 tensor of d.onnx like none" in text
+    assert "what it changes counts for the next layer" in text
