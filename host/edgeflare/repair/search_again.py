@@ -9,10 +9,9 @@ from edgeflare.analysis import summarize
 from edgeflare.campaign import executor, resume_campaign, run_campaign
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
-from edgeflare.campaign.provenance import file_sha256
+from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.devices import Prompt, connect
-from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 
@@ -47,17 +46,12 @@ def search_figures(folder: Path) -> SearchFigures:
 def campaign_config(folder: Path) -> CampaignConfig:
     """Return the configuration of a campaign, without survey, control or limits.
 
-    Raises UsageError where its deployed model, or its repair, isn't there as it was; StoreError.
+    Raises UsageError where a model isn't there as it was; StoreError.
     """
     with Store.open(folder) as store:
         config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(folder))
-        known = store.models
-    for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
-        if not path.is_file() or file_sha256(path) != known.get(which, {}).get("sha256"):
-            raise UsageError(
-                f"the {which} model {path} isn't the one that {folder} was run with any more: put it "
-                "back, or run a new campaign"
-            )
+        executor.check_files(config)
+        check_same_models(config, store)
     return config.model_copy(
         update={
             "survey": config.survey.off,
