@@ -22,7 +22,12 @@ from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
-from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
+from edgeflare.campaign.settings.config import (
+    CampaignConfig,
+    ModelConfig,
+    SearchConfig,
+    config_from,
+)
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
@@ -164,7 +169,7 @@ class Candidates:
 
 def run_candidates(
     like: CampaignConfig | Path,
-    models: Sequence[Path],
+    models: Sequence[Path | ModelConfig],
     *,
     measure: str | None = None,
     out: Path | None = None,
@@ -175,7 +180,8 @@ def run_candidates(
     """Run, or resume, a campaign with each of these deployed models, one after the other.
 
     Everything but the file is as `like` says, its `deployed` options included: a configuration, or
-    a campaign's folder, whose search is then repeated as it was. Of a configuration the search is
+    a campaign's folder, whose search is then repeated as it was. A model that is given as a
+    `ModelConfig` takes the place of all `deployed` options. Of a configuration the search is
     made fit for `measure`, as far as strategy and budget are left open: "queries" has the paper's,
     dflare; "disagreement", the default, and "severity" have boundary with a device budget of 8
     queries a seed, of speech recognisers without one: their search ends with its first trigger.
@@ -194,19 +200,21 @@ def run_candidates(
     config = _config(like, measure, out)
     if not models:
         raise UsageError("name the candidates' model files")
-    files = [Path(model).expanduser().absolute() for model in models]
+    candidates = [_candidate(config, model) for model in models]
+    files = [one.path for one in candidates]
     if twice := next((one for one in files if files.count(one) > 1), None):
         raise UsageError(f"{twice} is named twice; name each candidate once")
-    for file in files:
-        executor.check_files(_with_model(config, file))
-    _check_runtimes(config, files, fleet_devices(config))
+    for one in candidates:
+        executor.check_files(_with_model(config, one))
+    _check_runtimes(config, candidates, fleet_devices(config))
     config = _without_budget_for_speech(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
     with opened_folder(folder, COMPARISON_NAME, "a comparison"):
         names = _write_candidates(folder, config, files)
+        named = dict(zip(names, candidates, strict=True))
         return Candidates(
-            folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(names, progress)
+            folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(named, progress)
         )
 
 
@@ -252,15 +260,22 @@ def _transcribes(config: CampaignConfig) -> bool:
         return original.decoder is not None
 
 
+def _candidate(config: CampaignConfig, model: Path | ModelConfig) -> ModelConfig:
+    if isinstance(model, ModelConfig):
+        return model
+    return config.deployed.model_copy(update={"path": Path(model).expanduser().absolute()})
+
+
 def _check_runtimes(
-    config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
+    config: CampaignConfig, candidates: Sequence[ModelConfig], devices: Sequence[Device]
 ) -> None:
     """Raise UsageError for a model without a runtime by settings, device or extension."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
-    if config.deployed.runtime is None and any(device.runtime is None for device in devices):
-        for file in files:
-            runtime_for(file)
+    if any(device.runtime is None for device in devices):
+        for one in candidates:
+            if one.runtime is None:
+                runtime_for(one.path)
 
 
 class _Comparison:
@@ -271,7 +286,7 @@ class _Comparison:
         self._config = config
         self._campaigns = campaigns
 
-    def run(self, names: dict[str, Path], progress: BatchWatch) -> tuple[CandidateRun, ...]:
+    def run(self, names: dict[str, ModelConfig], progress: BatchWatch) -> tuple[CandidateRun, ...]:
         runs: list[CandidateRun] = []
         errors: list[EdgeFlareError] = []
         for number, (name, model) in enumerate(names.items(), 1):
@@ -285,12 +300,12 @@ class _Comparison:
                 errors.append(error)
                 report(Notice(f"{name} can't be run, the others go on: {error}"))
             report(ended="failed" if failed else "finished")
-            runs.append(CandidateRun(name, model, folder, failed))
+            runs.append(CandidateRun(name, model.path, folder, failed))
         if len(errors) == len(runs):
             raise _all_failed(errors)
         return tuple(runs)
 
-    def _one(self, name: str, model: Path, folder: Path, report: Report) -> None:
+    def _one(self, name: str, model: ModelConfig, folder: Path, report: Report) -> None:
         if (folder / DATABASE_NAME).is_file():
             _check_unchanged(name, folder)
             self._campaigns.resume(folder, name=name, progress=report)
@@ -327,14 +342,11 @@ def _all_failed(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     return type(first)("no candidate could be run: " + "; ".join(map(str, errors)))
 
 
-def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
-    deployed = config.deployed.model_copy(update={"path": model})
-    return config.model_copy(update={"deployed": deployed})
+def _with_model(config: CampaignConfig, model: ModelConfig) -> CampaignConfig:
+    return config.model_copy(update={"deployed": model})
 
 
-def _write_candidates(
-    folder: Path, config: CampaignConfig, files: Sequence[Path]
-) -> dict[str, Path]:
+def _write_candidates(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> list[str]:
     """Write the comparison's description; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was made with other settings.
@@ -357,7 +369,7 @@ def _write_candidates(
         names[name] = file
     candidates = {**known, **{name: str(file) for name, file in names.items()}}
     write_description(path, {"settings": settings, "candidates": candidates})
-    return names
+    return list(names)
 
 
 def _settings(config: CampaignConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``repair train``, ``abstain`` and ``examples``: what to deploy in place of a model that deviates."""
+"""``repair recipes``, ``train``, ``abstain`` and ``examples``: what to deploy in place of a model that deviates."""
 
 import shlex
 from pathlib import Path
@@ -25,6 +25,66 @@ _Out = Annotated[
 _Search = Annotated[
     bool, typer.Option("--search/--no-search", help="Search again; by default yes.")
 ]
+
+
+@app.command()
+@with_exit_codes
+def recipes(
+    campaign: _Campaign,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Try this recipe alone; may be repeated."),
+    ] = None,
+    keep_float: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Try the 1 to N operators with the largest contributions in float (needs edgeflare "
+            "explain).",
+        ),
+    ] = 2,
+    survey: Annotated[
+        bool, typer.Option("--survey", help="Survey each candidate, too, far from the seeds.")
+    ] = False,
+    quantizer_python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="For TFLite originals: a Python that has ai-edge-quantizer; by default one is "
+            "installed in the user's cache folder.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Quantise the original in other ways, search each anew, and name the one to ship."""
+    from edgeflare.cli.display.progress import batch_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.cli.terminal import ask, handling_signals
+    from edgeflare.repair import recipes_campaign
+    from edgeflare.reports import recipes_document, write_front
+
+    again = f"the same command goes on with what is in {campaign / 'repair' / 'recipes'}"
+    with (
+        handling_signals() as stop,
+        batch_display(stop, what="candidate ", advice=lambda _: again) as watch,
+    ):
+        found = recipes_campaign(
+            campaign,
+            only=recipe or (),
+            keep_float=keep_float,
+            survey=survey,
+            quantizer_python=quantizer_python,
+            ask=ask,
+            progress=watch,
+        )
+    front = Path(found.folder) / "pareto.svg"
+    write_front(found, front)
+    print_result(json, found.to_json, lambda: recipes_document(found))
+    if not json:
+        echo_err(f"\nSize against disagreement: {front}")
+        if found.script is not None:
+            echo_err(f"{found.winner} as a script: {found.script}")
 
 
 @app.command()

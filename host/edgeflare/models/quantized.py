@@ -1,14 +1,16 @@
-"""Healthy int8 models of an original, made on the host by onnxruntime's own quantiser.
+"""Quantised models of an original, made on the host by onnxruntime's own quantiser.
 
-They tell what quantisation alone does to a model. The original's file is only read.
+The healthy int8 references of a survey tell what quantisation alone does to a model; the recipes of a
+repair are candidates for deployment. The original's file is only read.
 """
 
 import hashlib
+import inspect
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,9 +45,13 @@ class Recipe(NamedTuple):
 
     `per_channel`: each output channel's weights have a scale of their own. `calibration`: the
     ranges of activations are what was seen ("minmax"), or without the outermost hundredth of a per
-    cent of it ("percentile"); "dynamic": each input has ranges of its own, and no layer but those
-    with weights is quantised. `inputs`: taken from all calibration inputs, or from every second one
-    ("even", "odd"). `unsigned`: weights are uint8, with "dynamic" alone.
+    cent of it ("percentile"), or those that keep most information ("entropy"); "dynamic": each
+    input has ranges of its own, and no layer but those with weights is quantised; "none": only
+    weights are quantised, and are brought to floats again before they are used. `inputs`: taken
+    from all calibration inputs, or from every second one ("even", "odd"). `unsigned`: weights are
+    uint8, with "dynamic" alone. `wide`: activations have 16 bits, of static ones alone. The
+    operators that make one of the tensors `in_float`, by their names in the original, are not
+    quantised.
     """
 
     name: str
@@ -53,6 +59,8 @@ class Recipe(NamedTuple):
     calibration: str = "minmax"
     inputs: str = "all"
     unsigned: bool = False
+    wide: bool = False
+    in_float: tuple[str, ...] = ()
 
 
 RECIPES = (
@@ -107,10 +115,7 @@ def make_references(
     """Make healthy int8 models of a float ONNX model; return their files in `folder` by name.
 
     `tell` gets each recipe's name when it is done, and why it could not be made ("": it was).
-
-    `inputs` are tensors of the model's one input, from `calibration_inputs`. A file's name ends
-    with a digest of the original, the recipe, the calibration inputs and the libraries' versions; a
-    file that is there is not made again. The same digest stands for the same weights and scales.
+    `inputs` are tensors of the model's one input, from `calibration_inputs`.
 
     Raises UsageError as `check_quantizable`, and for fewer than two inputs; ModelError where the
     quantiser fails for every recipe; OSError where `folder` can't be written.
@@ -120,23 +125,14 @@ def make_references(
         raise UsageError(
             "int8 references are calibrated on seed inputs, and there are fewer than two; add seeds"
         )
-    content = original.read_bytes()
-    common = hashlib.sha256(content)
-    for tensor in inputs:
-        common.update(f"{tensor.dtype.str}{tensor.shape}".encode())
-        common.update(np.ascontiguousarray(tensor).tobytes())
-    made: dict[str, Path] = {}
     problems: list[str] = []
-    folder.mkdir(parents=True, exist_ok=True)
-    for recipe in RECIPES:
-        path = folder / f"{recipe.name}-{_digest(common.digest(), recipe)}.onnx"
-        problem = "" if path.is_file() else _make(original, recipe, inputs, path)
-        if problem:
-            problems.append(problem)
-        else:
-            made[recipe.name] = path
+
+    def told(name: str, problem: str) -> None:
+        problems.extend([problem] if problem else [])
         if tell is not None:
-            tell(recipe.name, problem)
+            tell(name, problem)
+
+    made = make_quantized(original, RECIPES, inputs, folder, told)
     if not made:
         raise ModelError(
             f"onnxruntime can't quantise {original}: {problems[0]}; name the campaign of a "
@@ -145,12 +141,55 @@ def make_references(
     return made
 
 
+def make_quantized(
+    original: Path,
+    recipes: Sequence[Recipe],
+    inputs: Sequence[NDArray[Any]],
+    folder: Path,
+    tell: Callable[[str, str], None],
+) -> dict[str, Path]:
+    """Quantise a float ONNX model by some recipes; return those files in `folder` that could be made.
+
+    `tell` gets each recipe's name when it is done, and why it could not be made ("": it was).
+    `inputs` are tensors of the model's one input. A file's name ends with a digest of the original,
+    the recipe, the calibration inputs and the libraries' versions; a file that is there is not made
+    again. The same digest stands for the same weights and scales. Raises OSError where `folder`
+    can't be written.
+    """
+    common = content_digest(original, inputs)
+    made: dict[str, Path] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for recipe in recipes:
+        path = folder / f"{recipe.name}-{_digest(common, recipe)}.onnx"
+        problem = "" if path.is_file() else _make(original, recipe, inputs, path)
+        if not problem:
+            made[recipe.name] = path
+        tell(recipe.name, problem)
+    return made
+
+
+def content_digest(original: Path, inputs: Sequence[NDArray[Any]]) -> bytes:
+    """Return the SHA-256 of a model's file and its calibration inputs."""
+    common = hashlib.sha256(original.read_bytes())
+    for tensor in inputs:
+        common.update(f"{tensor.dtype.str}{tensor.shape}".encode())
+        common.update(np.ascontiguousarray(tensor).tobytes())
+    return common.digest()
+
+
 def _digest(common: bytes, recipe: Recipe) -> str:
     import onnx
     import onnxruntime
 
-    about = [_VERSION, list(recipe), onnx.__version__, onnxruntime.__version__]
+    about = [_VERSION, recipe_key(recipe), onnx.__version__, onnxruntime.__version__]
     return hashlib.sha256(common + json.dumps(about).encode()).hexdigest()[:_DIGITS]
+
+
+def recipe_key(recipe: Recipe) -> list[Any]:
+    """Return what tells a recipe from others; of one without newer fields it is what it always was."""
+    values = list(recipe)
+    first_of_newer = Recipe._fields.index("wide")
+    return values if any(values[first_of_newer:]) else values[:first_of_newer]
 
 
 def _make(original: Path, recipe: Recipe, inputs: Sequence[NDArray[Any]], path: Path) -> str:
@@ -191,16 +230,17 @@ def _selected(inputs: Sequence[NDArray[Any]], which: str) -> Sequence[NDArray[An
 _MADE = "int8.onnx"
 _OLDEST_OPSET = 13
 """From here on QuantizeLinear and DequantizeLinear know channels."""
+_METHODS = {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
 _PERCENTILE = 99.99
 
 
-class _Reader:
-    """Gives the quantiser its inputs; one pass."""
+class Inputs:
+    """Calibration inputs for the quantiser; one pass."""
 
-    def __init__(self, name: str, inputs: Sequence[NDArray[Any]]) -> None:
-        self._feeds: Iterator[Mapping[str, NDArray[Any]]] = iter([{name: one} for one in inputs])
+    def __init__(self, name: str, inputs: Sequence[Any]) -> None:
+        self._feeds = iter([{name: one} for one in inputs])
 
-    def get_next(self) -> Mapping[str, NDArray[Any]] | None:
+    def get_next(self) -> Mapping[str, Any] | None:
         """Return the next input, None at the end."""
         return next(self._feeds, None)
 
@@ -209,12 +249,13 @@ def quantize_here(request: str) -> None:
     """Quantise in this process, as `make_references` asks for in JSON; write the file."""
     import_module("onnxruntime").set_default_logger_severity(_SEVERITY_ERROR)
     asked = json.loads(request)
+    recipe = {**asked["recipe"], "in_float": tuple(asked["recipe"]["in_float"])}
     folder = Path(asked["folder"])
     with np.load(folder / "inputs.npz") as stored:
         inputs = [stored[name] for name in stored.files]
     onnx = import_module("onnx")
     original = onnx.load_model(asked["original"])
-    made = quantized(original, Recipe(**asked["recipe"]), inputs)
+    made = quantized(original, Recipe(**recipe), inputs)
     options = {"providers": ["CPUExecutionProvider"]}
     opened = import_module("onnxruntime").InferenceSession(made.SerializeToString(), **options)
     opened.run(None, {_input_name(original): inputs[0]})  # some quantised layers have no kernel
@@ -222,46 +263,214 @@ def quantize_here(request: str) -> None:
 
 
 def quantized(model: Any, recipe: Recipe, inputs: Sequence[NDArray[Any]]) -> Any:
-    """Return an int8 model of a float `onnx.ModelProto`, in this process; the quantiser prints.
+    """Return a quantised model of a float `onnx.ModelProto`, in this process; the quantiser prints.
 
-    `inputs` are the tensors that it is calibrated on, none for "dynamic".
+    `inputs` are the tensors that it is calibrated on, none for "dynamic" and "none".
     """
     quantization: Any = import_module("onnxruntime.quantization")
     onnx = import_module("onnx")
-    int8 = quantization.QuantType.QUInt8 if recipe.unsigned else quantization.QuantType.QInt8
+    function, arguments = quantizer_call(recipe)
+    for name, kind in _ENUMERATIONS.items():
+        if name in arguments:
+            arguments[name] = getattr(getattr(quantization, kind), arguments[name])
     with tempfile.TemporaryDirectory(prefix="edgeflare-int8-") as folder:
         plain, prepared, made = (Path(folder) / name for name in ("plain", "prepared", "made"))
         onnx.save_model(_with_channel_scales(model), plain)
         quantization.quant_pre_process(plain, prepared, skip_symbolic_shape=True)
-        if recipe.calibration == "dynamic":
-            quantization.quantize_dynamic(prepared, made, weight_type=int8)
-            return onnx.load_model(made)
-        percentile = recipe.calibration == "percentile"
-        methods = quantization.CalibrationMethod
-        quantization.quantize_static(
-            prepared,
-            made,
-            _Reader(_input_name(model), inputs),
-            per_channel=recipe.per_channel,
-            activation_type=int8,
-            weight_type=int8,
-            calibrate_method=methods.Percentile if percentile else methods.MinMax,
-            extra_options={"CalibPercentile": _PERCENTILE} if percentile else {},
-        )
+        if function == "weights_in_int8":
+            return weights_in_int8(onnx.load(prepared))
+        if recipe.in_float:
+            arguments["nodes_to_exclude"] = operators_making(recipe.in_float, str(prepared))
+        if function == "quantize_dynamic":
+            quantization.quantize_dynamic(prepared, made, **arguments)
+        else:
+            reader = Inputs(_input_name(model), inputs)
+            quantization.quantize_static(prepared, made, reader, **arguments)
         return onnx.load_model(made)
+
+
+_ENUMERATIONS = {
+    "activation_type": "QuantType",
+    "weight_type": "QuantType",
+    "calibrate_method": "CalibrationMethod",
+}
+
+
+def quantizer_call(recipe: Recipe) -> tuple[str, dict[str, Any]]:
+    """Return the function that quantises by a recipe, and its arguments; enumerations by names."""
+    if recipe.calibration == "none":
+        return "weights_in_int8", {}
+    weights = "QUInt8" if recipe.unsigned else "QInt8"
+    if recipe.calibration == "dynamic":
+        return "quantize_dynamic", {"weight_type": weights}
+    options: dict[str, Any] = {}
+    if recipe.calibration == "percentile":
+        options["CalibPercentile"] = _PERCENTILE
+    if recipe.wide:
+        options["UseQDQContribOps"] = True
+    return "quantize_static", {
+        "per_channel": recipe.per_channel,
+        "activation_type": "QInt16" if recipe.wide else weights,
+        "weight_type": weights,
+        "calibrate_method": _METHODS[recipe.calibration],
+        "extra_options": options,
+    }
+
+
+def operators_making(tensors: Collection[str], path: str) -> list[str]:
+    """Name all operators of an ONNX file, and return those that make one of the tensors."""
+    import onnx
+
+    model = onnx.load(path)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"operator {number}"
+    onnx.save_model(model, path)
+    found = [one.name for one in model.graph.node if not set(tensors).isdisjoint(one.output)]
+    if not found:
+        raise ValueError(f"no operator makes one of {', '.join(tensors)} once others are fused")
+    return found
+
+
+def weights_in_int8(model: Any) -> Any:
+    """Hold the weights of an `onnx.ModelProto` as int8, each output channel's on a scale of its own."""
+    import numpy as np
+    import onnx
+
+    graph = model.graph
+    floats = {one.name: one for one in graph.initializer}
+    places = {"Conv": 0, "MatMul": -1, "Gemm": -1}
+    made, nodes = set(), []
+    for node in graph.node:
+        axis, weights = places.get(node.op_type), floats.get([*node.input, "", ""][1])
+        if axis is None or weights is None or len(weights.dims) < 2:
+            continue
+        if any(one.name == "transB" and one.i for one in node.attribute):
+            axis = 0
+        values = onnx.numpy_helper.to_array(weights)
+        axis %= values.ndim
+        name = f"{weights.name}, channels {axis}"
+        node.input[1] = name
+        if name in made:
+            continue
+        made.add(name)
+        others = tuple(one for one in range(values.ndim) if one != axis)
+        scale = np.maximum(np.abs(values).max(axis=others, keepdims=True) / 127, 1e-12)
+        integers = np.round(values / scale).astype(np.int8)
+        held = {"scale": scale.ravel().astype(np.float32), "int8": integers}
+        for what, array in held.items():
+            graph.initializer.append(onnx.numpy_helper.from_array(array, f"{name}, {what}"))
+        inputs = [f"{name}, int8", f"{name}, scale"]
+        nodes.append(onnx.helper.make_node("DequantizeLinear", inputs, [name], axis=axis))
+    ordered = [*nodes, *graph.node]
+    del graph.node[:]
+    graph.node.extend(ordered)
+    used = {name for node in graph.node for name in node.input} | {one.name for one in graph.output}
+    for one in [one for one in graph.initializer if one.name not in used]:
+        graph.initializer.remove(one)
+    return model
 
 
 def _with_channel_scales(model: Any) -> Any:
     """Return the model, in an operator set that has scales for each channel."""
     import onnx
 
-    versions = {one.domain: one.version for one in model.opset_import}
-    if versions.get("", _OLDEST_OPSET) < _OLDEST_OPSET:
+    if _is_old(model):
         model = onnx.version_converter.convert_version(model, _OLDEST_OPSET)
     return model
+
+
+def _is_old(model: Any) -> bool:
+    versions = {one.domain: one.version for one in model.opset_import}
+    return bool(versions.get("", _OLDEST_OPSET) < _OLDEST_OPSET)
 
 
 def _input_name(model: Any) -> str:
     """Return the name of the one input that is no weight."""
     weights = {one.name for one in model.graph.initializer}
     return str(next(one.name for one in model.graph.input if one.name not in weights))
+
+
+# A recipe as a script
+
+_SCRIPT = '''"""Makes {made} of {original}: recipe {name} of edgeflare repair.
+
+Run by onnxruntime {version} when it was written. Needs onnx and onnxruntime.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnxruntime import quantization
+{functions}
+HERE = Path(__file__).resolve().parent
+ORIGINAL = {path}
+
+model = onnx.load(ORIGINAL){converted}
+onnx.save_model(model, HERE / "prepared.onnx")
+quantization.quant_pre_process(
+    HERE / "prepared.onnx", HERE / "prepared.onnx", skip_symbolic_shape=True
+)
+{steps}'''
+
+
+def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> str:
+    """Return a Python script that quantises as `quantized` does, with the libraries alone.
+
+    It reads `calibration`, an ``.npz`` of input tensors, and writes `made`, a file's name, both beside
+    the script.
+    """
+    onnx = import_module("onnx")
+    model = onnx.load_model(str(original), load_external_data=False)
+    function, arguments = quantizer_call(recipe)
+    functions: list[Callable[..., Any] | type] = []
+    lines = [
+        f"    {name}={_in_script(name, value)}," for name, value in arguments.items() if value != {}
+    ]
+    if recipe.in_float:
+        functions.append(operators_making)
+        lines.append(
+            f"    nodes_to_exclude=operators_making({json.dumps(recipe.in_float)}, "
+            'str(HERE / "prepared.onnx")),'
+        )
+    files = ['    HERE / "prepared.onnx",', f"    HERE / {json.dumps(made)},"]
+    if function == "weights_in_int8":
+        functions.append(weights_in_int8)
+        steps = [
+            'model = weights_in_int8(onnx.load(HERE / "prepared.onnx"))',
+            f"onnx.save_model(model, HERE / {json.dumps(made)})",
+        ]
+    elif function == "quantize_dynamic":
+        steps = ["quantization.quantize_dynamic(", *files, *lines, ")"]
+    else:
+        functions.append(Inputs)
+        steps = [
+            f"stored = np.load(HERE / {json.dumps(calibration)})",
+            f"inputs = Inputs({json.dumps(_input_name(model))}, [stored[one] for one in stored.files])",
+            "quantization.quantize_static(",
+            *files,
+            "    inputs,",
+            *lines,
+            ")",
+        ]
+    sources = "".join(f"\n\n{inspect.getsource(one)}" for one in functions)
+    version = import_module("onnxruntime").__version__
+    is_old = _is_old(model)
+    convert = f"\nmodel = onnx.version_converter.convert_version(model, {_OLDEST_OPSET})"
+    return _SCRIPT.format(
+        made=made,
+        original=original.name,
+        name=recipe.name,
+        version=version,
+        functions=f"{sources}\n" if sources else "",
+        path=json.dumps(str(original)),
+        converted=convert if is_old else "",
+        steps="\n".join(steps) + "\n",
+    )
+
+
+def _in_script(name: str, value: Any) -> str:
+    kind = _ENUMERATIONS.get(name)
+    return f"quantization.{kind}.{value}" if kind else repr(value)

@@ -15,6 +15,13 @@ from .campaigns import (
 )
 from .examples import Examples as Examples, examples_of as examples_of
 from .onnx_stage import onnx_stage as onnx_stage
+from .recipes import (
+    PRESENT as PRESENT,
+    SIZE_TOLERANCE as SIZE_TOLERANCE,
+    RecipeFigures as RecipeFigures,
+    RecipesFound as RecipesFound,
+    recipes_campaign as recipes_campaign,
+)
 from .search_again import SearchFigures as SearchFigures
 from .training import (
     VARIANTS as VARIANTS,

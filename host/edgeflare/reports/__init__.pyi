@@ -23,6 +23,10 @@ from .fine_tuning import FineTuningSet as FineTuningSet, write_fine_tuning as wr
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
+from .recipes import (
+    recipes_document as recipes_document,
+    write_front as write_front,
+)
 from .repair import (
     SNIPPETS as SNIPPETS,
     repaired_document as repaired_document,

@@ -329,13 +329,13 @@ def _down(upright: Axis, value: float) -> float:
     return _TOP + _SPAN * (1 - (value - upright.low) / (upright.high - upright.low))
 
 
-def _grid(upright: Axis, words: Callable[[float], str]) -> Markup:
+def _grid(upright: Axis, words: Callable[[float], str], right: float = _WIDTH - _RIGHT) -> Markup:
     """Return a line across for each number of an upright axis."""
     lines = []
     for tick in upright.ticks:
         y = _down(upright, tick)
         path = Markup('<path class="grid" d="M{} {}H{}"/>')
-        lines.append(path.format(_LEFT, _short(y), _WIDTH - _RIGHT))
+        lines.append(path.format(_LEFT, _short(y), _short(right)))
         lines.append(_label(_LEFT - 5, y + 4, words(tick), "end"))
     return Markup("").join(lines)
 
@@ -457,6 +457,62 @@ def curve_chart(
     parts.append(mark("green", *place(x, y), text))
     parts.append(_label(_WIDTH - _RIGHT, _down(axis, 0.3), text, "end"))
     return _drawing(f"{title}. {text}", parts)
+
+
+class Dot(NamedTuple):
+    """A named point of a scatter chart; those `on_front` are joined, a `main` one is a diamond."""
+
+    name: str
+    x: float
+    y: float
+    on_front: bool = False
+    main: bool = False
+
+
+_LABEL_HEIGHT = 11.0
+_LABELS_LEFT = 208
+
+
+def scatter_chart(title: str, dots: Sequence[Dot], *, across: str, upright: str) -> Markup:
+    """Return a chart of points (x, y), from 0 upwards, with their names on the right.
+
+    Those on the front are joined by a line and have an asterisk.
+    `across` and `upright` name both axes.
+    """
+    low, high = (end(one.x for one in dots) for end in (min, max))
+    horizontal = Axis(0.0 if low < high / 2 else low, high, 3)
+    vertical = Axis(0.0, max(one.y for one in dots) or 1.0)
+    most = _LABELS_LEFT - 12
+
+    def place(one: Dot) -> tuple[float, float]:
+        share = (one.x - horizontal.low) / (horizontal.high - horizontal.low)
+        return _LEFT + 6 + share * (most - _LEFT - 12), _down(vertical, one.y)
+
+    parts = [_grid(vertical, figure, most)]
+    for tick in horizontal.ticks:
+        x, _ = place(Dot("", tick, 0.0))
+        parts.append(_label(x, _HEIGHT - _BOTTOM + 14, horizontal.text(tick), "middle"))
+    parts.append(_label((_LEFT + most) / 2, _HEIGHT - 5, across, "middle"))
+    front = sorted((place(one) for one in dots if one.on_front), key=lambda one: one[0])
+    parts.append(_polyline(front))
+    sentences, lowest = [f"{title}, {upright} upwards"], -_LABEL_HEIGHT
+    heights = []
+    ordered = sorted(dots, key=lambda one: -one.y)
+    for one in ordered:
+        lowest = max(place(one)[1] + 4, lowest + _LABEL_HEIGHT)
+        heights.append(lowest)
+    for place_from_below in range(len(ordered)):  # labels that don't fit move others up
+        bound = _HEIGHT - _BOTTOM + 4 - place_from_below * _LABEL_HEIGHT
+        heights[-1 - place_from_below] = min(heights[-1 - place_from_below], bound)
+    for one, height in zip(ordered, heights, strict=True):
+        x, y = place(one)
+        text = f"{one.name}: {across} {figure(one.x)}, {upright} {figure(one.y)}"
+        sentences.append(text + (", on the front" if one.on_front else ""))
+        lead = Markup('<path class="grid" fill="none" d="M{} {}L{} {}"/>')
+        parts.append(lead.format(_short(x), _short(y), _LABELS_LEFT - 3, _short(height - 4)))
+        parts.append(mark("regression" if one.main else "green", x, y, text))
+        parts.append(_label(_LABELS_LEFT, height, one.name + " *" * one.on_front, "start"))
+    return _drawing(". ".join(sentences), parts)
 
 
 _STYLE = (

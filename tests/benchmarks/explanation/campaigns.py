@@ -104,12 +104,15 @@ def run(
         original, deployed = speech / pair.original, speech / pair.deployed
         source = data / pair.images
     elif name == "EfficientNet-Lite0":
-        chosen, photographs = _crops(data, pair, seeds)
-        np.savez(archive, images=chosen)
+        crops, photographs = _crops(data, pair, seeds)
+        np.savez(archive, images=crops)
     else:
         images = images_of(data, pair)
         shuffled = np.random.default_rng(0).permutation(len(images))
-        np.savez(archive, images=images[shuffled[:seeds]])
+        chosen = shuffled[:seeds]
+        with np.load(data / pair.images) as stored:
+            labels = {"labels": stored["labels"][chosen]} if "labels" in stored else {}
+        np.savez(archive, images=images[chosen], **labels)
     if name == "LeNet-5, pruned":
         deployed = prune(original, folder / "lenet5_pruned.onnx", PRUNED)
     values: dict[str, Any] = {

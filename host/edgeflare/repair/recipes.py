@@ -1,0 +1,473 @@
+"""Other quantisations of a campaign's original, each judged by a new search on the same budget.
+
+Triggering inputs that the deployed model was found to deviate on say little of another one: whatever
+moves the decision boundary "repairs" most of them. So every candidate, the present deployed model
+among them, is searched anew from the same seed inputs, and they are ranked as `edgeflare compare`
+does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal.files import replacing
+from edgeflare._internal.text import first_of
+from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
+from edgeflare.campaign import run_candidates
+from edgeflare.campaign.batch import BatchProgress, BatchWatch, silent
+from edgeflare.campaign.comparison import DEVICE_BUDGET
+from edgeflare.campaign.events import Notice, Stage
+from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.resolution import STRATEGY
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.survey import SurveyConfig
+from edgeflare.devices import Prompt, connect, runtime_for
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.explanation import stored_explanation
+from edgeflare.models import spec_from_json
+from edgeflare.models.quantized import (
+    Recipe,
+    calibration_inputs,
+    check_quantizable,
+    make_quantized,
+    script_of,
+)
+from edgeflare.models.tensors.open import open_graph
+from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
+from edgeflare.repair.tflite_recipes import (
+    TFLITE_RECIPES,
+    Quantizer,
+    TFLiteRecipe,
+    find_quantizer,
+    make_tflite,
+    tflite_script,
+)
+from edgeflare.store import Store
+from edgeflare.store.database import translate_errors
+
+RECIPES_FOLDER = "recipes"
+"""Name of the folder, among a campaign's repairs, with the candidates and their searches."""
+PRESENT = "as deployed"
+"""The name of the present deployed model among the candidates."""
+KEEP_FLOAT = 2
+SIZE_TOLERANCE = 0.05
+"""A candidate may be larger than the present model by this share and count as no larger."""
+LEVEL = 0.95
+_CALIBRATION = "calibration.npz"
+
+ONNX_RECIPES = (
+    Recipe("int8-per-channel", per_channel=True),
+    Recipe("int8-per-tensor", per_channel=False),
+    Recipe("int8-per-channel-percentile", per_channel=True, calibration="percentile"),
+    Recipe("int8-per-channel-entropy", per_channel=True, calibration="entropy"),
+    Recipe("int8-dynamic", per_channel=False, calibration="dynamic"),
+    Recipe("int8-weights", per_channel=True, calibration="none"),
+    Recipe("int16-activations", per_channel=True, wide=True),
+)
+_FLOAT_NAME = "int8-float-"
+
+Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class RecipeFigures:
+    """A candidate, made by the recipe `name`, and what was measured of it.
+
+    `size` is in bytes. `disagreement` is the mean over all seeds of the total variation distance
+    between both models' answers to the most severe trigger that was found. `natural` of the seeds
+    deviate as they are. `latency_s`: the device's own time for a query, the slowest device's
+    median, or the mean where it wasn't watched. `confident` is the survey's rate of confident
+    deviations. What isn't known is None. `is_front`: no other candidate is both smaller and deviates
+    less. `in_float` names the layers that are not quantised.
+    """
+
+    name: str
+    file: str
+    size: int
+    disagreement: Estimate
+    accuracy: Accuracy | None
+    natural: int
+    latency_s: float | None
+    confident: float | None
+    is_front: bool = False
+    in_float: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecipesFound:
+    """Candidates by the new search, least disagreement first; the present model is one of them.
+
+    `winner` is the recipe with the least disagreement among those that are no larger than the
+    present model (by `SIZE_TOLERANCE`) and deviate less; None where none does. `duel` compares the
+    winner with the present model, at the confidence that `level` has over all pairs. `script` makes
+    the winner. `failed` says why other recipes gave no candidate.
+    """
+
+    folder: str
+    seeds: int
+    level: float
+    candidates: tuple[RecipeFigures, ...]
+    winner: str | None
+    duel: Duel | None
+    script: str | None
+    failed: dict[str, str]
+    notices: tuple[str, ...]
+
+    def candidate(self, name: str) -> RecipeFigures:
+        """Return the candidate of this name."""
+        return next(one for one in self.candidates if one.name == name)
+
+    @property
+    def present(self) -> RecipeFigures:
+        """The present deployed model."""
+        return self.candidate(PRESENT)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the seeds tell the winner apart from the present model."""
+        return self.duel is not None and self.duel.verdict == self.winner
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return {**asdict(self), "is_clear": self.is_clear}
+
+
+def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
+    """Return the candidate with the least disagreement, less than `present`'s, that is no larger."""
+    better = (
+        one
+        for one in candidates
+        if one.size <= present.size * (1 + SIZE_TOLERANCE)
+        and one.disagreement.value < present.disagreement.value
+    )
+    return min(better, key=lambda one: (one.disagreement.value, one.size), default=None)
+
+
+def front_of(points: Mapping[str, Point]) -> set[str]:
+    """Return the names of the points that no other one is below in one number and not above in the other."""
+    front, lowest = set(), None
+    for name, (_, value) in sorted(points.items(), key=lambda one: one[1]):
+        if lowest is None or value < lowest:
+            front.add(name)
+            lowest = value
+    return front
+
+
+def recipes_campaign(
+    folder: Path,
+    *,
+    only: Sequence[str] = (),
+    keep_float: int = KEEP_FLOAT,
+    survey: bool = False,
+    quantizer_python: Path | None = None,
+    ask: Prompt | None = None,
+    progress: BatchWatch = silent,
+    connect: Connect = connect,
+) -> RecipesFound:
+    """Quantise a campaign's original by several recipes, and search each anew; write the best's script.
+
+    Files go to ``repair/recipes`` in the campaign's folder; what is there is kept, so that the same
+    call goes on after an end. `only`: these recipes alone. `keep_float`: so many operators with the
+    largest contributions, by the campaign's explanation, are tried in float. `survey`: each
+    candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite originals.
+
+    Raises UsageError for an original of another format, for a recipe that there isn't, where no
+    recipe gives a candidate, and as `campaign_config` and `find_quantizer`; what concerns all
+    candidates as `run_candidates`; StoreError.
+    """
+    config = campaign_config(folder)
+    target = folder / REPAIR_FOLDER / RECIPES_FOLDER
+    with Store.open(folder) as store:
+        if survey:
+            settings = SurveyConfig.model_validate(store.campaign.get("survey") or {})
+            settings = settings.model_copy(update={"enabled": True, "references": ()})
+            config = config.model_copy(update={"survey": settings})
+        maker = _maker(config, store, target / "models", quantizer_python)
+        layers, notice = _largest_layers(config, store, keep_float)
+    maker.keep_float([one.tensors for one in layers])
+    if unknown := [one for one in only if one not in maker.names]:
+        more = f"; {notice}" if notice and any(_FLOAT_NAME in one for one in unknown) else ""
+        raise UsageError(
+            f"there is no recipe {first_of(unknown)}; take {', '.join(maker.names)}{more}"
+        )
+    names = [one for one in maker.names if not only or one in only]
+    files: dict[str, Path] = {}
+    failed: dict[str, str] = {}
+    for number, name in enumerate(names, 1):
+        stage = Stage("recipes", f"making {name}")
+        progress(BatchProgress(name, target, number, len(names), stage))
+        try:
+            with translate_errors(folder):
+                files[name] = maker.make(name)
+        except ModelError as error:
+            failed[name] = f"it can't be made: {error}"
+            said = Notice(f"{name} can't be made, the others go on: {error}")
+            progress(BatchProgress(name, target, number, len(names), said))
+    notices = [notice] if notice else []
+    models = {PRESENT: config.deployed}
+    models |= {name: _deployed(config, file) for name, file in files.items()}
+    if dropped := _dropped(config, models.values()):
+        notices.append(dropped)
+    ran = run_candidates(
+        _search(config),
+        list(models.values()),
+        measure="disagreement",
+        out=target / ("searches-surveyed" if survey else "searches"),
+        ask=ask,
+        progress=progress,
+        connect=connect,
+    )
+    runs = dict(zip(models, ran.runs, strict=True))
+    failed |= {name: run.failed for name, run in runs.items() if run.failed is not None}
+    finished = {name: run.folder for name, run in runs.items() if run.failed is None}
+    if PRESENT not in finished or len(finished) < 2:
+        why = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        raise UsageError(f"there is nothing to compare with the model {PRESENT}: {why}")
+    ranking = rank_campaigns(list(finished.values()), names=list(finished), level=LEVEL)
+    figures = [_figures(one, layers) for one in ranking.candidates]
+    front = front_of({one.name: (one.size, one.disagreement.value) for one in figures})
+    figures = [replace(one, is_front=one.name in front) for one in figures]
+    present = next(one for one in figures if one.name == PRESENT)
+    winner = winner_of(figures, present)
+    duel = script = None
+    if winner is not None:
+        pair = {winner.name, PRESENT}
+        duel = next(one for one in ranking.duels if {one.first, one.second} == pair)
+        script = target / f"{winner.name}.py"
+        with translate_errors(folder):
+            with replacing(script) as file:
+                file.write(maker.script(winner.name).encode())
+            with replacing(target / _CALIBRATION) as file:
+                np.savez(file, *maker.inputs)
+    return RecipesFound(
+        str(target),
+        ranking.seeds,
+        LEVEL,
+        tuple(figures),
+        winner.name if winner else None,
+        duel,
+        str(script) if script else None,
+        failed,
+        (*notices, *(one for one in ranking.notes if not one.startswith("Place "))),
+    )
+
+
+def _figures(ranked: RankedModel, layers: "Sequence[_Layer]") -> RecipeFigures:
+    summary = summarize(Path(ranked.folder))
+    known = [one.latency_median_s for one in summary.telemetry if one.latency_median_s is not None]
+    rate = summary.survey.overall if summary.survey else None
+    count = int(ranked.name.removeprefix(_FLOAT_NAME)) if _FLOAT_NAME in ranked.name else 0
+    return RecipeFigures(
+        name=ranked.name,
+        file=ranked.file,
+        size=ranked.size,
+        disagreement=ranked.value,
+        accuracy=ranked.figures.accuracy,
+        natural=ranked.figures.seed_deviates,
+        latency_s=max(known, default=ranked.figures.seconds_per_inference),
+        confident=rate.rate if rate else None,
+        in_float=tuple(one.name for one in layers[:count]),
+    )
+
+
+def _search(config: CampaignConfig) -> CampaignConfig:
+    """Return the configuration with the search for the most severe trigger."""
+    search = config.search
+    options = search.options if search.strategy == STRATEGY else {}
+    budget = min(DEVICE_BUDGET, search.max_queries or DEVICE_BUDGET)
+    changed = {"strategy": STRATEGY, "options": {**options, "device_budget": budget}}
+    return config.model_copy(update={"search": search.model_copy(update=changed), "out": None})
+
+
+def _deployed(config: CampaignConfig, file: Path) -> ModelConfig:
+    """Return how a candidate is run: its interface is the original's."""
+    present = config.deployed
+    is_like = file.suffix.lower() == present.path.suffix.lower()
+    return config.original.model_copy(
+        update={
+            "path": file.absolute(),
+            "runtime": present.runtime if is_like else runtime_for(file),
+            "options": present.options if is_like else {},
+            "repair": None,
+        }
+    )
+
+
+def _dropped(config: CampaignConfig, models: Iterable[ModelConfig]) -> str:
+    """Return what candidates of another format are run without; "" where there are none."""
+    runtime = next(
+        (one.runtime for one in models if one.path.suffix != config.deployed.path.suffix), ""
+    )
+    if not runtime:
+        return ""
+    words = f"the recipes' models are run by {runtime}, the model {PRESENT} isn't"
+    if config.deployed.options:
+        options = ", ".join(f"{name}={value}" for name, value in config.deployed.options.items())
+        words += f"; its options ({options}) don't apply to them"
+    return words
+
+
+# Operators in float
+
+
+class _Layer(NamedTuple):
+    """A layer with a large contribution: its name, and the tensors that its operators make."""
+
+    name: str
+    tensors: tuple[str, ...]
+
+
+def _largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[list[_Layer], str]:
+    """Return the layers with the largest contributions, the largest first, and why there are none."""
+    if not count:
+        return [], ""
+    explanation = stored_explanation(store)
+    if explanation is None:
+        return [], f"run `edgeflare explain {store.folder}` first to try operators in float"
+    known = explanation.layers
+    if known is None or not known.layers:
+        return [], "no operators are tried in float: the explanation names no layers of the file"
+    if known.original != config.original.path.name:
+        return [], (
+            f"no operators are tried in float: the explanation's are those of {known.original}, not "
+            f"of {config.original.path.name}; explain without --float-model to try them"
+        )
+    about = store.models["original"]
+    graph = open_graph(config.original.path, about["runtime"]["name"], {}, about["output"]["name"])
+    makers = {name: one for one in graph.operations for name in one.outputs}
+    ends = {name for layer in known.layers for name in layer.name.split(", ")}
+    found: list[_Layer] = []
+    for layer in sorted(known.layers, key=lambda one: -one.mean):
+        if layer.mean <= 0 or len(found) == count:
+            break
+        tensors: list[str] = []
+        left = layer.name.split(", ")
+        while left:
+            name = left.pop()
+            if name in makers and name not in tensors:
+                tensors += [one for one in makers[name].outputs if one not in tensors]
+                left += [one for one in makers[name].inputs if one not in ends]
+        if tensors:
+            found.append(_Layer(layer.name, tuple(tensors)))
+    return found, ""
+
+
+# Makers
+
+
+class _Maker(Protocol):
+    inputs: Sequence[NDArray[Any]]
+
+    @property
+    def names(self) -> list[str]:
+        """The recipes' names."""
+        ...
+
+    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
+        """Add recipes that keep the first of the layers in float, the first two, and so on."""
+        ...
+
+    def make(self, name: str) -> Path:
+        """Return the file that a recipe makes. Raises ModelError, OSError."""
+        ...
+
+    def script(self, name: str) -> str:
+        """Return a recipe as a script."""
+        ...
+
+
+def _maker(config: CampaignConfig, store: Store, folder: Path, python: Path | None) -> _Maker:
+    """Raises UsageError where the original's format has no quantiser."""
+    original = config.original.path
+    suffix = original.suffix.lower()
+    if suffix not in (".onnx", ".tflite"):
+        raise UsageError(
+            f"recipes are made from ONNX and TFLite models, and {original.name} is neither: export it "
+            "to ONNX and run a campaign with that as the original"
+        )
+    samples = store.seed_samples()
+    if len(samples) < 2:
+        raise UsageError("recipes are calibrated on seed inputs, and there are fewer than two")
+    inputs = calibration_inputs(samples, spec_from_json(store.models["original"]["input"]))
+    if suffix == ".onnx":
+        check_quantizable(original)
+        return _OnnxMaker(original, folder, inputs)
+    return _TFLiteMaker(original, folder, inputs, find_quantizer(python))
+
+
+class _OnnxMaker:
+    def __init__(self, original: Path, folder: Path, inputs: Sequence[NDArray[Any]]) -> None:
+        self.inputs = inputs
+        self._original = original
+        self._folder = folder
+        self._recipes = {one.name: one for one in ONNX_RECIPES}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._recipes)
+
+    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
+        for name, tensors in _in_float(layers):
+            self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
+
+    def make(self, name: str) -> Path:
+        problems: list[str] = []
+        made = make_quantized(
+            self._original,
+            [self._recipes[name]],
+            self.inputs,
+            self._folder,
+            lambda _, problem: problems.append(problem),
+        )
+        if name not in made:
+            raise ModelError(problems[0])
+        return made[name]
+
+    def script(self, name: str) -> str:
+        return script_of(self._recipes[name], self._original, _CALIBRATION, f"{name}.onnx")
+
+
+class _TFLiteMaker:
+    def __init__(
+        self,
+        original: Path,
+        folder: Path,
+        inputs: Sequence[NDArray[Any]],
+        quantizer: Quantizer,
+    ) -> None:
+        self.inputs = inputs
+        self._original = original
+        self._folder = folder
+        self._quantizer = quantizer
+        self._recipes = {one.name: one for one in TFLITE_RECIPES}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._recipes)
+
+    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
+        for name, tensors in _in_float(layers):
+            plain = tuple(one.partition("#")[0] for one in tensors)  # the host's own numbers
+            self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
+
+    def make(self, name: str) -> Path:
+        return make_tflite(
+            self._original, self._recipes[name], self.inputs, self._folder, self._quantizer
+        )
+
+    def script(self, name: str) -> str:
+        version = self._quantizer.version
+        made = f"{name}.tflite"
+        return tflite_script(self._recipes[name], self._original, _CALIBRATION, made, version)
+
+
+def _in_float(layers: Sequence[tuple[str, ...]]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Yield a recipe's name and its tensors, for the first of the layers, the first two, and so on."""
+    tensors: tuple[str, ...] = ()
+    for number, one in enumerate(layers, 1):
+        tensors += tuple(name for name in one if name not in tensors)
+        yield f"{_FLOAT_NAME}{number}", tensors

@@ -1,0 +1,120 @@
+"""Recipes for the deployed model: which to ship instead, in a table and a chart."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgeflare._internal.files import replacing
+from edgeflare._internal.text import (
+    NOTHING,
+    margin_text,
+    p_value_text,
+    percent_text,
+    size_text,
+)
+from edgeflare.repair import PRESENT, SIZE_TOLERANCE, RecipeFigures, RecipesFound
+from edgeflare.reports.charts import Dot, scatter_chart, standalone
+from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
+from edgeflare.reports.explanation import layer_words
+
+
+def recipes_document(found: RecipesFound) -> list[Block]:
+    """Return the verdict, a table of the candidates, and what is to be known of them."""
+    about = (
+        f"{found.seeds} seeds that all have finished; disagreement by a new search on the same "
+        f"budget, with its interval of {percent_text(found.level, 0)}; front: nothing else is smaller "
+        "and deviates less; natural: seeds that deviate as they are:"
+    )
+    columns = (
+        Column("recipe", 0, lambda one: one.name, text=True),
+        Column("disagreement", 0, _disagreement),
+        Column("size", 0, lambda one: size_text(one.size)),
+        Column("front", 3, lambda one: "*" if one.is_front else ""),
+        Column("ms", 4, _milliseconds),
+        Column("accuracy", 2, _accuracy, optional=True),
+        Column("natural", 1, lambda one: f"{one.natural:,}"),
+        Column("confident deviations", 5, lambda one: percent_text(one.confident), optional=True),
+    )
+    in_float = (
+        Item(f"{one.name} has in float: {'; '.join(map(layer_words, one.in_float))}")
+        for one in found.candidates
+        if one.in_float
+    )
+    failed = (Item(f"{name} is left out: {why}") for name, why in found.failed.items())
+    notes = (Item(one, "warn", "note:") for one in found.notices)
+    return [
+        *(Text(one, "strong") for one in _verdict(found)),
+        Table(columns, found.candidates, about),
+        Listing((*in_float, *failed, *notes)),
+    ]
+
+
+def _verdict(found: RecipesFound) -> Iterator[str]:
+    """Yield what to ship, and what it costs."""
+    present = found.present
+    least, kept = min(found.candidates, key=lambda one: one.disagreement.value), ""
+    bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)})"
+    if found.winner is None or found.duel is None:
+        yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search."
+        if least.name != PRESENT:
+            yield (
+                f"Of any size the least is {least.name}: {_change(present, least)}, at "
+                f"{size_text(least.size)} in place of {size_text(present.size)}."
+            )
+        return
+    winner = found.candidate(found.winner)
+    p = p_value_text(found.duel.p)
+    p = f"p {p}" if p.startswith("<") else f"p = {p}"
+    if found.is_clear:
+        kept = f"Ship {winner.name}: {_change(present, winner)} ({p})."
+    else:
+        kept = (
+            f"{winner.name} has the least of {bound}: {_change(present, winner)}; but {found.seeds} "
+            f"seeds don't tell it from the model {PRESENT} ({p}): search from more."
+        )
+    yield kept
+    costs = [f"{size_text(winner.size)} in place of {size_text(present.size)}"]
+    if winner.latency_s is not None and present.latency_s is not None:
+        costs.append(f"{_milliseconds(winner)} ms a query in place of {_milliseconds(present)}")
+    if winner.accuracy is not None and present.accuracy is not None:
+        costs.append(f"accuracy {_accuracy(winner)} in place of {_accuracy(present)}")
+    costs.append(f"natural deviations {winner.natural} in place of {present.natural}")
+    yield f"It has {', '.join(costs)}."
+
+
+def _change(present: RecipeFigures, other: RecipeFigures) -> str:
+    before, after = present.disagreement.value, other.disagreement.value
+    words = f"disagreement {margin_text(after)} in place of {margin_text(before)}"
+    return f"{words}, {percent_text(after / before, 0)} of it" if before else words
+
+
+def _disagreement(one: RecipeFigures) -> str:
+    known = one.disagreement
+    return f"{margin_text(known.value)} [{margin_text(known.low)}, {margin_text(known.high)}]"
+
+
+def _milliseconds(one: RecipeFigures) -> str:
+    return NOTHING if one.latency_s is None else f"{1000 * one.latency_s:.3g}"
+
+
+def _accuracy(one: RecipeFigures) -> str:
+    return NOTHING if one.accuracy is None else percent_text(one.accuracy.rate)
+
+
+def write_front(found: RecipesFound, path: Path) -> None:
+    """Write a chart of all candidates by size and disagreement, with the front. Raises OSError."""
+    kibibytes = 1024
+    dots = [
+        Dot(
+            one.name,
+            one.size / kibibytes,
+            one.disagreement.value,
+            one.is_front,
+            one.name == PRESENT,
+        )
+        for one in found.candidates
+    ]
+    chart = scatter_chart(
+        "Candidates by size and disagreement", dots, across="size in KiB", upright="disagreement"
+    )
+    with replacing(path) as file:
+        file.write(standalone(chart).encode())

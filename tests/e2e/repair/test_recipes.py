@@ -1,0 +1,149 @@
+"""``edgeflare repair recipes``: other quantisations of the original, searched again and compared."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from command import DEMO, DEMO_PAIR, edgeflare
+
+from edgeflare import replay_base, replay_config, search
+from edgeflare.analysis import Estimate
+from edgeflare.explanation import explain_campaign
+from edgeflare.repair import PRESENT, RecipeFigures
+from edgeflare.repair.recipes import front_of, winner_of
+from edgeflare.repair.tflite_recipes import find_quantizer
+
+MNIST = DEMO.parent / "mnist"
+DIGITS = {"path": DEMO / "seeds.npz", "limit": 6}
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An explained campaign of an int8 model that deviates."""
+    folder = tmp_path_factory.mktemp("home") / "out"
+    pair = MNIST / "lenet5.onnx", MNIST / "lenet5_quantized.onnx"
+    search(*pair, DIGITS, folder=folder, input={"scale": "1/255"})
+    explain_campaign(folder, replay_config(replay_base(folder)))
+    return folder
+
+
+def test_they_are_searched_again_and_the_best_is_a_script_that_makes_it_again(
+    campaign: Path,
+) -> None:
+    wanted = ("--recipe", "int8-weights", "--recipe", "int8-per-tensor", "--recipe", "int8-float-1")
+    ran = edgeflare("repair", "recipes", campaign, *wanted, "--json", home=campaign.parent)
+    assert ran.code == 0, ran.err
+    found = {one["name"]: one for one in ran.json["candidates"]}
+    assert set(found) == {PRESENT, "int8-weights", "int8-per-tensor", "int8-float-1"}
+    best, present = found["int8-weights"], found[PRESENT]
+    assert best["disagreement"]["value"] < present["disagreement"]["value"] / 1.4
+    assert best["size"] < present["size"]
+    assert best["is_front"]
+    assert found["int8-float-1"]["in_float"]
+    assert found["int8-float-1"]["size"] > found["int8-per-tensor"]["size"]
+    assert ran.json["winner"] == "int8-weights"
+    folder = campaign / "repair" / "recipes"
+    assert (folder / "pareto.svg").read_text().startswith("<svg")
+    script = folder / "int8-weights.py"
+    check_script(script, Path(best["file"]))
+    before = {one: one.stat().st_mtime_ns for one in (folder / "models").iterdir()}
+    again = edgeflare("repair", "recipes", campaign, *wanted, home=campaign.parent)
+    assert "Ship int8-weights" in again.out or "int8-weights has the least" in again.out
+    assert {one: one.stat().st_mtime_ns for one in (folder / "models").iterdir()} == before
+
+
+def check_script(script: Path, model: Path) -> None:
+    """Without edgeflare the script makes a model that answers to the last bit as the candidate."""
+    done = subprocess.run([sys.executable, "-I", str(script)], capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr.decode()
+    made = script.with_suffix(model.suffix)
+    with np.load(script.with_name("calibration.npz")) as stored:
+        inputs = [stored[name] for name in stored.files]
+    sessions = [onnxruntime.InferenceSession(str(one)) for one in (made, model)]
+    for one in inputs:
+        first, second = (each.run(None, {"input": one})[0] for each in sessions)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
+    tmp_path: Path,
+) -> None:
+    """The runtime's options are those of the deployed model alone."""
+    flags = ("--limit", 4, "--no-survey", "--runtime-option", "delegate=false")
+    assert edgeflare("run", *DEMO_PAIR, *flags, "--out", "out", home=tmp_path).code == 0
+    ran = edgeflare("repair", "recipes", "out", "--recipe", "int8-dynamic", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "the recipes' models are run by onnx" in ran.out
+    assert "its options (delegate=False) don't apply to them" in ran.out
+    assert "run `edgeflare explain out` first to try operators in float" in ran.out
+    unknown = edgeflare("repair", "recipes", "out", "--recipe", "int8-float-1", home=tmp_path)
+    assert unknown.code == 2
+    assert "there is no recipe int8-float-1; take int8-per-channel, " in unknown.sentence
+
+
+@pytest.mark.extended
+def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    monkeypatch.setenv("XDG_CACHE_HOME", cache["XDG_CACHE_HOME"])
+    try:
+        quantizer = find_quantizer()
+    except Exception as error:  # noqa: BLE001 - whatever pip lacks
+        pytest.skip(str(error))
+    pair = DEMO / "original.tflite", DEMO / "deployed.tflite"
+    search(*pair, DIGITS, folder=tmp_path / "out")
+    ran = edgeflare("repair", "recipes", "out", "--json", home=tmp_path, extra=cache)
+    assert ran.code == 0, ran.err
+    assert ran.json["failed"] == {}
+    names = {"int8", "int16-activations", "int8-dynamic", "int8-weights"}
+    files = {one["name"]: one["file"] for one in ran.json["candidates"]}
+    assert set(files) == {PRESENT, *names}
+    if script := ran.json["script"]:
+        subprocess.run([quantizer.python, "-I", script], check=True, capture_output=True)
+        made = Path(script).with_suffix(".tflite")
+        assert made.read_bytes() == Path(files[ran.json["winner"]]).read_bytes()
+
+
+def test_a_quantiser_that_cannot_be_installed_is_told(tmp_path: Path) -> None:
+    flags = ("--original", DEMO / "original.tflite", "--deployed", DEMO / "deployed.tflite")
+    seeds = ("--seeds", DEMO / "seeds.npz", "--limit", 2, "--no-survey", "--out", "out")
+    assert edgeflare("run", *flags, *seeds, home=tmp_path).code == 0
+    offline = {"PIP_NO_INDEX": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ran = edgeflare("repair", "recipes", "out", home=tmp_path, extra=offline)
+    assert ran.code == 2
+    assert "pip can't install it into" in ran.sentence
+    assert ran.sentence.endswith("--quantizer-python PATH")
+    stated = ("--quantizer-python", tmp_path / "python")
+    ran = edgeflare("repair", "recipes", "out", *stated, home=tmp_path)
+    assert ran.code == 2
+    assert "has no ai-edge-quantizer" in ran.sentence
+
+
+def figures(name: str, size: int, disagreement: float) -> RecipeFigures:
+    estimate = Estimate(disagreement, disagreement, disagreement)
+    return RecipeFigures(name, "", size, estimate, None, 0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("others", "winner"),
+    [
+        ([("a", 90, 0.2), ("b", 104, 0.1), ("c", 200, 0.01)], "b"),
+        ([("a", 90, 0.3), ("c", 106, 0.01)], None),
+        ([("a", 90, 0.1), ("b", 80, 0.1)], "b"),
+    ],
+)
+def test_the_winner_is_no_larger_and_deviates_less(
+    others: list[tuple[str, int, float]], winner: str | None
+) -> None:
+    present = figures(PRESENT, 100, 0.3)
+    found = winner_of([present, *(figures(*one) for one in others)], present)
+    assert (found and found.name) == winner
+
+
+def test_nothing_on_the_front_is_beaten_in_size_and_disagreement() -> None:
+    points = {"a": (80, 0.3), "b": (90, 0.3), "c": (90, 0.2), "d": (100, 0.2), "e": (120, 0.1)}
+    assert front_of(points) == {"a", "c", "e"}
