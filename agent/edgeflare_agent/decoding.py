@@ -16,8 +16,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.elementary import exp
 from edgeflare_agent.errors import ModelError, RequestError
+from edgeflare_agent.front_ends.elementary import exp
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 

@@ -111,7 +111,6 @@ class InputSpec(NamedTuple):
     def from_json(cls, data: Dict[str, Any]) -> "InputSpec":
         """Return what `to_json` described. Raises RequestError for anything else."""
         try:
-            clip = data.get("clip")
             spec = cls(
                 shape=tuple(int(n) for n in data["shape"]),
                 size=(int(data["size"][0]), int(data["size"][1])),
@@ -120,7 +119,7 @@ class InputSpec(NamedTuple):
                 color=str(data["color"]),
                 resize=data["resize"],
                 orientation=str(data.get("orientation", "upright")),
-                clip=None if clip is None else (float(clip[0]), float(clip[1])),
+                clip=_ends(data.get("clip")),
                 **values_from_json(data),
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -175,6 +174,10 @@ class InputSpec(NamedTuple):
         for wrong, sentence in problems:
             if wrong:
                 raise RequestError("input spec: " + sentence)
+
+
+def _ends(clip: Any) -> Optional[Tuple[float, float]]:
+    return None if clip is None else (float(clip[0]), float(clip[1]))
 
 
 def upright_size(size: Tuple[int, int], orientation: str) -> Tuple[int, int]:

@@ -9,8 +9,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.elementary import exp
 from edgeflare_agent.errors import RequestError
+from edgeflare_agent.front_ends.elementary import exp
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 

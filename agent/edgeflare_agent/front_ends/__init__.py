@@ -16,9 +16,9 @@ import numpy as np
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import AudioSpec, MelSpec
-from edgeflare_agent.elementary import natural_log
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.front_ends import tables
+from edgeflare_agent.front_ends.elementary import natural_log
 from edgeflare_agent.front_ends.spectrum import Spectrum
 
 LOG10_E = 0.4342944819032518

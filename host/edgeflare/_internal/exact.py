@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgeflare_agent import elementary
+from edgeflare_agent.front_ends import elementary
 
 Floats: TypeAlias = NDArray[np.float64]
 

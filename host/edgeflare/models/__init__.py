@@ -23,6 +23,7 @@ from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
+from edgeflare_agent.repair import Repair
 
 __all__ = [
     "SINGLE_KINDS",
@@ -36,6 +37,7 @@ __all__ = [
     "OutputReader",
     "Pixels",
     "RawOutput",
+    "Repair",
     "Spec",
     "TensorInfo",
     "as_output",

@@ -179,6 +179,7 @@ def recipes_campaign(
     recipe gives a candidate, and as `campaign_config` and `find_quantizer`; what concerns all
     candidates as `run_candidates`; StoreError.
     """
+    folder = Path(folder).absolute()
     config = campaign_config(folder)
     target = folder / REPAIR_FOLDER / RECIPES_FOLDER
     with Store.open(folder) as store:

@@ -7,6 +7,7 @@ from typing import Any
 
 from edgeflare.analysis import summarize
 from edgeflare.campaign import executor, resume_campaign, run_campaign
+from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.provenance import check_same_models
@@ -52,6 +53,7 @@ def campaign_config(folder: Path) -> CampaignConfig:
         config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(folder))
         executor.check_files(config)
         check_same_models(config, store)
+        config = scaled_as_stored(config, store)
     return config.model_copy(
         update={
             "survey": config.survey.off,

@@ -19,15 +19,18 @@ from .explanation import (
     write_node_data as write_node_data,
 )
 from .export import ExportReport as ExportReport, export_campaign as export_campaign
-from .fine_tuning import FineTuningSet as FineTuningSet, write_fine_tuning as write_fine_tuning
+from .repair.fine_tuning import (
+    FineTuningSet as FineTuningSet,
+    write_fine_tuning as write_fine_tuning,
+)
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
-from .recipes import (
+from .repair.recipes import (
     recipes_document as recipes_document,
     write_front as write_front,
 )
-from .repair import (
+from .repair.results import (
     SNIPPETS as SNIPPETS,
     repaired_document as repaired_document,
     write_curve as write_curve,

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import edgeflare_agent
 from edgeflare_agent.audio_spec import AudioSpec, MelSpec
-from edgeflare_agent.elementary import natural_log
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.front_ends import tables
+from edgeflare_agent.front_ends.elementary import natural_log
 from edgeflare_agent.preprocess import prepare
 
 assert KWS.mel

@@ -18,6 +18,7 @@ from edgeflare.models import (
     OutputKind,
     OutputReader,
     RawOutput,
+    Repair,
     Spec,
     TensorInfo,
     as_output,
@@ -34,7 +35,6 @@ from edgeflare.models import (
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.repair_file import load_repair
 from edgeflare.types import Output, Sample, Transcript
-from edgeflare_agent.repair import Repair
 
 
 class _TextSource(NamedTuple):

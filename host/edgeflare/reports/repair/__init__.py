@@ -1,0 +1,1 @@
+"""What repairs do, in tables and charts, and sets to train a model again with."""
