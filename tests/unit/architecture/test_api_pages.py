@@ -16,6 +16,7 @@ PACKAGES = (
     "edgeflare.devices",
     "edgeflare.explanation",
     "edgeflare.nightly",
+    "edgeflare.repair",
     "edgeflare.reports",
     "edgeflare.strategies",
     "edgeflare.testing",
