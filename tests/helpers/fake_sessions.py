@@ -104,7 +104,11 @@ class FakeSession:
             callback(failure)
 
     def configure(
-        self, spec: InputSpec, output: str | None, decoder: Mapping[str, Any] | None = None
+        self,
+        spec: InputSpec,
+        output: str | None,
+        decoder: Mapping[str, Any] | None = None,
+        repair: object = None,
     ) -> None:
         if self.configuring is not None:
             raise self.configuring
