@@ -342,6 +342,7 @@ def _largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[l
     makers = {name: one for one in graph.operations for name in one.outputs}
     ends = {name for layer in known.layers for name in layer.name.split(", ")}
     found: list[_Layer] = []
+    kept: set[str] = set()
     for layer in sorted(known.layers, key=lambda one: -one.mean):
         if layer.mean <= 0 or len(found) == count:
             break
@@ -352,6 +353,9 @@ def _largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[l
             if name in makers and name not in tensors:
                 tensors += [one for one in makers[name].outputs if one not in tensors]
                 left += [one for one in makers[name].inputs if one not in ends]
+        kept.update(tensors)
+        if 2 * len(kept) > len(makers):  # of another network: it stands for all before it
+            return found, f"{layer.name} isn't tried in float: it stands for most of the network"
         if tensors:
             found.append(_Layer(layer.name, tuple(tensors)))
     return found, ""

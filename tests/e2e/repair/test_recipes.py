@@ -84,6 +84,18 @@ def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
     assert "there is no recipe int8-float-1; take int8-per-channel, " in unknown.sentence
 
 
+def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
+    """Of a distilled model one layer may stand for all of the original's."""
+    pair = (MNIST / "lenet5.onnx", MNIST / "lenet5_distilled.onnx")
+    folder = tmp_path / "out"
+    search(*({"path": one, "input": {"scale": "1/255"}} for one in pair), DIGITS, folder=folder)
+    explain_campaign(folder, replay_config(replay_base(folder)))
+    ran = edgeflare("repair", "recipes", "out", "--recipe", "int8-weights", home=tmp_path)
+    assert "isn't tried in float: it stands for most of the network" in ran.out
+    unknown = edgeflare("repair", "recipes", "out", "--recipe", "int8-float-1", home=tmp_path)
+    assert "there is no recipe int8-float-1" in unknown.sentence
+
+
 @pytest.mark.extended
 def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
