@@ -3,6 +3,7 @@
 Host and device run this same code.
 """
 
+import io
 import json
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -69,7 +70,7 @@ class Repair(NamedTuple):
                 mean, std, classes, *rest = arrays
                 layers = tuple((rest.pop(0), rest.pop(0)) for _ in range((len(rest) + 1) // 2))
                 repair = repair._replace(mean=mean, std=std, classes=classes, layers=layers)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise RequestError("not a repair: {!r}".format(error)) from error
         repair.check()
         return repair
@@ -135,11 +136,13 @@ def write_repair(repair: Repair, file: Any) -> None:
 
 def read_repair(file: Any) -> Repair:
     """Return the repair in an ``.npz`` file. Raises RequestError, and OSError where it can't be read."""
+    with open(file, "rb") as opened:
+        content = io.BytesIO(opened.read())
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with np.load(content, allow_pickle=False) as stored:
             about = json.loads(stored[_ABOUT].tobytes())
             arrays = [stored[str(place)] for place in range(len(stored.files) - 1)]
-    except (KeyError, ValueError, EOFError, RecursionError) as error:
+    except Exception as error:
         raise RequestError("not a repair: {!r}".format(error)) from error
     return Repair.from_parts(about, arrays)
 

@@ -263,7 +263,10 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _candidate(config: CampaignConfig, model: Path | ModelConfig) -> ModelConfig:
     if isinstance(model, ModelConfig):
         return model
-    return config.deployed.model_copy(update={"path": Path(model).expanduser().absolute()})
+    path = Path(model).expanduser().absolute()
+    is_own = path == config.deployed.path
+    repair = config.deployed.repair if is_own else None  # it is made for one model
+    return config.deployed.model_copy(update={"path": path, "repair": repair})
 
 
 def _check_runtimes(

@@ -41,7 +41,7 @@ from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
-from edgeflare.models.repair_file import load_repair
+from edgeflare.models.outputs import load_repair
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, CampaignLock, Store
 from edgeflare.store.database import decoding

@@ -136,7 +136,7 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
 
 
 def check_same_models(config: CampaignConfig, store: Store) -> None:
-    """Raise UsageError where a model file isn't the one that the campaign was run with."""
+    """Raise UsageError where a model file, or a repair, isn't the one that the campaign was run with."""
     for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
         known = store.models.get(which, {}).get("sha256")
         if known is not None and file_sha256(path) != known:
@@ -144,6 +144,8 @@ def check_same_models(config: CampaignConfig, store: Store) -> None:
                 f"{path} isn't the {which} model that the campaign in {store.folder} was run with: "
                 f"name that one with --{which}, or run a campaign with this one"
             )
+    if changed := next(_changed_repair(config, store), None):
+        raise UsageError(f"since the campaign was run {changed}; undo the change")
 
 
 def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> list[str]:
@@ -196,6 +198,14 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
+    yield from _changed_repair(config, store)
+    for which, model in (("original", config.original), ("deployed", config.deployed)):
+        decoder = store.models.get(which, {}).get("output", {}).get("decoder")
+        if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
+            yield f"the vocabulary {model.decoder.vocabulary} has changed"
+
+
+def _changed_repair(config: CampaignConfig, store: Store) -> Iterator[str]:
     repair = config.deployed.repair
     stored = store.models.get("deployed", {}).get("repair")
     if repair is not None and stored is not None:
@@ -203,10 +213,6 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the repair {repair} is gone"
         elif file_sha256(repair) != stored["sha256"]:
             yield f"the repair {repair} has changed"
-    for which, model in (("original", config.original), ("deployed", config.deployed)):
-        decoder = store.models.get(which, {}).get("output", {}).get("decoder")
-        if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
-            yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
 def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:

@@ -106,6 +106,8 @@ def ladder_of(
                 prepared,
             )
         )
+    if config.deployed.repair is not None:
+        notices.append("the deployed model is repaired: what that changes counts as compression")
     on_host, why = _runtime_here(config.deployed.path, name)
     if float_model is not None:
         _check_float_model(float_model, config.deployed.path, on_host)
@@ -155,7 +157,7 @@ def _on_host(
 
     rungs = []
     if float_model is not None:
-        other = deployed.model_copy(update={"path": float_model})
+        other = deployed.model_copy(update={"path": float_model, "repair": None})
         what = f"{float_model.name}, plainest kernels, here"
         rungs.append(Rung("conversion", "conversion", what, with_options(other, plain)))
     what = "the deployed model, plainest kernels, here"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from edgeflare._internal import exact, toml
+from edgeflare._internal.files import replacing
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Transcript
@@ -22,6 +23,7 @@ from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.decoding import Decoded, RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
+from edgeflare_agent.repair import Repair, read_repair, write_repair
 
 _LABEL_SLACK = 1e-3
 """A float this close to a whole number is that class."""
@@ -314,3 +316,27 @@ def _tokens(data: Any) -> list[str]:
     elif isinstance(data, list) and all(isinstance(word, str) for word in data):
         return data
     raise ValueError("it is neither a list of texts nor an object that numbers texts from 0")
+
+
+# What replaces a deployed model's answers on its device
+
+
+def load_repair(path: Path) -> Repair:
+    """Return the repair in a file that `save_repair` wrote. Raises UsageError."""
+    try:
+        return read_repair(path)
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"there is no repair {path}; `edgeflare repair train` or `edgeflare repair abstain` "
+            "makes one"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"the repair {path} can't be read: {error}") from error
+    except agent_errors.RequestError as error:
+        raise UsageError(f"{path} is no repair that can be read: {error}") from error
+
+
+def save_repair(repair: Repair, path: Path) -> None:
+    """Write a repair, atomically; the same repair gives the same bytes. Raises OSError."""
+    with replacing(path) as file:
+        write_repair(repair, file)

@@ -11,7 +11,7 @@ from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
-from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare.models.outputs import load_repair, save_repair
 from edgeflare.oracles import margin
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
 from edgeflare.repair.examples import examples_of

@@ -71,6 +71,11 @@ def examples_of(folder: Path) -> Examples:
                 f"{folder}: the deployed model returns {kind or 'nothing yet'}; a repair is made of "
                 f"{' or '.join(KINDS)} of classes"
             )
+        if store.models["deployed"].get("repair"):
+            raise UsageError(
+                f"the deployed model of {folder} is repaired; a repair is made of the model's own "
+                "answers: name a campaign without --repair"
+            )
         rows = list(_rows(store))
     if not any(row.triggering for row in rows):
         raise UsageError(f"{folder} has no triggering input: there is nothing to repair")

@@ -451,7 +451,11 @@ def curve_chart(
     for tick in axis.ticks:
         at, _ = place(tick, 0.0)
         parts.append(_label(at, _HEIGHT - _BOTTOM + 14, words(tick), "middle"))
-    parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, across, "middle"))
+    parts.append(
+        _label(
+            (_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, f"{across}; upwards: {upright}", "middle"
+        )
+    )
     x, y = chosen
     text = f"{upright} {words(y)}, {across} {words(x)}"
     parts.append(mark("green", *place(x, y), text))
@@ -492,7 +496,7 @@ def scatter_chart(title: str, dots: Sequence[Dot], *, across: str, upright: str)
     for tick in horizontal.ticks:
         x, _ = place(Dot("", tick, 0.0))
         parts.append(_label(x, _HEIGHT - _BOTTOM + 14, horizontal.text(tick), "middle"))
-    parts.append(_label((_LEFT + most) / 2, _HEIGHT - 5, across, "middle"))
+    parts.append(_label((_LEFT + most) / 2, _HEIGHT - 5, f"{across}; upwards: {upright}", "middle"))
     front = sorted((place(one) for one in dots if one.on_front), key=lambda one: one[0])
     parts.append(_polyline(front))
     sentences, lowest = [f"{title}, {upright} upwards"], -_LABEL_HEIGHT

@@ -15,7 +15,7 @@ from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from virtual_board import VirtualBoard, within
 
 from edgeflare import search
-from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare.models.outputs import load_repair, save_repair
 from edgeflare.oracles import margin
 from edgeflare.repair import examples_of, train_campaign
 from edgeflare.store import Store
@@ -174,6 +174,24 @@ def test_a_repaired_model_is_searched_and_told_apart(copy: Path, tmp_path: Path)
     assert "r.npz has changed" in resumed.err
     (tmp_path / "r.npz").unlink()
     assert "r.npz is gone" in edgeflare("resume", "again", home=tmp_path).err
+
+
+def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path) -> None:
+    save_repair(Repair(10, "probabilities", below=0.001), tmp_path / "r.npz")
+    assert run_with("r.npz", tmp_path).code == 0
+    refused = edgeflare("repair", "abstain", "again", home=tmp_path)
+    assert refused.code == 2
+    assert "is repaired; a repair is made of the model's own answers" in refused.err
+    explained = edgeflare("explain", "again", home=tmp_path)
+    assert explained.code == 0, explained.err
+    assert "the deployed model is repaired: what that changes counts as compression" in (
+        explained.out
+    )
+    assert "its tensors end before its answers" in explained.out
+    save_repair(Repair(10, "probabilities", below=0.002), tmp_path / "r.npz")
+    changed = edgeflare("explain", "again", home=tmp_path)
+    assert changed.code == 2
+    assert "r.npz has changed; undo the change" in changed.err
 
 
 def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path) -> None:

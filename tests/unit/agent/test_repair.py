@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import UsageError
-from edgeflare.models.repair_file import load_repair, save_repair
+from edgeflare.models.outputs import load_repair, save_repair
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.repair import Repair
@@ -96,7 +96,14 @@ def test_a_repair_that_makes_no_sense_is_refused(changes: dict[str, Any], why: s
 
 def test_parts_that_are_no_repair_are_refused() -> None:
     about, arrays = perceptron().about, perceptron().arrays
-    for wrong in (None, [], {}, {**about, "size": "many"}, {**about, "below": []}):
+    for wrong in (
+        None,
+        [],
+        {},
+        {**about, "size": "many"},
+        {**about, "size": float("inf")},
+        {**about, "below": []},
+    ):
         with pytest.raises(RequestError, match="not a repair"):
             Repair.from_parts(wrong, arrays)
     for some in (arrays[:1], arrays[:-1]):
@@ -117,6 +124,11 @@ def test_a_file_that_is_no_repair_is_told(tmp_path: Path) -> None:
         load_repair(tmp_path)
     (tmp_path / "text.npz").write_text("nothing")
     np.savez(tmp_path / "other.npz", images=np.zeros(3))
-    for name in ("text.npz", "other.npz"):
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    save_repair(perceptron(), tmp_path / "cut.npz")
+    content = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(content[: len(content) // 2])
+    (tmp_path / "changed.npz").write_bytes(content.replace(b"mean", b"maen")[:200] + content[230:])
+    for name in ("text.npz", "other.npz", "plain.npy", "cut.npz", "changed.npz"):
         with pytest.raises(UsageError, match="is no repair that can be read"):
             load_repair(tmp_path / name)

@@ -33,7 +33,7 @@ from edgeflare.models import (
     text_output,
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
-from edgeflare.models.repair_file import load_repair
+from edgeflare.models.outputs import load_repair
 from edgeflare.types import Output, Sample, Transcript
 
 

@@ -43,8 +43,10 @@ def saturation_notice(
 
     `path` is the deployed model, which this machine runs with exact products; `side` and `reader`
     are how its inputs are prepared and its outputs read. `seeds` have the device's answers. None,
-    too, where the model can't be run here.
+    too, where the model can't be run here, or is repaired.
     """
+    if side.repair is not None:
+        return None
     if path.suffix.lower() != ".onnx" or not any(one in path.read_bytes() for one in _OF_8_BITS):
         return None
     known = list(islice(seeds, SEEDS_TRIED))
