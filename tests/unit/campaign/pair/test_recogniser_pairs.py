@@ -46,7 +46,7 @@ def test_files_that_say_how_they_are_read_are_read_so(tmp_path: Path, stack: Exi
     assert deployed.transcribes
     assert (original.classes, deployed.classes) == (0, 0)
     assert (original.output.name, deployed.output.name) == ("logits", "tokens")
-    assert pair.device.configured == [(deployed.spec, "tokens", {"vocabulary": None})]
+    assert pair.device.configured == [(deployed.spec, "tokens", {"vocabulary": None}, None)]
     answers, _ = RawOriginal(pair.original).answer([spelt("ab|c")])
     (first, second), doubts = readers(pair.config, pair.sides, (answers, answers))
     assert (first.kind, second.kind, doubts) == ("transcript", "transcript", [])
@@ -63,7 +63,7 @@ def test_a_stated_vocabulary_is_sent_and_identified_by_its_digest(
     (tmp_path / "v.txt").write_text("\n".join(LETTERS))
     decoder = {"vocabulary": tmp_path / "v.txt", "space": "|"}
     pair = Pair(stated(*models, decoder=decoder), stack)
-    ((_, name, sent),) = pair.device.configured
+    ((_, name, sent, _),) = pair.device.configured
     assert (name, sent["vocabulary"], sent["kind"]) == ("logits", LETTERS, "ctc")
     side = pair.sides[1]
     identity = model_identity(
