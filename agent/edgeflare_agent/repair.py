@@ -26,7 +26,7 @@ class Repair(NamedTuple):
     (top-1 minus top-2 probability) is below `below`, all where that is None, are replaced: by what
     `layers` make of them, or without any by the same probability for each class, so that there is
     no top-1 class (the model abstains). What the layers make counts only where it gives its class
-    a probability at least `sure` above that of the model's own class.
+    a probability more than `sure` above that of the model's own class; None: always.
 
     The first layer is given (probabilities - `mean`) / `std`, float64 [size]. `layers` are (weights float64
     [in, out], bias float64 [out]) with a ReLU between them and a softmax at the end; `classes`,
@@ -36,7 +36,7 @@ class Repair(NamedTuple):
     size: int
     kind: str
     below: Optional[float] = None
-    sure: float = 0.0
+    sure: Optional[float] = None
     mean: Array = np.zeros(0)
     std: Array = np.ones(0)
     classes: Array = np.zeros(0, np.int64)
@@ -57,14 +57,17 @@ class Repair(NamedTuple):
 
     @classmethod
     def from_parts(cls, about: Any, arrays: Sequence[Array]) -> "Repair":
-        """Return what `about` and `arrays` describe. Raises RequestError for anything else."""
+        """Return what `about` and `arrays` describe, as the properties of these names give them.
+
+        Raises RequestError for anything else.
+        """
         try:
-            below = about["below"]
+            below, sure = about["below"], about["sure"]
             repair = cls(
                 int(about["size"]),
                 str(about["kind"]),
                 None if below is None else float(below),
-                float(about["sure"]),
+                None if sure is None else float(sure),
             )
             if arrays:
                 mean, std, classes, *rest = arrays
@@ -114,7 +117,9 @@ class Repair(NamedTuple):
         if not self.layers:
             return np.full(self.size, 1.0 / self.size)
         made = self.made_of(scores)
-        return made if made.max() - made[scores.argmax()] >= self.sure else scores
+        if self.sure is None or made.max() - made[scores.argmax()] > self.sure:
+            return made
+        return scores
 
     def made_of(self, scores: Array) -> Array:
         """Return what the layers make of probabilities, float64 [..., size]."""
@@ -153,8 +158,8 @@ def _problem(repair: Repair) -> str:
         return "there are two classes at least"
     if repair.kind not in KINDS:
         return "kind must be one of " + ", ".join(KINDS)
-    for share in (repair.sure, 0.0 if repair.below is None else repair.below):
-        if not 0 <= share <= 1:
+    for share in (repair.below, repair.sure):
+        if share is not None and not 0 <= share <= 1:
             return "a margin lies in 0 to 1, not at {}".format(share)
     if not repair.layers:
         return "" if repair.below is not None else "it has neither layers nor a margin"

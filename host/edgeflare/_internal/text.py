@@ -58,6 +58,12 @@ def p_value_text(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_text(p: float) -> str:
+    """Return a p value with its name, such as "p = 0.012" or "p < 0.001"."""
+    text = p_value_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun; the plural of `one` has an s unless `many` is given."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -131,7 +131,7 @@ _SHOWN = 5
 
 def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     """Return a sentence for each model, seed file and library that has changed."""
-    found = [*_changed_models(config, store), *_changed_seeds(config, store)]
+    found = [*_changed_models(config, store), *changed_seeds(config, store)]
     return [*found, *_changed_libraries(config, store)]
 
 
@@ -215,7 +215,8 @@ def _changed_repair(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the repair {repair} has changed"
 
 
-def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
+def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
+    """Yield a sentence for each seed file that has changed."""
     source: Path = config.seeds.path
     if not source.exists():
         if not store.fact("seeds_complete"):

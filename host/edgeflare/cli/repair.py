@@ -22,6 +22,14 @@ _Out = Annotated[
     Path | None,
     typer.Option(help="The repair's file (.npz); by default one in CAMPAIGN/repair."),
 ]
+
+
+def _share(text: object) -> float:
+    """Return a share that is written as 0.01 or 1%."""
+    number, is_percent = str(text).removesuffix("%"), str(text).endswith("%")
+    return float(number) / (100 if is_percent else 1)
+
+
 _Search = Annotated[
     bool, typer.Option("--search/--no-search", help="Search again; by default yes.")
 ]
@@ -55,6 +63,13 @@ def recipes(
             "installed in the user's cache folder.",
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder for the candidates and their searches; by default CAMPAIGN/repair/recipes.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Quantise the original in other ways, search each anew, and name the one to ship."""
@@ -64,7 +79,7 @@ def recipes(
     from edgeflare.repair import recipes_campaign
     from edgeflare.reports import recipes_document, write_front
 
-    again = f"the same command goes on with what is in {campaign / 'repair' / 'recipes'}"
+    again = f"the same command goes on with what is in {out or campaign / 'repair' / 'recipes'}"
     with (
         handling_signals() as stop,
         batch_display(stop, what="candidate ", advice=lambda _: again) as watch,
@@ -72,6 +87,7 @@ def recipes(
         found = recipes_campaign(
             campaign,
             only=recipe or (),
+            out=out,
             keep_float=keep_float,
             survey=survey,
             quantizer_python=quantizer_python,
@@ -103,8 +119,9 @@ def train(
         float | None,
         typer.Option(
             metavar="SHARE",
+            parser=_share,
             help="Of inputs on which the models agree, at most this share may deviate afterwards, "
-            "such as 0.01.",
+            "such as 0.01 or 1%, on average over inputs like the campaign's.",
         ),
     ] = None,
     out: _Out = None,
@@ -137,7 +154,8 @@ def train(
 def abstain(
     campaign: _Campaign,
     catch: Annotated[
-        float, typer.Option(metavar="SHARE", help="The share of deviations to catch.")
+        float,
+        typer.Option(metavar="SHARE", parser=_share, help="The share of deviations to catch."),
     ] = 0.95,
     snippet: Annotated[
         str | None,

@@ -83,8 +83,11 @@ but how much more a healthy model may drift is taken from the static ones.
 """
 
 
-def check_quantizable(original: Path) -> None:
-    """Raise UsageError where no int8 model can be made from this float model on this host."""
+def check_quantizable(original: Path, made: str = "int8 references", extra: str = "bench") -> None:
+    """Raise UsageError where no int8 model can be made from this float model on this host.
+
+    `made` is what they are made for, which needs the extra of this name.
+    """
     if original.suffix.lower() != ".onnx":
         raise UsageError(
             f"healthy int8 references are made from ONNX models, and {original.name} is none; "
@@ -93,7 +96,7 @@ def check_quantizable(original: Path) -> None:
         )
     if find_spec("onnx") is None:
         raise UsageError(
-            "making int8 references needs onnx; install it with `pip install 'edgeflare[bench]'`"
+            f"making {made} needs onnx; install it with `pip install 'edgeflare[{extra}]'`"
         )
 
 
@@ -169,12 +172,24 @@ def make_quantized(
 
 
 def content_digest(original: Path, inputs: Sequence[NDArray[Any]]) -> bytes:
-    """Return the SHA-256 of a model's file and its calibration inputs."""
+    """Return the SHA-256 of a model's file, the files with its weights, and its calibration inputs."""
     common = hashlib.sha256(original.read_bytes())
+    for name in _weight_files(original):
+        common.update((original.parent / name).read_bytes())
     for tensor in inputs:
         common.update(f"{tensor.dtype.str}{tensor.shape}".encode())
         common.update(np.ascontiguousarray(tensor).tobytes())
     return common.digest()
+
+
+def _weight_files(original: Path) -> list[str]:
+    """Return the names of the files beside an ONNX model that have some of its weights."""
+    if original.suffix.lower() != ".onnx":
+        return []
+    onnx = import_module("onnx")
+    weights = onnx.load_model(str(original), load_external_data=False).graph.initializer
+    entries = (entry for one in weights for entry in one.external_data)
+    return sorted({str(one.value) for one in entries if one.key == "location"})
 
 
 def _digest(common: bytes, recipe: Recipe) -> str:
@@ -336,6 +351,11 @@ def weights_in_int8(model: Any) -> Any:
     import numpy as np
     import onnx
 
+    def used(graph: Any) -> set[str]:
+        graphs = [one.g for node in graph.node for one in node.attribute if one.HasField("g")]
+        own = {name for node in graph.node for name in node.input}
+        return own.union((one.name for one in graph.output), *map(used, graphs))
+
     graph = model.graph
     floats = {one.name: one for one in graph.initializer}
     places = {"Conv": 0, "MatMul": -1, "Gemm": -1}
@@ -364,9 +384,8 @@ def weights_in_int8(model: Any) -> Any:
     ordered = [*nodes, *graph.node]
     del graph.node[:]
     graph.node.extend(ordered)
-    used = {name for node in graph.node for name in node.input} | {one.name for one in graph.output}
-    for one in [one for one in graph.initializer if one.name not in used]:
-        graph.initializer.remove(one)
+    for name in floats.keys() - used(graph):
+        graph.initializer.remove(floats[name])
     return model
 
 
@@ -465,7 +484,7 @@ def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> st
         name=recipe.name,
         version=version,
         functions=f"{sources}\n" if sources else "",
-        path=json.dumps(str(original)),
+        path=repr(str(original)),
         converted=convert if is_old else "",
         steps="\n".join(steps) + "\n",
     )

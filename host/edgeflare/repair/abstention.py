@@ -5,8 +5,7 @@ and on the triggering inputs of fresh searches.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ class Abstention:
     bound (Vovk et al. 2005); None where there are too few for `wanted`. Of `seeds` other seed inputs
     `deferred` are; the true share is at most `deferred_bound` (95 %, Clopper and Pearson 1934).
     `caught` has the other half's deviations, and those of fresh searches. `curve`: other thresholds,
-    on that half.
+    on that half, whose seed inputs have the numbers `others`. `size` and `kind` as of `Repair`.
     """
 
     threshold: float
@@ -69,6 +68,7 @@ class Abstention:
     curve: tuple[CurvePoint, ...]
     size: int
     kind: str
+    others: tuple[int, ...]
 
     @property
     def deferred_share(self) -> float:
@@ -80,9 +80,15 @@ class Abstention:
         """The threshold as a repair."""
         return Repair(self.size, self.kind, below=self.threshold)
 
-    def with_fresh(self, source: str, margins: Sequence[float]) -> Caught:
-        """Return how many deviations of a fresh search, by the deployed model's margins, it catches."""
-        return Caught(source, len(margins), sum(one < self.threshold for one in margins))
+    def with_fresh(self, source: str, fresh: Examples) -> "Abstention":
+        """Return it with what it catches of a fresh search from the same seed inputs.
+
+        Only triggering inputs that were made from the other half's seed inputs count; `fresh` numbers
+        seed inputs as the examples that it was set on.
+        """
+        counts = fresh.triggering & ~fresh.is_seed & np.isin(fresh.groups, self.others)
+        caught = _caught(source, fresh.margins[counts], self.threshold)
+        return replace(self, caught=(*self.caught, caught))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -125,7 +131,12 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
         )
     rank = math.ceil((len(deviations) + 1) * catch)
     bound = rank / (len(deviations) + 1) if rank <= len(deviations) else None
-    threshold = min(1.0, float(np.nextafter(deviations[min(rank, len(deviations)) - 1], np.inf)))
+    threshold = float(np.nextafter(deviations[min(rank, len(deviations)) - 1], np.inf))
+    if threshold > 1:
+        raise UsageError(
+            f"the deployed model is entirely sure (margin 1) on some of the {catch:.0%} of the "
+            "deviations to catch, so that no threshold catches them; lower --catch"
+        )
     natural = others.margins[others.is_seed]
     tested = others.margins[others.triggering]
     deferred = int((natural < threshold).sum())
@@ -137,15 +148,16 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
         seeds=len(natural),
         deferred=deferred,
         deferred_bound=upper_bound(deferred, len(natural)),
-        caught=(
-            Caught(
-                "the other half's triggering inputs", len(tested), int((tested < threshold).sum())
-            ),
-        ),
+        caught=(_caught("the other half's triggering inputs", tested, threshold),),
         curve=_curve(tested, natural),
         size=examples.scores.shape[1],
         kind=examples.kind,
+        others=tuple(int(one) for one in groups[len(groups) // 2 :]),
     )
+
+
+def _caught(source: str, margins: NDArray[np.float64], threshold: float) -> Caught:
+    return Caught(source, len(margins), int((margins < threshold).sum()))
 
 
 def _curve(deviations: NDArray[np.float64], natural: NDArray[np.float64]) -> tuple[CurvePoint, ...]:

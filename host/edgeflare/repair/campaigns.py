@@ -4,15 +4,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.files import replacing
+from edgeflare._internal.files import replacing, write_whole
+from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.events import Progress, Stage, Step, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.provenance import file_sha256
-from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
 from edgeflare.models.outputs import load_repair, save_repair
-from edgeflare.oracles import margin
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
 from edgeflare.repair.examples import examples_of
 from edgeflare.repair.onnx_stage import onnx_stage
@@ -23,14 +23,15 @@ from edgeflare.repair.search_again import (
     search_again,
     search_figures,
 )
-from edgeflare.repair.training import RANDOM_SEEDS, TrainedRepair, Variant, train_repair
-from edgeflare.store import CampaignLock, Store
+from edgeflare.repair.training import FOLDS, RANDOM_SEEDS, TrainedRepair, Variant, train_repair
+from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
-from edgeflare.types import TRIGGERS
 from edgeflare_agent.repair import Repair
 
 FRESH = ("dflare", "boundary")
 """The strategies of fresh searches."""
+_BESIDE = (".onnx", ".svg")
+"""The endings of what is written beside a repair."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class RepairedSearch:
     """The campaign's search on the model as it was (`before`) and on the repaired one (`after`)."""
 
     folder: str
+    strategy: str
     before: SearchFigures
     after: SearchFigures
 
@@ -55,7 +57,7 @@ class RepairedSearch:
 
 @dataclass(frozen=True)
 class RepairedCampaign:
-    """A repair that was written to `path` (and `onnx`, the same for ONNX Runtime).
+    """A repair that was written to `path`, of so many `bytes` (and `onnx`, the same for ONNX Runtime).
 
     One of `trained` and `abstention` says how it does on inputs that it wasn't made from. `search`
     is None where none was wanted.
@@ -97,30 +99,26 @@ def train_campaign(
     Arguments as of `train_repair`. `out` is the repair's file, by default ``repair/VARIANT.npz`` in
     the campaign's folder; an ONNX model of it is written beside. The new search, of the same seed
     inputs, strategy and budget, is a campaign in the folder ``repair``, too; started again, it goes
-    on. Raises UsageError, StoreError and the errors of `run_campaign`.
+    on. Raises UsageError as `campaign_config`, `examples_of` and `train_repair`, and where `out` is
+    another file; StoreError; the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
     with CampaignLock(folder):
         name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
         path = _file(folder, out, name)
         config, examples = campaign_config(folder), examples_of(folder)
-        progress(Stage("training", "folds", None))
-
-        def tell(done: int, total: int) -> None:
-            if done == 1:
-                progress(Stage("training", "folds", total))
-            progress(Step(done))
-
+        progress(Stage("training", "folds", FOLDS * random_seeds))
         trained = train_repair(
             examples,
             variant=variant,
             max_inducing=max_inducing,
             random_seeds=random_seeds,
-            tell=tell,
+            tell=lambda done: progress(Step(done)),
         )
         found = replace(_written(trained.repair, path), trained=trained)
         if search:
-            ran = _searched(folder, config, Path(found.path), ask, progress, connect)
+            runner = CampaignRunner(ask, connect)
+            ran = _searched(folder, config, Path(found.path), runner, progress)
             found = replace(found, search=ran)
         return found
 
@@ -149,39 +147,36 @@ def abstain_campaign(
         found = _written(abstention.repair, path)
         ran = None
         if search:
+            runner = CampaignRunner(ask, connect)
             for strategy in FRESH:
-                again = _fresh(config, strategy)
                 place = folder / REPAIR_FOLDER / f"fresh-{strategy}"
-                search_again(again, {}, place, ask=ask, progress=progress, connect=connect)
-                fresh = abstention.with_fresh(f"a fresh search by {strategy}", _margins(place))
-                abstention = replace(abstention, caught=(*abstention.caught, fresh))
-            ran = _searched(folder, config, Path(found.path), ask, progress, connect)
+                again = _fresh(config, strategy)
+                search_again(again, None, place, runner=runner, progress=progress)
+                fresh = examples_of(place, need_triggering=False)
+                abstention = abstention.with_fresh(f"a fresh search by {strategy}", fresh)
+            ran = _searched(folder, config, Path(found.path), runner, progress)
         return replace(found, abstention=abstention, search=ran)
 
 
 def _fresh(config: CampaignConfig, strategy: str) -> CampaignConfig:
     """Return the configuration of another search on the model as it is."""
-    search = SearchConfig(
-        strategy=strategy, seed=config.search.seed + 1, margin_floor=config.search.margin_floor
-    )
-    return config.model_copy(update={"search": search})
-
-
-def _margins(folder: Path) -> list[float]:
-    """Return the deployed model's margins on the triggering inputs of a campaign."""
-    with Store.open(folder) as store:
-        found = [
-            margin(one.deployed)
-            for one in store.outcomes()
-            if one.status in TRIGGERS and one.deployed is not None
-        ]
-    return [one for one in found if one is not None]
+    search = config.search
+    changed = {
+        "strategy": strategy,
+        "options": search.options if strategy == search.strategy else {},
+        "seed": search.seed + 1,
+    }
+    return config.model_copy(update={"search": search.model_copy(update=changed)})
 
 
 def _file(folder: Path, out: Path | None, name: str) -> Path:
     path = folder / REPAIR_FOLDER / f"{name}.npz" if out is None else Path(out).absolute()
     if path.suffix != ".npz":
         raise UsageError(f"a repair is an .npz file, and {path} is none; name another --out")
+    if path.is_file():
+        load_repair(path)  # raises where it is another file
+    elif taken := next((one for one in map(path.with_suffix, _BESIDE) if one.exists()), None):
+        raise UsageError(f"{taken} exists and belongs to no repair; name another --out")
     return path
 
 
@@ -199,13 +194,14 @@ def _searched(
     folder: Path,
     config: CampaignConfig,
     path: Path,
-    ask: Prompt | None,
+    runner: CampaignRunner,
     progress: Progress,
-    connect: Connect,
 ) -> RepairedSearch:
-    """Search again on the repaired model; a search belongs to the content of its repair."""
+    """Search again on the model with a copy of the repair, which stays when that is made anew."""
     place = folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
-    after = search_again(
-        config, {"repair": path}, place, ask=ask, progress=progress, connect=connect
-    )
-    return RepairedSearch(str(place), search_figures(folder), after)
+    copy = place.with_name(f"{place.name}.npz")
+    with translate_errors(place.parent):
+        place.parent.mkdir(exist_ok=True)
+        write_whole(copy, path.read_bytes())
+    after = search_again(config, copy, place, runner=runner, progress=progress)
+    return RepairedSearch(str(place), config.search.strategy, search_figures(folder), after)

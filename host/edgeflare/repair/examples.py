@@ -58,11 +58,13 @@ class Examples(NamedTuple):
         )
 
 
-def examples_of(folder: Path) -> Examples:
+def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
     """Return the seed inputs and triggering inputs of a campaign; those without an answer are left out.
 
+    Where each device searches for itself, those of the first one, so that no input counts twice.
+
     Raises UsageError where the models don't give a probability for each class, or where there is no
-    triggering input; StoreError.
+    triggering input and `need_triggering`; StoreError.
     """
     with Store.open(folder) as store:
         kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
@@ -77,7 +79,7 @@ def examples_of(folder: Path) -> Examples:
                 "answers: name a campaign without --repair"
             )
         rows = list(_rows(store))
-    if not any(row.triggering for row in rows):
+    if need_triggering and not any(row.triggering for row in rows):
         raise UsageError(f"{folder} has no triggering input: there is nothing to repair")
     scores = np.array([row.scores for row in rows], np.float64)
     wanted, labels, groups = (
@@ -100,24 +102,20 @@ class _Row(NamedTuple):
 
 
 def _rows(store: Store) -> Iterator[_Row]:
-    for replica in replica_names(store):
-        seeds = {seed.id: seed for seed in store.seeds(replica)}
-        for seed in seeds.values():
-            label = NO_LABEL if seed.label is None else seed.label
-            if seed.outputs is not None:
-                original, deployed, _ = seed.outputs
-                yield from _row(original, deployed, label, seed.position, is_seed=True)
-        for outcome in store.outcomes_of(replica):
-            if outcome.status in TRIGGERS and outcome.trigger is not None:
-                seed = seeds[outcome.seed_id]
-                if outcome.trigger != seed.sample:  # else it is there already
-                    yield from _row(
-                        outcome.original,
-                        outcome.deployed,
-                        NO_LABEL,
-                        seed.position,
-                        is_seed=False,
-                    )
+    replica = replica_names(store)[0]
+    seeds = {seed.id: seed for seed in store.seeds(replica)}
+    for seed in seeds.values():
+        label = NO_LABEL if seed.label is None else seed.label
+        if seed.outputs is not None:
+            original, deployed, _ = seed.outputs
+            yield from _row(original, deployed, label, seed.position, is_seed=True)
+    for outcome in store.outcomes_of(replica):
+        if outcome.status in TRIGGERS and outcome.trigger is not None:
+            seed = seeds[outcome.seed_id]
+            if outcome.trigger != seed.sample:  # else it is there already
+                yield from _row(
+                    outcome.original, outcome.deployed, NO_LABEL, seed.position, is_seed=False
+                )
 
 
 def _row(

@@ -50,20 +50,26 @@ def onnx_stage(repair: Repair) -> bytes:
             )
             values = node("Add", product, constant(f"bias_{place}", bias), to=f"sum_{place}")
         shares = node("Softmax", values, to="shares", axis=-1)
-        spread = constant("classes", np.eye(repair.size)[repair.classes])
-        made = node("MatMul", shares, spread, to="made")
-        own = node("ArgMax", given, to="own", axis=-1, keepdims=1)
-        of_own = node("GatherElements", made, own, to="share_of_own", axis=1)
-        largest = node("ReduceMax", made, to="largest", axes=[-1], keepdims=1)
-        lead = node("Sub", largest, of_own, to="lead")
-        sure = constant("sure", repair.sure)
-        conditions.append(node("GreaterOrEqual", lead, sure, to="is_sure"))
+        none = node("Concat", shares, constant("none", [[0.0]]), to="shares_and_none", axis=1)
+        places = np.full(repair.size, len(repair.classes))
+        places[repair.classes] = np.arange(len(repair.classes))
+        classes = constant("classes", places, np.int64)
+        made = node("Gather", none, classes, to="made", axis=1)
+        if repair.sure is not None:
+            own = node("ArgMax", given, to="own", axis=-1, keepdims=1)
+            of_own = node("GatherElements", made, own, to="share_of_own", axis=1)
+            largest = node("ReduceMax", made, to="largest", axes=[-1], keepdims=1)
+            lead = node("Sub", largest, of_own, to="lead")
+            conditions.append(node("Greater", lead, constant("sure", repair.sure), to="is_sure"))
     else:
         made = constant("abstention", np.full((1, repair.size), 1.0 / repair.size))
-    condition = conditions[0]
-    if len(conditions) > 1:
-        condition = node("And", *conditions, to="is_replaced")
-    node("Where", condition, made, given, to="repaired")
+    if not conditions:
+        node("Identity", made, to="repaired")
+    else:
+        condition = conditions[0]
+        if len(conditions) > 1:
+            condition = node("And", *conditions, to="is_replaced")
+        node("Where", condition, made, given, to="repaired")
     shape = [1, repair.size]
     graph = helper.make_graph(
         nodes,

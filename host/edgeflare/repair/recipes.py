@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.files import replacing
+from edgeflare._internal.files import replacing, write_whole
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.campaign import run_candidates
 from edgeflare.campaign.batch import BatchProgress, BatchWatch, silent
-from edgeflare.campaign.comparison import DEVICE_BUDGET
 from edgeflare.campaign.events import Notice, Stage
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.resolution import STRATEGY
@@ -103,8 +102,8 @@ class RecipesFound:
 
     `winner` is the recipe with the least disagreement among those that are no larger than the
     present model (by `SIZE_TOLERANCE`) and deviate less; None where none does. `duel` compares the
-    winner with the present model, at the confidence that `level` has over all pairs. `script` makes
-    the winner. `failed` says why other recipes gave no candidate.
+    winner with the present model; its level is higher than `level` by Bonferroni for the number of
+    recipes. `script` makes the winner. `failed` says why other recipes gave no candidate.
     """
 
     folder: str
@@ -131,9 +130,14 @@ class RecipesFound:
         """Whether the seeds tell the winner apart from the present model."""
         return self.duel is not None and self.duel.verdict == self.winner
 
+    @property
+    def p(self) -> float | None:
+        """p of the winner's duel, adjusted for the number of recipes by Bonferroni."""
+        return None if self.duel is None else min(1.0, self.duel.p * (len(self.candidates) - 1))
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
-        return {**asdict(self), "is_clear": self.is_clear}
+        return {**asdict(self), "is_clear": self.is_clear, "p": self.p}
 
 
 def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
@@ -161,6 +165,7 @@ def recipes_campaign(
     folder: Path,
     *,
     only: Sequence[str] = (),
+    out: Path | None = None,
     keep_float: int = KEEP_FLOAT,
     survey: bool = False,
     quantizer_python: Path | None = None,
@@ -170,8 +175,8 @@ def recipes_campaign(
 ) -> RecipesFound:
     """Quantise a campaign's original by several recipes, and search each anew; write the best's script.
 
-    Files go to ``repair/recipes`` in the campaign's folder; what is there is kept, so that the same
-    call goes on after an end. `only`: these recipes alone. `keep_float`: so many operators with the
+    Files go to `out`, by default ``repair/recipes`` in the campaign's folder; what is there is kept,
+    so that the same call goes on after an end. `only`: these recipes alone. `keep_float`: so many operators with the
     largest contributions, by the campaign's explanation, are tried in float. `survey`: each
     candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite originals.
 
@@ -181,7 +186,7 @@ def recipes_campaign(
     """
     folder = Path(folder).absolute()
     config = campaign_config(folder)
-    target = folder / REPAIR_FOLDER / RECIPES_FOLDER
+    target = folder / REPAIR_FOLDER / RECIPES_FOLDER if out is None else Path(out).absolute()
     with Store.open(folder) as store:
         if survey:
             settings = SurveyConfig.model_validate(store.campaign.get("survey") or {})
@@ -196,6 +201,10 @@ def recipes_campaign(
             f"there is no recipe {first_of(unknown)}; take {', '.join(maker.names)}{more}"
         )
     names = [one for one in maker.names if not only or one in only]
+    progress(
+        BatchProgress(names[0], target, 1, len(names), Stage("recipes", "finding a quantiser"))
+    )
+    maker.prepare()
     files: dict[str, Path] = {}
     failed: dict[str, str] = {}
     for number, name in enumerate(names, 1):
@@ -209,6 +218,7 @@ def recipes_campaign(
             said = Notice(f"{name} can't be made, the others go on: {error}")
             progress(BatchProgress(name, target, number, len(names), said))
     notices = [notice] if notice else []
+    notices.append("recipes are calibrated on seed inputs that the search begins from")
     models = {PRESENT: config.deployed}
     models |= {name: _deployed(config, file) for name, file in files.items()}
     if dropped := _dropped(config, models.values()):
@@ -236,14 +246,18 @@ def recipes_campaign(
     winner = winner_of(figures, present)
     duel = script = None
     if winner is not None:
-        pair = {winner.name, PRESENT}
-        duel = next(one for one in ranking.duels if {one.first, one.second} == pair)
+        pair = [winner.name, PRESENT]
+        (duel,) = rank_campaigns(
+            [finished[name] for name in pair],
+            names=pair,
+            level=1 - (1 - LEVEL) / (len(figures) - 1),
+        ).duels
         script = target / f"{winner.name}.py"
         with translate_errors(folder):
-            with replacing(script) as file:
-                file.write(maker.script(winner.name).encode())
-            with replacing(target / _CALIBRATION) as file:
-                np.savez(file, *maker.inputs)
+            write_whole(script, maker.script(winner.name).encode())
+            if not (target / _CALIBRATION).exists():  # the user may have put other inputs there
+                with replacing(target / _CALIBRATION) as file:
+                    np.savez(file, *maker.inputs)
     return RecipesFound(
         str(target),
         ranking.seeds,
@@ -253,7 +267,7 @@ def recipes_campaign(
         duel,
         str(script) if script else None,
         failed,
-        (*notices, *(one for one in ranking.notes if not one.startswith("Place "))),
+        (*notices, *(one for one in ranking.notes if one not in ranking.unclear)),
     )
 
 
@@ -276,12 +290,11 @@ def _figures(ranked: RankedModel, layers: "Sequence[_Layer]") -> RecipeFigures:
 
 
 def _search(config: CampaignConfig) -> CampaignConfig:
-    """Return the configuration with the search for the most severe trigger."""
+    """Return the configuration with `boundary`, to which `run_candidates` adds a device budget."""
     search = config.search
-    options = search.options if search.strategy == STRATEGY else {}
-    budget = min(DEVICE_BUDGET, search.max_queries or DEVICE_BUDGET)
-    changed = {"strategy": STRATEGY, "options": {**options, "device_budget": budget}}
-    return config.model_copy(update={"search": search.model_copy(update=changed), "out": None})
+    if search.strategy != STRATEGY:
+        search = search.model_copy(update={"strategy": STRATEGY, "options": {}})
+    return config.model_copy(update={"search": search, "out": None})
 
 
 def _deployed(config: CampaignConfig, file: Path) -> ModelConfig:
@@ -376,6 +389,10 @@ class _Maker(Protocol):
         """Add recipes that keep the first of the layers in float, the first two, and so on."""
         ...
 
+    def prepare(self) -> None:
+        """Find or install what quantises. Raises UsageError where that can't be done."""
+        ...
+
     def make(self, name: str) -> Path:
         """Return the file that a recipe makes. Raises ModelError, OSError."""
         ...
@@ -399,9 +416,8 @@ def _maker(config: CampaignConfig, store: Store, folder: Path, python: Path | No
         raise UsageError("recipes are calibrated on seed inputs, and there are fewer than two")
     inputs = calibration_inputs(samples, spec_from_json(store.models["original"]["input"]))
     if suffix == ".onnx":
-        check_quantizable(original)
         return _OnnxMaker(original, folder, inputs)
-    return _TFLiteMaker(original, folder, inputs, find_quantizer(python))
+    return _TFLiteMaker(original, folder, inputs, python)
 
 
 class _OnnxMaker:
@@ -418,6 +434,9 @@ class _OnnxMaker:
     def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
         for name, tensors in _in_float(layers):
             self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
+
+    def prepare(self) -> None:
+        check_quantizable(self._original, "recipes' models", "repair")
 
     def make(self, name: str) -> Path:
         problems: list[str] = []
@@ -442,12 +461,13 @@ class _TFLiteMaker:
         original: Path,
         folder: Path,
         inputs: Sequence[NDArray[Any]],
-        quantizer: Quantizer,
+        python: Path | None,
     ) -> None:
         self.inputs = inputs
         self._original = original
         self._folder = folder
-        self._quantizer = quantizer
+        self._python = python
+        self._quantizer = Quantizer(Path(), "")
         self._recipes = {one.name: one for one in TFLITE_RECIPES}
 
     @property
@@ -458,6 +478,9 @@ class _TFLiteMaker:
         for name, tensors in _in_float(layers):
             plain = tuple(one.partition("#")[0] for one in tensors)  # the host's own numbers
             self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
+
+    def prepare(self) -> None:
+        self._quantizer = find_quantizer(self._python)
 
     def make(self, name: str) -> Path:
         return make_tflite(

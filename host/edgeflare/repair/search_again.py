@@ -1,20 +1,21 @@
 """A new search on a repaired model, of the same seed inputs and budget as the campaign's own."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edgeflare.analysis import summarize
-from edgeflare.campaign import executor, resume_campaign, run_campaign
+from edgeflare.campaign import executor
+from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
-from edgeflare.campaign.events import Progress, silent
-from edgeflare.campaign.fleet import Connect
-from edgeflare.campaign.provenance import check_same_models
+from edgeflare.campaign.events import Event, Notice, Progress
+from edgeflare.campaign.provenance import changed_seeds, check_same_models
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
-from edgeflare.devices import Prompt, connect
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.errors import UsageError
+from edgeflare.oracles import traits_of
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
+from edgeflare.types import Status
 
 REPAIR_FOLDER = "repair"
 """Name of the folder, in a campaign's, with its repairs and the searches that judge them."""
@@ -24,12 +25,13 @@ REPAIR_FOLDER = "repair"
 class SearchFigures:
     """How a search came out: `found` of `searched` seed inputs, and the mean queries to find one.
 
-    `queries` is None where nothing was found.
+    `queries` is None where nothing was found. `seed_deviates` more seed inputs deviate as they are.
     """
 
     searched: int
     found: int
     queries: float | None
+    seed_deviates: int
 
     @property
     def success(self) -> float:
@@ -41,24 +43,44 @@ def search_figures(folder: Path) -> SearchFigures:
     """Return how the search of a campaign came out so far. Raises StoreError."""
     summary = summarize(folder)
     queries = summary.queries_found
-    return SearchFigures(summary.searched, summary.found, None if queries is None else queries.mean)
+    return SearchFigures(
+        summary.searched,
+        summary.found,
+        None if queries is None else queries.mean,
+        summary.by_status.get(Status.SEED_DEVIATES, 0),
+    )
 
 
 def campaign_config(folder: Path) -> CampaignConfig:
-    """Return the configuration of a campaign, without survey, control or limits.
+    """Return the configuration of a finished campaign, without survey, control or limits.
 
-    Raises UsageError where a model isn't there as it was; StoreError.
+    Raises UsageError where the campaign isn't finished, a model or seed file isn't there as it was,
+    or the oracle compares scores; StoreError.
     """
+    unfinished = summarize(folder).unfinished
     with Store.open(folder) as store:
+        if unfinished or not store.fact("seeds_complete"):
+            raise UsageError(
+                f"the search of {folder} isn't finished: finish it with `edgeflare resume {folder}` "
+                "first, so that what is searched again is the same"
+            )
         config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(folder))
+        if traits_of(config.search.oracle).compares_scores:
+            raise UsageError(
+                f"{folder} was searched with the oracle {config.search.oracle}, which compares "
+                "scores; repairs are made of decisions: search with the oracle top1"
+            )
         executor.check_files(config)
         check_same_models(config, store)
+        if changed := next(changed_seeds(config, store), None):
+            raise UsageError(f"since the campaign was run {changed}; undo the change")
         config = scaled_as_stored(config, store)
     return config.model_copy(
         update={
             "survey": config.survey.off,
             "control": False,
             "control_model": None,
+            "limits": LimitsConfig(),
             "allow_disagreement": True,
         }
     )
@@ -66,21 +88,26 @@ def campaign_config(folder: Path) -> CampaignConfig:
 
 def search_again(
     config: CampaignConfig,
-    deployed: Mapping[str, Any],
+    repair: Path | None,
     out: Path,
     *,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    runner: CampaignRunner,
+    progress: Progress,
 ) -> SearchFigures:
-    """Search with another deployed model, or finish that; return how it came out.
+    """Search on the deployed model with this repair, or finish that; return how it came out.
 
-    `deployed` are the settings that differ, such as ``{"repair": FILE}``. Raises as `run_campaign`.
+    Raises as `run_campaign`.
     """
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Notice) and event.resume is not None:
+            event = Notice(f"{event.text}; the same command goes on with it")
+        progress(event)
+
     if (out / DATABASE_NAME).is_file():
-        resume_campaign(out, name=out.name, ask=ask, progress=progress, connect=connect)
+        runner.resume(out, name=out.name, progress=tell)
     else:
-        model = config.deployed.model_copy(update=dict(deployed))
-        config = config.model_copy(update={"deployed": model, "out": out})
-        run_campaign(config, name=out.name, ask=ask, progress=progress, connect=connect)
+        model = config.deployed.model_copy(update={"repair": repair})
+        config = config.model_copy(update={"deployed": model})
+        runner.run(config, out, name=out.name, progress=tell)
     return search_figures(out)

@@ -231,7 +231,7 @@ def tflite_script(
         quantizer=QUANTIZER,
         version=version,
         functions=source,
-        path=json.dumps(str(original)),
+        path=repr(str(original)),
         steps="\n".join(steps),
         made_file=json.dumps(made),
     )

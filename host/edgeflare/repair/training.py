@@ -10,11 +10,14 @@ size of the hidden layer isn't in the paper; it is 100, scikit-learn's default. 
 "standardised", ours, divides each class's probability by its standard deviation over the training
 inputs: that repairs more, and induces more. With a bound on the inducing ratio, ours too, an answer
 is replaced only where the deployed model's margin is below that of nearly all triggering inputs, and
-the perceptron is sure enough, as the test inputs of other folds tell it.
+the perceptron is sure enough. How sure is taken from inputs that it was not trained on, so that on
+average over inputs drawn as these the bound holds (conformal risk control, Angelopoulos et al. 2024,
+for perceptrons trained on a fifth less); in cross-validation from folds within the training inputs.
 """
 
+import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -22,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.extras import scikit_learn
+from edgeflare._internal.text import percent_text
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import NO_LABEL, Examples
 from edgeflare_agent.repair import Repair
@@ -36,7 +40,7 @@ _ITERATIONS = 500
 _GATED = 0.99
 """The share of triggering inputs whose margin is below the one from which on answers are kept."""
 _SMALLEST_STD = 1e-3
-"""Classes that are hardly ever given a probability are not blown up."""
+"""The least standard deviation that a class's probability is divided by."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class FoldFigures:
     right_after: int
 
     @property
+    def improvement(self) -> int:
+        """How many fewer inputs deviate than before; below 0 for more."""
+        return self.repaired - self.induced
+
+    @property
     def repair_ratio(self) -> float:
         """The share of triggering inputs that deviate no more."""
         return self.repaired / self.triggering
@@ -71,7 +80,7 @@ class FoldFigures:
     @property
     def improvement_ratio(self) -> float:
         """Deviations less than before, as a share of those before; below 0 for more."""
-        return (self.repaired - self.induced) / self.triggering
+        return self.improvement / self.triggering
 
 
 @dataclass(frozen=True)
@@ -135,21 +144,28 @@ def train_repair(
     variant: Variant = "paper",
     max_inducing: float | None = None,
     random_seeds: int = RANDOM_SEEDS,
-    tell: Callable[[int, int], None] | None = None,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> TrainedRepair:
     """Train a repair, and judge it by cross-validation with so many random seeds.
 
-    `max_inducing` (0 to 1) bounds the inducing ratio, as far as other inputs tell it; None: there is
-    no bound. `tell` gets the number of folds done, and of all. Raises UsageError for too few inputs
-    and where scikit-learn is missing.
+    `max_inducing` (above 0, up to 1) bounds the inducing ratio, on average over inputs drawn as these; None:
+    there is no bound. `tell` gets the number of folds done. Raises UsageError for too few inputs and
+    where scikit-learn is missing.
     """
-    if max_inducing is not None and not 0 <= max_inducing <= 1:
-        raise UsageError(f"the inducing ratio is {max_inducing:g}, but a share lies in 0 to 1")
+    if max_inducing is not None and not 0 < max_inducing <= 1:
+        raise UsageError(f"the inducing ratio is {max_inducing:g}, but it lies above 0 and up to 1")
     count = len(np.unique(examples.groups[examples.triggering]))
     if count < FOLDS:
         raise UsageError(
             f"triggering inputs of {FOLDS} seed inputs are needed to train a repair, and there are "
             f"{count}; search from more, some hundred for figures that can be relied on"
+        )
+    agreeing = int((~examples.triggering).sum())
+    if max_inducing is not None and max_inducing * (agreeing + 1) < 1:
+        raise UsageError(
+            f"a bound of {percent_text(max_inducing, 0)} needs {math.ceil(1 / max_inducing) - 1:,} inputs "
+            f"at least on which the models agree, and there are {agreeing:,}: search from more seeds, or "
+            "raise --max-inducing"
         )
     if len(np.unique(examples.wanted)) < 2:
         raise UsageError("the original decides for one class alone; search from other seed inputs")
@@ -157,21 +173,20 @@ def train_repair(
     bounds: list[_Bound] = []
     for random_seed in range(random_seeds):
         tests = list(_divided(examples, random_seed))
-        made = np.zeros(examples.scores.shape)
-        for number, test in enumerate(tests, 1):
-            repair = _fitted(examples.at(~test), variant, random_seed)
-            made[test] = repair.made_of(examples.scores[test])
-            if tell is not None:
-                tell(random_seed * FOLDS + number, FOLDS * random_seeds)
+        made = _made(examples, tests, variant, random_seed)
         for number, test in enumerate(tests):
-            bound = _bound(examples.at(~test), made[~test], max_inducing)
+            bound = _Bound(None, None)
+            if max_inducing is not None:
+                ours = examples.at(~test)
+                inner = [one[~test] for one in tests if one is not test]
+                bound = _bound(ours, _made(ours, inner, variant, random_seed), max_inducing)
             figures.append(_figures(examples.at(test), made[test], bound, number, random_seed))
-        bounds.append(_bound(examples, made, max_inducing))
-    repair = _fitted(examples, variant, 0)._replace(
-        below=bounds[0].below, sure=float(np.mean([one.sure for one in bounds]))
-    )
+            tell(random_seed * FOLDS + number + 1)
+        if max_inducing is not None:
+            bounds.append(_bound(examples, made, max_inducing))
+    strictest = max(bounds, key=lambda one: one.sure or 0.0, default=_Bound(None, None))
     return TrainedRepair(
-        repair,
+        _fitted(examples, variant, 0)._replace(below=strictest.below, sure=strictest.sure),
         variant,
         len(examples.scores),
         int(examples.triggering.sum()),
@@ -208,12 +223,27 @@ class _Bound(NamedTuple):
     """Which answers are replaced: `below` and `sure` as of `Repair`."""
 
     below: float | None
-    sure: float
+    sure: float | None
 
     def lets_replace(self, examples: Examples, made: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return whether answers are replaced by what the layers make of them, bool [n]."""
-        lets = np.asarray(_leads(examples, made) >= self.sure)
-        return lets if self.below is None else lets & (examples.margins < self.below)
+        lets = np.ones(len(made), np.bool_)
+        if self.sure is not None:
+            lets &= _leads(examples, made) > self.sure
+        if self.below is not None:
+            lets &= examples.margins < self.below
+        return lets
+
+
+def _made(
+    examples: Examples, tests: Sequence[NDArray[np.bool_]], variant: Variant, random_seed: int
+) -> NDArray[np.float64]:
+    """Return what layers that were trained without an input's fold make of it, float64 [n, classes]."""
+    made = np.zeros(examples.scores.shape)
+    for test in tests:
+        repair = _fitted(examples.at(~test), variant, random_seed)
+        made[test] = repair.made_of(examples.scores[test])
+    return made
 
 
 def _leads(examples: Examples, made: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -221,18 +251,16 @@ def _leads(examples: Examples, made: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray(made.max(axis=1) - made[np.arange(len(made)), examples.decided])
 
 
-def _bound(examples: Examples, made: NDArray[np.float64], max_inducing: float | None) -> _Bound:
-    """Return the bound with which no more than that is induced on these inputs."""
-    if max_inducing is None:
-        return _Bound(None, 0.0)
+def _bound(examples: Examples, made: NDArray[np.float64], max_inducing: float) -> _Bound:
+    """Return the bound under which `max_inducing` of inputs like these, at most, deviate since."""
     margins = examples.margins
-    below = float(np.quantile(margins[examples.triggering], _GATED))
+    below = min(1.0, float(np.quantile(margins[examples.triggering], _GATED)))
     wrong = ~examples.triggering & (made.argmax(axis=1) != examples.wanted) & (margins < below)
     leads = np.sort(_leads(examples, made)[wrong])[::-1]
-    allowed = int(max_inducing * float((~examples.triggering).sum()))
-    if len(leads) <= allowed:
-        return _Bound(below, 0.0)
-    return _Bound(below, min(1.0, float(np.nextafter(leads[allowed], np.inf))))
+    allowed = math.floor(max_inducing * (float((~examples.triggering).sum()) + 1)) - 1
+    if allowed < 0:  # too few inputs tell it: nothing is replaced
+        return _Bound(below, 1.0)
+    return _Bound(below, float(leads[allowed]) if allowed < len(leads) else 0.0)
 
 
 def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]]:

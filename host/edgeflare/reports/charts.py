@@ -499,14 +499,15 @@ def scatter_chart(title: str, dots: Sequence[Dot], *, across: str, upright: str)
     parts.append(_label((_LEFT + most) / 2, _HEIGHT - 5, f"{across}; upwards: {upright}", "middle"))
     front = sorted((place(one) for one in dots if one.on_front), key=lambda one: one[0])
     parts.append(_polyline(front))
-    sentences, lowest = [f"{title}, {upright} upwards"], -_LABEL_HEIGHT
+    step = min(_LABEL_HEIGHT, (_HEIGHT - _BOTTOM - 8) / len(dots))
+    sentences, lowest = [f"{title}, {upright} upwards"], -step
     heights = []
     ordered = sorted(dots, key=lambda one: -one.y)
     for one in ordered:
-        lowest = max(place(one)[1] + 4, lowest + _LABEL_HEIGHT)
+        lowest = max(place(one)[1] + 4, lowest + step)
         heights.append(lowest)
     for place_from_below in range(len(ordered)):  # labels that don't fit move others up
-        bound = _HEIGHT - _BOTTOM + 4 - place_from_below * _LABEL_HEIGHT
+        bound = _HEIGHT - _BOTTOM + 4 - place_from_below * step
         heights[-1 - place_from_below] = min(heights[-1 - place_from_below], bound)
     for one, height in zip(ordered, heights, strict=True):
         x, y = place(one)

@@ -24,7 +24,7 @@ def perceptron(**changes: Any) -> Repair:
         (rng.normal(size=(5, 3)), rng.normal(size=3)),
     )
     made = Repair(
-        4, "probabilities", None, 0.0, rng.normal(size=4), rng.uniform(1, 2, 4),
+        4, "probabilities", None, None, rng.normal(size=4), rng.uniform(1, 2, 4),
         np.array([0, 1, 3]), layers,
     )  # fmt: skip
     return made._replace(**changes)
@@ -54,8 +54,19 @@ def test_a_perceptron_is_computed_as_written_down() -> None:
     expected = np.zeros(4)
     expected[[0, 1, 3]] = powers / powers.sum()
     np.testing.assert_allclose(repair.apply(scores, None), expected, rtol=1e-9, atol=1e-300)
-    for kept in (repair._replace(below=0.1), repair._replace(sure=1.0)):
+    lead = expected.max() - expected[1]
+    for kept in (repair._replace(below=0.1), repair._replace(sure=lead + 1e-6)):
         np.testing.assert_array_equal(kept.apply(scores, None), scores)
+    np.testing.assert_allclose(
+        repair._replace(sure=lead - 1e-6).apply(scores, None), expected, rtol=1e-9, atol=1e-300
+    )
+
+
+def test_a_lead_of_one_is_not_above_one() -> None:
+    certain = perceptron(layers=((np.zeros((4, 3)), np.array([0.0, 0.0, 800.0])),))
+    assert certain.apply(np.array([0.9, 0.1, 0.0, 0.0]), None)[3] == 1.0
+    kept = certain._replace(sure=1.0).apply(np.array([0.9, 0.1, 0.0, 0.0]), None)
+    np.testing.assert_array_equal(kept, [0.9, 0.1, 0.0, 0.0])
 
 
 def test_a_repair_is_the_same_from_its_file(tmp_path: Path) -> None:

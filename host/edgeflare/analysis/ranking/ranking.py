@@ -223,7 +223,8 @@ class Ranking:
     together, and that of each interval, which is approximate. `original` is the
     original's accuracy on the labelled ones, None where none is labelled. `verdict`,
     `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people,
-    `differences` say where this is not the paper's comparison, `notes` are notices.
+    `differences` say where this is not the paper's comparison, `notes` are notices,
+    those of them on places and ties `unclear`.
     """
 
     measure: Measure
@@ -238,10 +239,12 @@ class Ranking:
     accuracy_verdict: str | None
     differences: tuple[str, ...]
     notes: tuple[str, ...]
+    unclear: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
+        """Return a JSON object with the same names; what is unclear is among the notes."""
         plain: dict[str, Any] = jsonable(asdict(self))
+        del plain["unclear"]
         return plain
 
 
@@ -312,6 +315,10 @@ def rank_campaigns(
         )
         for name in order
     )
+    unclear = (
+        *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),
+        *shared_places(order, places, duels),
+    )
     return Ranking(
         measure=chosen,
         level=level,
@@ -330,11 +337,8 @@ def rank_campaigns(
             chosen,
         ),
         differences=differences(chosen, of_words=of_words),
-        notes=(
-            *notes,
-            *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),
-            *shared_places(order, places, duels),
-        ),
+        notes=(*notes, *unclear),
+        unclear=unclear,
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from edgeflare._internal.text import counted, margin_text, p_value_text, percent_text
+from edgeflare._internal.text import counted, margin_text, p_text, percent_text
 from edgeflare.analysis.ranking.paired_tests import TIE, Duel
 from edgeflare.analysis.ranking.scores import Accuracy
 
@@ -61,16 +61,11 @@ def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
         lower = duel.differing - duel.higher
         mine, its = sorted((duel.higher, lower), reverse=harder)
         seeds = f"{mine} of {duel.seeds} seeds, {'fewer' if harder else 'more'} on {its}"
-        return f"{'more' if harder else 'fewer'} {measure} on {seeds} ({_p(duel)})"
+        return f"{'more' if harder else 'fewer'} {measure} on {seeds} ({p_text(duel.p)})"
     low, high = sorted(math.copysign(1, duel.difference) * end for end in duel.interval)
     ends = f"[{margin_text(low)}, {margin_text(high)}]"
     gap = f"{measure} {margin_text(abs(duel.difference))} {'lower' if harder else 'higher'}"
-    return f"{gap} {ends} ({_p(duel)})"
-
-
-def _p(duel: Duel) -> str:
-    p = p_value_text(duel.p)
-    return f"p {p}" if p.startswith("<") else f"p = {p}"
+    return f"{gap} {ends} ({p_text(duel.p)})"
 
 
 def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:

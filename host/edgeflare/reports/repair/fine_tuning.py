@@ -20,7 +20,7 @@ _FILES = "files"
 
 @dataclass(frozen=True)
 class FineTuningSet:
-    """What was written to `folder`: so many inputs, of which some are triggering."""
+    """What was written to `folder`: so many inputs, on some of which the models deviate (`triggering`)."""
 
     folder: str
     inputs: int
@@ -57,6 +57,8 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow(_COLUMNS)
             for stem, sample, row in _rows(store):
+                if row[2] is None:  # the original has no answer to learn
+                    continue
                 ending, data = "png", b""
                 found = store.get_sample(sample)
                 if store.sample_rate is None:
@@ -67,7 +69,7 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
                 write_whole(folder / name, data)
                 writer.writerow([name, *row])
                 count += 1
-                triggering += row[0] == "trigger"
+                triggering += row[2] != row[3]
     return FineTuningSet(str(folder), count, triggering)
 
 
@@ -92,8 +94,7 @@ def _row(
     return [kind, seed.id, wanted, told, "" if seed.label is None else seed.label]
 
 
-def _answer(output: Output | None) -> Any:
+def _answer(output: Output | None) -> str | int | None:
     if isinstance(output, Transcript):
         return text_of(output)
-    label = None if output is None else top_label(output)
-    return "" if label is None else label
+    return None if output is None else top_label(output)

@@ -7,7 +7,7 @@ from edgeflare._internal.files import replacing
 from edgeflare._internal.text import (
     NOTHING,
     margin_text,
-    p_value_text,
+    p_text,
     percent_text,
     size_text,
 )
@@ -51,9 +51,9 @@ def recipes_document(found: RecipesFound) -> list[Block]:
 def _verdict(found: RecipesFound) -> Iterator[str]:
     """Yield what to ship, and what it costs."""
     present = found.present
-    least, kept = min(found.candidates, key=lambda one: one.disagreement.value), ""
+    least = min(found.candidates, key=lambda one: one.disagreement.value)
     bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)})"
-    if found.winner is None or found.duel is None:
+    if found.winner is None or found.p is None:
         yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search."
         if least.name != PRESENT:
             yield (
@@ -62,16 +62,15 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
             )
         return
     winner = found.candidate(found.winner)
-    p = p_value_text(found.duel.p)
-    p = f"p {p}" if p.startswith("<") else f"p = {p}"
+    p = p_text(found.p)
     if found.is_clear:
-        kept = f"Ship {winner.name}: {_change(present, winner)} ({p})."
+        yield f"Ship {winner.name}: {_change(present, winner)} ({p}, adjusted for the number of recipes)."
     else:
-        kept = (
+        yield (
             f"{winner.name} has the least of {bound}: {_change(present, winner)}; but {found.seeds} "
-            f"seeds don't tell it from the model {PRESENT} ({p}): search from more."
+            f"seeds don't tell it from the model {PRESENT} ({p}, adjusted for the number of "
+            "recipes): search from more."
         )
-    yield kept
     costs = [f"{size_text(winner.size)} in place of {size_text(present.size)}"]
     if winner.latency_s is not None and present.latency_s is not None:
         costs.append(f"{_milliseconds(winner)} ms a query in place of {_milliseconds(present)}")

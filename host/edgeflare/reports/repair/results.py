@@ -11,10 +11,11 @@ from edgeflare.reports.document import Block, Heading, Text, table_of
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
 """The averages of DFLARE's table 7."""
 _FIGURES = {
-    "repair_ratio": "repaired triggering inputs",
-    "inducing_ratio": "induced on other inputs",
-    "improvement_ratio": "deviations less",
+    "repair_ratio": ("repaired triggering inputs", "repaired"),
+    "inducing_ratio": ("induced on other inputs", "induced"),
+    "improvement_ratio": ("deviations less", "improvement"),
 }
+"""The words for each ratio, and the count that it is of."""
 
 
 def repaired_document(found: RepairedCampaign) -> list[Block]:
@@ -36,11 +37,12 @@ def _trained(found: TrainedRepair) -> list[Block]:
     rows = [
         [
             words,
+            number_text(found.mean(count) * folds, 1),
             percent_text(found.mean(name)),
             percent_text(found.spread(name)),
             percent_text(_PUBLISHED[name]),
         ]
-        for name, words in _FIGURES.items()
+        for name, (words, count) in _FIGURES.items()
     ]
     text = (
         f"Trained on {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
@@ -49,13 +51,13 @@ def _trained(found: TrainedRepair) -> list[Block]:
     if found.max_inducing is not None and found.repair.below is not None:
         text += (
             f". For at most {percent_text(found.max_inducing)} induced, an answer is replaced where the "
-            f"model's margin is below {found.repair.below:.3f} and the perceptron is sure by "
-            f"{found.repair.sure:.3f}"
+            f"model's margin is below {found.repair.below:.3f} and the perceptron finds its class "
+            f"likelier by more than {found.repair.sure:.3f}"
         )
     blocks: list[Block] = [
         Heading("Of inputs that it was not trained on"),
         Text(text),
-        table_of(["", "mean", "± over the times", "DFLARE's table 7, mean"], rows),
+        table_of(["", "number", "mean", "± over the times", "DFLARE's table 7, mean"], rows),
     ]
     if found.accuracy is not None:
         before, after = map(percent_text, found.accuracy)
@@ -99,14 +101,31 @@ def _search(found: RepairedSearch) -> list[Block]:
             f"{one.found:,} of {one.searched:,}",
             percent_text(one.success),
             number_text(one.queries, 1),
+            f"{one.seed_deviates:,}",
         ]
         for name, one in (("as it was", found.before), ("repaired", found.after))
     ]
     blocks: list[Block] = [
         Heading("The same search again"),
-        table_of(["deployed model", "found", "success", "mean queries to find one"], rows),
+        table_of(
+            [
+                "deployed model",
+                "found",
+                "success",
+                "mean queries to find one",
+                "seeds that deviate",
+            ],
+            rows,
+        ),
     ]
-    if found.more_queries is not None:
+    if found.strategy != "dflare":
+        blocks.append(
+            Text(
+                f"{found.strategy} isn't the paper's search, so that the queries don't compare with its "
+                "table 8; a campaign with --strategy dflare has those"
+            )
+        )
+    elif found.more_queries is not None:
         blocks.append(
             Text(
                 f"A triggering input takes {found.more_queries:.2f} times the queries "
