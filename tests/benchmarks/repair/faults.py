@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "explanation"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "explanation"))
 
 from campaigns import row
 from planted_causes import FLOAT, coarse

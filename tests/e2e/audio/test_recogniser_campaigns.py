@@ -26,6 +26,7 @@ from edgeflare.campaign import reproduce
 from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.errors import UsageError
 from edgeflare.explanation import explain_campaign, shrink_campaign
+from edgeflare.repair import recipes_campaign
 from edgeflare.reports import print_document, reproductions_document
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Decision, Status, Transcript
@@ -278,3 +279,9 @@ def test_pairs_of_classes_are_refused_before_anything_is_made(
     with pytest.raises(UsageError, match=r"speech recognisers.*new_pairs is for class models"):
         run_campaign(config(pair, limits=limits, out=pair / "refused"))
     assert not (pair / "refused").exists()
+
+
+def test_recipes_are_searched_without_a_device_budget(campaign: tuple[Path, list[str]]) -> None:
+    found = recipes_campaign(campaign[0], only=("int8-weights",), keep_float=0)
+    assert not found.failed
+    assert found.candidate("int8-weights").disagreement.value < found.present.disagreement.value
