@@ -10,16 +10,16 @@ size of the hidden layer isn't in the paper; it is 100, scikit-learn's default. 
 "standardised", ours, divides each class's probability by its standard deviation over the training
 inputs: that repairs more, and induces more. With a bound on the inducing ratio, ours too, an answer
 is replaced only where the deployed model's margin is below that of nearly all triggering inputs, and
-the perceptron is sure enough. How sure is taken from inputs that it was not trained on, so that on
-average over inputs drawn as these the bound holds (conformal risk control, Angelopoulos et al. 2024,
-for perceptrons trained on a fifth less); in cross-validation from folds within the training inputs.
+the perceptron is sure enough. It is trained on half of the seed inputs then, and how sure it must be is
+taken from the other half, so that the bound holds on average over inputs drawn as these (conformal
+risk control, Angelopoulos et al. 2024).
 """
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ FOLDS = 5
 RANDOM_SEEDS = 5
 _HIDDEN = 100
 _ITERATIONS = 500
+_SET_ASIDE = 0.5 * (1 - 1 / FOLDS)
+"""The share of the inputs, in a fold, that a bound is taken from."""
 _GATED = 0.99
 """The share of triggering inputs whose margin is below the one from which on answers are kept."""
 _SMALLEST_STD = 1e-3
@@ -161,32 +163,22 @@ def train_repair(
             f"{count}; search from more, some hundred for figures that can be relied on"
         )
     agreeing = int((~examples.triggering).sum())
-    if max_inducing is not None and max_inducing * (agreeing + 1) < 1:
+    if max_inducing is not None and max_inducing * (agreeing * _SET_ASIDE + 1) < 1:
+        needed = math.ceil((1 / max_inducing - 1) / _SET_ASIDE)
         raise UsageError(
-            f"a bound of {percent_text(max_inducing, 0)} needs {math.ceil(1 / max_inducing) - 1:,} inputs "
-            f"at least on which the models agree, and there are {agreeing:,}: search from more seeds, or "
-            "raise --max-inducing"
+            f"a bound of {percent_text(max_inducing, 0)} needs {needed:,} inputs at least on which the "
+            f"models agree, and there are {agreeing:,}: search from more seeds, or raise --max-inducing"
         )
     if len(np.unique(examples.wanted)) < 2:
         raise UsageError("the original decides for one class alone; search from other seed inputs")
     figures: list[FoldFigures] = []
-    bounds: list[_Bound] = []
     for random_seed in range(random_seeds):
-        tests = list(_divided(examples, random_seed))
-        made = _made(examples, tests, variant, random_seed)
-        for number, test in enumerate(tests):
-            bound = _Bound(None, None)
-            if max_inducing is not None:
-                ours = examples.at(~test)
-                inner = [one[~test] for one in tests if one is not test]
-                bound = _bound(ours, _made(ours, inner, variant, random_seed), max_inducing)
-            figures.append(_figures(examples.at(test), made[test], bound, number, random_seed))
-            tell(random_seed * FOLDS + number + 1)
-        if max_inducing is not None:
-            bounds.append(_bound(examples, made, max_inducing))
-    strictest = max(bounds, key=lambda one: one.sure or 0.0, default=_Bound(None, None))
+        for fold, test in enumerate(_divided(examples, random_seed)):
+            repair = _trained(examples.at(~test), variant, max_inducing, random_seed)
+            figures.append(_figures(examples.at(test), repair, fold, random_seed))
+            tell(len(figures))
     return TrainedRepair(
-        _fitted(examples, variant, 0)._replace(below=strictest.below, sure=strictest.sure),
+        _trained(examples, variant, max_inducing, 0),
         variant,
         len(examples.scores),
         int(examples.triggering.sum()),
@@ -195,16 +187,10 @@ def train_repair(
     )
 
 
-def _figures(
-    examples: Examples,
-    made: NDArray[np.float64],
-    bound: "_Bound",
-    fold: int,
-    random_seed: int,
-) -> FoldFigures:
-    """Return what a repair does to these inputs, of which its layers make `made`."""
+def _figures(examples: Examples, repair: Repair, fold: int, random_seed: int) -> FoldFigures:
+    """Return what a repair does to these inputs."""
     before = examples.decided
-    after = np.where(bound.lets_replace(examples, made), made.argmax(axis=1), before)
+    after = np.array([repair.of_scores(one).argmax() for one in examples.scores])
     agrees, known = after == examples.wanted, examples.labels != NO_LABEL
     return FoldFigures(
         fold,
@@ -219,48 +205,24 @@ def _figures(
     )
 
 
-class _Bound(NamedTuple):
-    """Which answers are replaced: `below` and `sure` as of `Repair`."""
-
-    below: float | None
-    sure: float | None
-
-    def lets_replace(self, examples: Examples, made: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return whether answers are replaced by what the layers make of them, bool [n]."""
-        lets = np.ones(len(made), np.bool_)
-        if self.sure is not None:
-            lets &= _leads(examples, made) > self.sure
-        if self.below is not None:
-            lets &= examples.margins < self.below
-        return lets
-
-
-def _made(
-    examples: Examples, tests: Sequence[NDArray[np.bool_]], variant: Variant, random_seed: int
-) -> NDArray[np.float64]:
-    """Return what layers that were trained without an input's fold make of it, float64 [n, classes]."""
-    made = np.zeros(examples.scores.shape)
-    for test in tests:
-        repair = _fitted(examples.at(~test), variant, random_seed)
-        made[test] = repair.made_of(examples.scores[test])
-    return made
-
-
-def _leads(examples: Examples, made: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much likelier the layers find their class than the model's own, float64 [n]."""
-    return np.asarray(made.max(axis=1) - made[np.arange(len(made)), examples.decided])
-
-
-def _bound(examples: Examples, made: NDArray[np.float64], max_inducing: float) -> _Bound:
-    """Return the bound under which `max_inducing` of inputs like these, at most, deviate since."""
-    margins = examples.margins
-    below = min(1.0, float(np.quantile(margins[examples.triggering], _GATED)))
-    wrong = ~examples.triggering & (made.argmax(axis=1) != examples.wanted) & (margins < below)
-    leads = np.sort(_leads(examples, made)[wrong])[::-1]
-    allowed = math.floor(max_inducing * (float((~examples.triggering).sum()) + 1)) - 1
-    if allowed < 0:  # too few inputs tell it: nothing is replaced
-        return _Bound(below, 1.0)
-    return _Bound(below, float(leads[allowed]) if allowed < len(leads) else 0.0)
+def _trained(
+    examples: Examples, variant: Variant, max_inducing: float | None, random_seed: int
+) -> Repair:
+    """Return a repair of these inputs, under the bound where there is one."""
+    if max_inducing is None:
+        return _fitted(examples, variant, random_seed)
+    groups = np.random.default_rng(random_seed).permutation(np.unique(examples.groups))
+    is_ours = np.isin(examples.groups, groups[: len(groups) // 2])
+    ours, others = examples.at(is_ours), examples.at(~is_ours & ~examples.triggering)
+    repair = _fitted(ours, variant, random_seed)
+    below = float(np.quantile([0.0, *ours.margins[ours.triggering]], _GATED))
+    made = repair.made_of(others.scores)
+    leads = made.max(axis=1) - made[np.arange(len(made)), others.decided]
+    wrong = (made.argmax(axis=1) != others.wanted) & (others.margins < below)
+    found = np.sort(leads[wrong])[::-1]
+    allowed = math.floor(max_inducing * (len(made) + 1)) - 1
+    sure = float(found[allowed]) if 0 <= allowed < len(found) else 0.0
+    return repair._replace(below=min(1.0, below), sure=sure if allowed >= 0 else 1.0)
 
 
 def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]]:

@@ -93,7 +93,7 @@ def test_a_bound_on_what_is_induced_holds_on_average_on_other_inputs() -> None:
 
 
 def test_a_bound_that_so_few_inputs_cannot_tell_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"of 1 % needs 99 inputs at least .* and there are 60"):
+    with pytest.raises(UsageError, match=r"of 1 % needs 248 inputs at least .* and there are 60"):
         train_repair(both_kinds(np.random.default_rng(0), 60), max_inducing=0.01)
 
 

@@ -16,6 +16,9 @@ from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.explanation import layer_words
 
+_NEARLY = 0.1
+"""A smaller candidate that deviates by at most this share more than the winner is named beside it."""
+
 
 def recipes_document(found: RecipesFound) -> list[Block]:
     """Return the verdict, a table of the candidates, and what is to be known of them."""
@@ -78,6 +81,19 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         costs.append(f"accuracy {_accuracy(winner)} in place of {_accuracy(present)}")
     costs.append(f"natural deviations {winner.natural} in place of {present.natural}")
     yield f"It has {', '.join(costs)}."
+    most = winner.disagreement.value * (1 + _NEARLY)
+    near = [
+        one
+        for one in found.candidates
+        if one.size < winner.size and one.disagreement.value <= most and one is not present
+    ]
+    if near:
+        words = (
+            f"{one.name} ({margin_text(one.disagreement.value)}, {size_text(one.size)}, "
+            f"{_milliseconds(one)} ms)"
+            for one in near
+        )
+        yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
 
 
 def _change(present: RecipeFigures, other: RecipeFigures) -> str:
