@@ -93,6 +93,13 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
+def cache_folder() -> Path:
+    """Return the user's folder of what can be made again, $XDG_CACHE_HOME/edgeflare."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    root = configured if configured.is_absolute() else Path.home() / ".cache"
+    return root / "edgeflare"
+
+
 def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
     """Whether a folder is missing, or has only `ignored` names and torn files. Raises OSError."""
     if not folder.exists():

@@ -8,7 +8,6 @@ for the user makes the candidate, too.
 import hashlib
 import inspect
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from edgeflare._internal.files import replacing
+from edgeflare._internal.files import cache_folder, replacing
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.quantized import content_digest
 
@@ -77,9 +76,7 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
                 f"{QUANTIZER}=={VERSION}`), or leave out --quantizer-python"
             )
         return Quantizer(python, version)
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    root = configured if configured.is_absolute() else Path.home() / ".cache"
-    folder = root / "edgeflare" / f"{QUANTIZER}-{VERSION}-python{sys.version_info.minor}"
+    folder = cache_folder() / f"{QUANTIZER}-{VERSION}-python{sys.version_info.minor}"
     found = folder / "bin" / "python"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

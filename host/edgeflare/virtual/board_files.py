@@ -1,13 +1,12 @@
 """The files of boards: SSH keys, inventory entry and state, and where builds are stored."""
 
 import json
-import os
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare._internal.files import write_whole
+from edgeflare._internal.files import cache_folder, write_whole
 from edgeflare.devices import Device
 from edgeflare.devices.inventory import state_root
 from edgeflare.devices.transports.ssh.config import known_name
@@ -100,9 +99,7 @@ def _fields(folder: Path, port: int) -> dict[str, str | int | float]:
 
 def cache_root() -> Path:
     """Return the folder of builds, $XDG_CACHE_HOME/edgeflare/virtual."""
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    folder = configured if configured.is_absolute() else Path.home() / ".cache"
-    return folder / "edgeflare" / "virtual"
+    return cache_folder() / "virtual"
 
 
 def board_folder(name: str) -> Path:
