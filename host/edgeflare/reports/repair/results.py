@@ -112,7 +112,7 @@ def _search(found: RepairedSearch) -> list[Block]:
                 "deployed model",
                 "found",
                 "success",
-                "mean queries to find one",
+                "mean queries",
                 "seeds that deviate",
             ],
             rows,
