@@ -8,6 +8,7 @@ that were fitted alike can be merged, so that inputs may be divided between proc
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar
 from zipfile import BadZipFile
@@ -88,7 +89,7 @@ class CoverageCriterion(ABC):
         """Add what another one has seen, as if its inputs had been this one's.
 
         Raises UsageError where the two are of different kinds, models, layers or settings, or were
-        fitted on different inputs; one that has seen none takes the other's profile.
+        fitted on different inputs; one that was neither fitted nor updated takes the other's profile.
         """
         self._check_mergeable(other)
         if not self._sizes:
@@ -138,8 +139,12 @@ class CoverageCriterion(ABC):
             for name, value in stored.items()
             if name.startswith("profile.")
         }
-        self._sizes, self._covered, self.inputs = sizes, covered, inputs
-        self._set_profile(profile)
+        taken = copy(self)
+        taken._sizes, taken._covered, taken.inputs = sizes, covered, inputs
+        taken._set_profile(profile)
+        if covered.dtype != bool or covered.shape not in ((0,), (taken._number(),)):
+            raise UsageError(f"{path} is no saved coverage: it has {covered.shape} places")
+        vars(self).update(vars(taken))
 
     @abstractmethod
     def _fit_one(self, one: Activations) -> None:

@@ -404,6 +404,19 @@ def test_another_archive_is_no_saved_coverage(key: str, tmp_path: Path) -> None:
         MAKERS["NC"]().load(path)
 
 
+def test_a_file_with_too_few_places_is_no_saved_coverage(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.npz"
+    fitted("KMNC").save(path)
+    with np.load(path) as archive:
+        stored = {name: archive[name] for name in archive.files}
+    np.savez(path, **{**stored, "covered": np.zeros(5, bool)})
+    criterion = MAKERS["KMNC"]()
+    with pytest.raises(UsageError, match="is no saved coverage"):
+        criterion.load(path)
+    assert isinstance(criterion, KMNC)
+    assert criterion.dead is None
+
+
 def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "coverage.npz"
     criterion = fitted("NC")
