@@ -15,6 +15,7 @@ PACKAGES = (
     "edgeflare.campaign",
     "edgeflare.devices",
     "edgeflare.explanation",
+    "edgeflare.inspection",
     "edgeflare.nightly",
     "edgeflare.repair",
     "edgeflare.reports",

@@ -22,7 +22,7 @@ LAYERS = (
     {"transcripts"},
     {"metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
-    {"survey", "virtual"},
+    {"inspection", "survey", "virtual"},
     {"strategies"},
     {"store"},
     {"scheduler"},

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import ModelError
+from edgeflare.errors import ModelError, UsageError
 
 Values: TypeAlias = NDArray[np.float32]
 """Real values of a tensor, in its shape."""
@@ -16,11 +16,15 @@ SubModel: TypeAlias = Callable[[Sequence[Values]], NDArray[Any]]
 
 
 class Operation(NamedTuple):
-    """One operator of a graph: the names of the tensors that it reads and makes."""
+    """One operator of a graph: the names of the tensors that it reads and makes.
+
+    `activated`: it ends with an activation function, which is fused into it.
+    """
 
     kind: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    activated: bool = False
 
 
 class Grid(NamedTuple):
@@ -55,6 +59,39 @@ class Grid(NamedTuple):
 
 ROUNDING = frozenset(["QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE"])
 """Kinds of operators that only bring a tensor to another grid, or from a grid to floats."""
+ACTIVATIONS = frozenset(
+    [
+        *("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu"),
+        *("QLinearLeakyRelu", "QLinearSigmoid", "QuickGelu", "Relu", "Selu", "Sigmoid", "Softplus"),
+        *("Softsign", "Swish", "Tanh", "ThresholdedRelu"),
+        *("ELU", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOGISTIC", "PRELU", "RELU", "RELU6"),
+        *("RELU_0_TO_1", "RELU_N1_TO_1", "TANH"),
+    ]
+)
+"""Kinds of operators that are activation functions; a softmax is none."""
+
+
+class UnitActivations(NamedTuple):
+    """What one layer does on one input.
+
+    `units` is float32 [units]: the mean over space of each channel, or the value of each dense unit.
+    `least` and `largest` are those of all values of the layer's tensor.
+    """
+
+    units: Values
+    least: float
+    largest: float
+
+
+class Probed(NamedTuple):
+    """What a probe reads on one input: the tensors by their names, and the raw output."""
+
+    tensors: Mapping[str, UnitActivations]
+    output: NDArray[Any]
+
+
+Probe: TypeAlias = Callable[[NDArray[Any]], Probed]
+"""Runs a model on one input tensor, whose batch axis is 1."""
 
 
 class Part(NamedTuple):
@@ -91,6 +128,36 @@ class ModelGraph(ABC):
         They must suffice, see `part_after`: else UsageError. Raises ModelError as `read`.
         """
 
+    def probe(self, names: Iterable[str]) -> Probe:
+        """Return what computes the activations of tensors by units, one input after the other.
+
+        Quantised tensors give real values. A unit is an element of the last axis; ONNX models see
+        `OnnxGraph.probe`. No more than the tensors of one input are held. Raises UsageError for a
+        name that is no tensor which depends on the input; the probe raises ModelError as `read`.
+        """
+        wanted = self._checked(names)
+
+        def run(given: NDArray[Any]) -> Probed:
+            values = self.read(given, wanted)
+            output = values[self.output]
+            if self.output in self.grids:
+                values = {**values, self.output: self.grids[self.output].real(output)}
+            return Probed({name: _by_last_axis(values[name]) for name in wanted}, output)
+
+        return run
+
+    def _checked(self, names: Iterable[str]) -> list[str]:
+        """Return names, each once. Raises UsageError for those that `operations` don't make."""
+        wanted = list(dict.fromkeys(names))
+        known = {self.input, *(name for one in self.operations for name in one.outputs)}
+        unknown = [name for name in wanted if name not in known]
+        if unknown:
+            raise UsageError(
+                f"the model has no tensor {unknown[0]!r} that depends on its input: name tensors "
+                "as the model's file does"
+            )
+        return wanted
+
     def copies(self) -> list[list[str]]:
         """Return the tensors in order, each with those that hold the same, but for rounding."""
         groups = {self.input: [self.input]}
@@ -122,6 +189,12 @@ class ModelGraph(ABC):
         )
 
 
+def _by_last_axis(values: Values) -> UnitActivations:
+    rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
+    means = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return UnitActivations(means, float(rows.min()), float(rows.max()))
+
+
 def of_activations(
     operations: Iterable[Operation], given: str, output: str, whose: str
 ) -> tuple[Operation, ...]:
@@ -135,7 +208,7 @@ def of_activations(
         if inputs:
             outputs = tuple(name for name in one.outputs if name)
             known.update(outputs)
-            kept.append(Operation(one.kind, inputs, outputs))
+            kept.append(one._replace(inputs=inputs, outputs=outputs))
     if output not in known:
         raise ModelError(f"output {output!r} of {whose} does not depend on its input")
     return tuple(kept)

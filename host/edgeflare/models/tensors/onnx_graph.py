@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.tensors.graph import (
+    ACTIVATIONS,
+    ROUNDING,
     Grid,
     ModelGraph,
     Operation,
+    Probe,
+    Probed,
     SubModel,
+    UnitActivations,
     Values,
     of_activations,
 )
@@ -39,6 +44,15 @@ _KEEPING_VALUES = {
     *("Identity", "Slice", "Split", "DequantizeLinear"),
 }
 """Operators whose outputs lie on the grid of their input."""
+_UNITS_LAST = {"MatMul", "QLinearMatMul", "LayerNormalization"}
+"""Operators whose units are the elements of the last axis."""
+_BY_ELEMENT = ACTIVATIONS | ROUNDING | {"Add", "Cast", "Div", "Dropout", "Identity", "Mul", "Sub"}
+"""Operators that leave each unit where it is."""
+_AXES_ARE_INPUT = 18
+"""From this opset on, what reduces a tensor has its axes as an input, before as an attribute."""
+_REDUCTIONS = ("ReduceMean", "ReduceMin", "ReduceMax")
+_PROBE = "edgeflare probe"
+"""What the names of a probe's own tensors begin with."""
 
 
 class OnnxGraph(ModelGraph):
@@ -89,6 +103,72 @@ class OnnxGraph(ModelGraph):
         if self.input in names:
             found[self.input] = given
         return found
+
+    def probe(self, names: Iterable[str]) -> Probe:
+        """Return what computes the activations of tensors by units, one input after the other.
+
+        A unit is an element of axis 1; after a MatMul one of the last axis, and the mean is over all
+        others. Means, minima and maxima are taken within the graph, so that no tensor is handed
+        out. Raises UsageError and ModelError as `ModelGraph.probe`; ModelError, too, where the tensor has no axis
+        for units, or the runtime can't run the model with its probes.
+        """
+        wanted = self._checked(names)
+        model = self._onnx.ModelProto()
+        model.CopyFrom(self._model)
+        opsets = [one for one in model.opset_import if one.domain in ("", "ai.onnx")]
+        opset = opsets[0].version if opsets else _AXES_ARE_INPUT
+        if not opsets:
+            model.opset_import.append(self._onnx.helper.make_opsetid("", opset))
+        results = [self.output]
+        for place, name in enumerate(wanted):
+            nodes, made = self._reducing(name, f"{_PROBE}.{place}", opset)
+            model.graph.node.extend(nodes)
+            results += made
+        if opset >= _AXES_ARE_INPUT:
+            model.graph.initializer.extend(
+                self._onnx.numpy_helper.from_array(np.array([axis]), f"{_PROBE}.axis{axis}")
+                for axis in (0, 1)
+            )
+        del model.graph.output[:]
+        model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in results)
+        session = self._session(model)
+        grids = [self.grids[name] if name in self._integers else None for name in wanted]
+
+        def run(given: NDArray[Any]) -> Probed:
+            output, *values = self._run(session, {self.input: given})
+            found = {}
+            for place, (name, grid) in enumerate(zip(wanted, grids, strict=True)):
+                means, least, largest = values[3 * place : 3 * place + 3]
+                if grid is not None:
+                    means, least, largest = (grid.real(one) for one in (means, least, largest))
+                found[name] = UnitActivations(means, float(least.min()), float(largest.max()))
+            return Probed(found, output)
+
+        return run
+
+    def _reducing(self, name: str, prefix: str, opset: int) -> tuple[list[Any], list[str]]:
+        """Return operators that compute each unit's mean, minimum and maximum, and their outputs."""
+        node = self._onnx.helper.make_node
+        last = self._has_units_last(name)
+        axis = 0 if last else 1
+        rows, real = f"{prefix}.rows", f"{prefix}.real"
+        nodes = [
+            node("Cast", [name], [real], to=self._onnx.TensorProto.FLOAT),
+            node("Flatten", [real], [rows], axis=-1 if last else 2),
+        ]
+        made = [f"{prefix}.{kind}" for kind in _REDUCTIONS]
+        for kind, output in zip(_REDUCTIONS, made, strict=True):
+            if opset >= _AXES_ARE_INPUT:
+                nodes.append(node(kind, [rows, f"{_PROBE}.axis{axis}"], [output], keepdims=0))
+            else:
+                nodes.append(node(kind, [rows], [output], axes=[axis], keepdims=0))
+        return nodes, made
+
+    def _has_units_last(self, name: str) -> bool:
+        makers = {made: one for one in self.operations for made in one.outputs}
+        while name in makers and makers[name].kind in _BY_ELEMENT:
+            name = makers[name].inputs[0]
+        return name in makers and makers[name].kind in _UNITS_LAST
 
     def starting_at(self, names: Sequence[str]) -> SubModel:  # noqa: D102
         part = self.part_after(names)

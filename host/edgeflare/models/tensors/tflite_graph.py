@@ -70,12 +70,14 @@ class TFLiteGraph(ModelGraph):
             if len(one["quantization_parameters"]["scales"]) == 1
             and np.dtype(one["dtype"]).kind in "iu"
         }
+        activated = _fused_activations(self._content)
         self.operations = of_activations(
             (
                 Operation(
                     str(one["op_name"]),
                     tuple(self._names.get(index, "") for index in one["inputs"]),
                     tuple(self._names.get(index, "") for index in one["outputs"]),
+                    activated=not activated.isdisjoint(map(int, one["outputs"])),
                 )
                 for one in self._reading._get_ops_details()
                 if one["op_name"] != DELEGATED
@@ -188,6 +190,20 @@ class TFLiteGraph(ModelGraph):
     def _failure(self, error: Exception) -> ModelError:
         first = next(iter(str(error).splitlines()), "")
         return ModelError(f"the tensors of {self._path.name} can't be read: {first}")
+
+
+def _fused_activations(content: bytes) -> set[int]:
+    """Return the indices of the tensors that operators make by an activation fused into them."""
+    schema: Any = import_module("ai_edge_litert.schema_py_generated")
+    graph = schema.Model.GetRootAsModel(content, 0).Subgraphs(0)
+    operators = (graph.Operators(place) for place in range(graph.OperatorsLength()))
+    unpacked = (schema.OperatorT.InitFromObj(one) for one in operators)
+    return {
+        int(index)
+        for one in unpacked
+        if getattr(one.builtinOptions, "fusedActivationFunction", 0)
+        for index in one.outputs
+    }
 
 
 @contextmanager

@@ -1,0 +1,21 @@
+# The public names; read at run time, too.
+# ruff: noqa: I001 - one import a part
+
+from .activations import (
+    Activations as Activations,
+    activations_of as activations_of,
+    default_layers as default_layers,
+    model_digest as model_digest,
+    penultimate_layer as penultimate_layer,
+    predicted_class as predicted_class,
+)
+from .coverage import (
+    KMNC as KMNC,
+    NBC as NBC,
+    NC as NC,
+    SNAC as SNAC,
+    TKNC as TKNC,
+    CoverageCriterion as CoverageCriterion,
+    UnitCriterion as UnitCriterion,
+)
+from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion
