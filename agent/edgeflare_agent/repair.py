@@ -148,7 +148,7 @@ def read_repair(file: Any) -> Repair:
             about = json.loads(stored[_ABOUT].tobytes())
             arrays = [stored[str(place)] for place in range(len(stored.files) - 1)]
     except Exception as error:
-        raise RequestError("not a repair: {!r}".format(error)) from error
+        raise RequestError("it is damaged, or another kind of file") from error
     return Repair.from_parts(about, arrays)
 
 

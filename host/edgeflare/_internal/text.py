@@ -42,9 +42,14 @@ def margin_text(margin: float | None) -> str:
 
 
 def percent_text(rate: float | None, digits: int = 1) -> str:
-    """Return a rate in per cent, a dash for None; 0 % and 100 % only for exactly 0 and 1."""
+    """Return a rate in per cent, a dash for None; 0 % and 100 % only for exactly 0 and 1.
+
+    A change may be below 0.
+    """
     if rate is None:
         return NOTHING
+    if rate < 0:
+        return f"-{percent_text(-rate, digits)}" if rate >= -1 else f"{100 * rate:.{digits}f} %"
     if rate in {0.0, 1.0}:
         return f"{100 * rate:.0f} %"
     least = 10.0**-digits

@@ -135,14 +135,18 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     return [*found, *_changed_libraries(config, store)]
 
 
-def check_same_models(config: CampaignConfig, store: Store) -> None:
-    """Raise UsageError where a model file, or a repair, isn't the one that the campaign was run with."""
+def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = True) -> None:
+    """Raise UsageError where a model file, or a repair, isn't the one that the campaign was run with.
+
+    `by_flag`: the command has --original and --deployed.
+    """
     for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
         known = store.models.get(which, {}).get("sha256")
         if known is not None and file_sha256(path) != known:
             raise UsageError(
                 f"{path} isn't the {which} model that the campaign in {store.folder} was run with: "
-                f"name that one with --{which}, or run a campaign with this one"
+                + (f"name that one with --{which}" if by_flag else "put that one there")
+                + ", or run a campaign with this one"
             )
     if changed := next(_changed_repair(config, store), None):
         raise UsageError(f"since the campaign was run {changed}; undo the change")

@@ -213,5 +213,7 @@ def _print(found: "RepairedCampaign", json: bool) -> None:
 
     print_result(json, found.to_json, lambda: repaired_document(found))
     if not json:
+        if found.is_harmful:
+            return
         command = ["edgeflare", "run", "--repair", found.path]
         echo_err(f"\nTo deploy it: {shlex.join(command)} and the flags of the campaign")

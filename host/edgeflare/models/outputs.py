@@ -333,7 +333,10 @@ def load_repair(path: Path) -> Repair:
     except OSError as error:
         raise UsageError(f"the repair {path} can't be read: {error}") from error
     except agent_errors.RequestError as error:
-        raise UsageError(f"{path} is no repair that can be read: {error}") from error
+        raise UsageError(
+            f"{path} is no repair that can be read ({error}); name the .npz file that edgeflare repair "
+            "wrote"
+        ) from error
 
 
 def save_repair(repair: Repair, path: Path) -> None:

@@ -117,7 +117,9 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
     than ten triggering inputs in a half.
     """
     if not 0 < catch <= 1:
-        raise UsageError(f"the share to catch is {catch:g}, but it lies above 0 and up to 1")
+        raise UsageError(
+            f"the share to catch is {catch:g}, but it lies above 0 and up to 1, such as 0.95 or 95%"
+        )
     rng = np.random.default_rng(random_seed)
     groups = rng.permutation(np.unique(examples.groups))
     first = np.isin(examples.groups, groups[: len(groups) // 2])

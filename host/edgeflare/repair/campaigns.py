@@ -39,7 +39,6 @@ class RepairedSearch:
     """The campaign's search on the model as it was (`before`) and on the repaired one (`after`)."""
 
     folder: str
-    strategy: str
     before: SearchFigures
     after: SearchFigures
 
@@ -60,15 +59,23 @@ class RepairedCampaign:
     """A repair that was written to `path`, of so many `bytes` (and `onnx`, the same for ONNX Runtime).
 
     One of `trained` and `abstention` says how it does on inputs that it wasn't made from. `search`
-    is None where none was wanted.
+    is None where none was wanted; `strategy` is the campaign's.
     """
 
     path: str
     onnx: str
     bytes: int
+    strategy: str
     trained: TrainedRepair | None = None
     abstention: Abstention | None = None
     search: RepairedSearch | None = None
+
+    @property
+    def is_harmful(self) -> bool:
+        """Whether more inputs deviate since, or the paper's search finds them with fewer queries."""
+        more = self.search and self.strategy == "dflare" and self.search.more_queries
+        worse = self.trained is not None and self.trained.mean("improvement_ratio") <= 0
+        return worse or bool(more and more < 1)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -76,9 +83,11 @@ class RepairedCampaign:
             "path": self.path,
             "onnx": self.onnx,
             "bytes": self.bytes,
+            "strategy": self.strategy,
             "trained": None if self.trained is None else self.trained.to_json(),
             "abstention": None if self.abstention is None else self.abstention.to_json(),
             "search": None if self.search is None else self.search.to_json(),
+            "is_harmful": self.is_harmful,
         }
 
 
@@ -115,7 +124,7 @@ def train_campaign(
             random_seeds=random_seeds,
             tell=lambda done: progress(Step(done)),
         )
-        found = replace(_written(trained.repair, path), trained=trained)
+        found = replace(_written(trained.repair, path, config), trained=trained)
         if search:
             runner = CampaignRunner(ask, connect)
             ran = _searched(folder, config, Path(found.path), runner, progress)
@@ -144,7 +153,7 @@ def abstain_campaign(
         path = _file(folder, out, f"abstain-{catch:g}")
         config = campaign_config(folder)
         abstention = abstention_of(examples_of(folder), catch=catch)
-        found = _written(abstention.repair, path)
+        found = _written(abstention.repair, path, config)
         ran = None
         if search:
             runner = CampaignRunner(ask, connect)
@@ -174,20 +183,23 @@ def _file(folder: Path, out: Path | None, name: str) -> Path:
     if path.suffix != ".npz":
         raise UsageError(f"a repair is an .npz file, and {path} is none; name another --out")
     if path.is_file():
-        load_repair(path)  # raises where it is another file
+        try:
+            load_repair(path)
+        except UsageError as error:
+            raise UsageError(f"{path} exists and is no repair; name another --out") from error
     elif taken := next((one for one in map(path.with_suffix, _BESIDE) if one.exists()), None):
         raise UsageError(f"{taken} exists and belongs to no repair; name another --out")
     return path
 
 
-def _written(repair: Repair, path: Path) -> RepairedCampaign:
+def _written(repair: Repair, path: Path, config: CampaignConfig) -> RepairedCampaign:
     onnx = path.with_suffix(".onnx")
     with translate_errors(path.parent, resumable=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         save_repair(repair, path)
         with replacing(onnx) as file:
             file.write(onnx_stage(load_repair(path)))
-    return RepairedCampaign(str(path), str(onnx), path.stat().st_size)
+    return RepairedCampaign(str(path), str(onnx), path.stat().st_size, config.search.strategy)
 
 
 def _searched(
@@ -204,4 +216,4 @@ def _searched(
         place.parent.mkdir(exist_ok=True)
         write_whole(copy, path.read_bytes())
     after = search_again(config, copy, place, runner=runner, progress=progress)
-    return RepairedSearch(str(place), config.search.strategy, search_figures(folder), after)
+    return RepairedSearch(str(place), search_figures(folder), after)

@@ -18,7 +18,7 @@ from edgeflare._internal.files import replacing, write_whole
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.campaign import run_candidates
-from edgeflare.campaign.batch import BatchProgress, BatchWatch, silent
+from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
 from edgeflare.campaign.events import Notice, Stage
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.resolution import STRATEGY
@@ -57,6 +57,8 @@ SIZE_TOLERANCE = 0.05
 """A candidate may be larger than the present model by this share and count as no larger."""
 LEVEL = 0.95
 _CALIBRATION = "calibration.npz"
+_MARKER = ".recipes"
+"""Name of an empty file in a folder with candidates, so that no other folder is written to."""
 
 ONNX_RECIPES = (
     Recipe("int8-per-channel", per_channel=True),
@@ -180,13 +182,17 @@ def recipes_campaign(
     largest contributions, by the campaign's explanation, are tried in float. `survey`: each
     candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite originals.
 
-    Raises UsageError for an original of another format, for a recipe that there isn't, where no
+    Raises UsageError for an original of another format, for an `out` that has other files, for a recipe that there isn't, where no
     recipe gives a candidate, and as `campaign_config` and `find_quantizer`; what concerns all
     candidates as `run_candidates`; StoreError.
     """
     folder = Path(folder).absolute()
     config = campaign_config(folder)
     target = folder / REPAIR_FOLDER / RECIPES_FOLDER if out is None else Path(out).absolute()
+    check_free(target, _MARKER, "a folder of recipes")
+    with translate_errors(target, resumable=False):
+        target.mkdir(parents=True, exist_ok=True)
+        write_whole(target / _MARKER, b"")
     with Store.open(folder) as store:
         if survey:
             settings = SurveyConfig.model_validate(store.campaign.get("survey") or {})

@@ -71,7 +71,7 @@ def campaign_config(folder: Path) -> CampaignConfig:
                 "scores; repairs are made of decisions: search with the oracle top1"
             )
         executor.check_files(config)
-        check_same_models(config, store)
+        check_same_models(config, store, by_flag=False)
         if changed := next(changed_seeds(config, store), None):
             raise UsageError(f"since the campaign was run {changed}; undo the change")
         config = scaled_as_stored(config, store)

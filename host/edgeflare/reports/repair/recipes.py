@@ -24,14 +24,13 @@ def recipes_document(found: RecipesFound) -> list[Block]:
     """Return the verdict, a table of the candidates, and what is to be known of them."""
     about = (
         f"{found.seeds} seeds that all have finished; disagreement by a new search on the same "
-        f"budget, with its interval of {percent_text(found.level, 0)}; front: nothing else is smaller "
+        f"budget, with its interval of {percent_text(found.level, 0)}; *: nothing else is smaller "
         "and deviates less; natural: seeds that deviate as they are:"
     )
     columns = (
-        Column("recipe", 0, lambda one: one.name, text=True),
+        Column("recipe", 0, lambda one: f"{one.name} *" if one.is_front else one.name, text=True),
         Column("disagreement", 0, _disagreement),
         Column("size", 0, lambda one: size_text(one.size)),
-        Column("front", 3, lambda one: "*" if one.is_front else ""),
         Column("ms", 4, _milliseconds),
         Column("accuracy", 2, _accuracy, optional=True),
         Column("natural", 1, lambda one: f"{one.natural:,}"),
@@ -117,11 +116,11 @@ def _accuracy(one: RecipeFigures) -> str:
 
 def write_front(found: RecipesFound, path: Path) -> None:
     """Write a chart of all candidates by size and disagreement, with the front. Raises OSError."""
-    kibibytes = 1024
+    kilobyte = 1000
     dots = [
         Dot(
             one.name,
-            one.size / kibibytes,
+            one.size / kilobyte,
             one.disagreement.value,
             one.is_front,
             one.name == PRESENT,
@@ -129,7 +128,7 @@ def write_front(found: RecipesFound, path: Path) -> None:
         for one in found.candidates
     ]
     chart = scatter_chart(
-        "Candidates by size and disagreement", dots, across="size in KiB", upright="disagreement"
+        "Candidates by size and disagreement", dots, across="size in kB", upright="disagreement"
     )
     with replacing(path) as file:
         file.write(standalone(chart).encode())

@@ -13,7 +13,7 @@ _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_rat
 _FIGURES = {
     "repair_ratio": ("repaired triggering inputs", "repaired"),
     "inducing_ratio": ("induced on other inputs", "induced"),
-    "improvement_ratio": ("deviations less", "improvement"),
+    "improvement_ratio": ("fewer deviations", "improvement"),
 }
 """The words for each ratio, and the count that it is of."""
 
@@ -21,14 +21,24 @@ _FIGURES = {
 def repaired_document(found: RepairedCampaign) -> list[Block]:
     """Return how a repair does on inputs that it wasn't made from, and in a new search."""
     blocks: list[Block] = []
+    if found.is_harmful:
+        blocks.append(Text(f"Don't ship this repair: {_harm(found)}.", "strong"))
     if found.trained is not None:
         blocks += _trained(found.trained)
     if found.abstention is not None:
-        blocks += _abstention(found.abstention)
+        blocks += _abstention(found.abstention, found.strategy)
     if found.search is not None:
-        blocks += _search(found.search)
+        blocks += _search(found.search, found.strategy)
     blocks.append(Text(f"Written: {found.path} ({found.bytes:,} bytes), {found.onnx}"))
     return blocks
+
+
+def _harm(found: RepairedCampaign) -> str:
+    search = found.search
+    if search is not None and search.more_queries is not None and search.more_queries < 1:
+        after, before = number_text(search.after.queries, 1), number_text(search.before.queries, 1)
+        return f"the next search finds a triggering input in {after} queries in place of {before}"
+    return "no fewer inputs deviate with it"
 
 
 def _trained(found: TrainedRepair) -> list[Block]:
@@ -65,15 +75,15 @@ def _trained(found: TrainedRepair) -> list[Block]:
     return blocks
 
 
-def _abstention(found: Abstention) -> list[Block]:
+def _abstention(found: Abstention, strategy: str) -> list[Block]:
     text = (
         f"Below a margin of {found.threshold:.4g} the model abstains: set to catch "
         f"{percent_text(found.wanted)} of {counted(found.calibrated_on, 'deviation')} from half of the seed inputs"
     )
     if found.bound is not None:
         text += (
-            f". Of what this search finds from other seeds like these it catches {percent_text(found.bound)} "
-            "or more on average (conformal bound)"
+            f". Of what {strategy} finds from other seeds like these it catches {percent_text(found.bound)} "
+            "or more on average (conformal bound); what another search finds may differ"
         )
     rows = [
         [
@@ -94,7 +104,7 @@ def _abstention(found: Abstention) -> list[Block]:
     ]
 
 
-def _search(found: RepairedSearch) -> list[Block]:
+def _search(found: RepairedSearch, strategy: str) -> list[Block]:
     rows = [
         [
             name,
@@ -118,10 +128,10 @@ def _search(found: RepairedSearch) -> list[Block]:
             rows,
         ),
     ]
-    if found.strategy != "dflare":
+    if strategy != "dflare":
         blocks.append(
             Text(
-                f"{found.strategy} isn't the paper's search, so that the queries don't compare with its "
+                f"{strategy} isn't the paper's search, so that the queries don't compare with its "
                 "table 8; a campaign with --strategy dflare has those"
             )
         )
@@ -129,7 +139,7 @@ def _search(found: RepairedSearch) -> list[Block]:
         blocks.append(
             Text(
                 f"A triggering input takes {found.more_queries:.2f} times the queries "
-                "(DFLARE's table 8: 1.46 to 4.54 times, success 100 %)"
+                "(DFLARE's table 8: 1.46 to 4.54 times, success 100 %); searches that find none are left out"
             )
         )
     return blocks
