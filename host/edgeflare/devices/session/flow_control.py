@@ -105,7 +105,7 @@ class AdaptiveWindow:
         cycle = self._round_trip + transfer + service + HOST_JITTER_S
         wanted = cycle / interval * _MARGIN if interval > 0 else LARGEST
         fitting = self.most_bytes / size if size > 0 else LARGEST
-        self.size = max(SMALLEST, min(LARGEST, math.ceil(wanted), int(fitting)))
+        self.size = max(SMALLEST, min(LARGEST, math.ceil(min(wanted, LARGEST)), int(fitting)))
 
 
 _FIRST, _LARGEST, _GROWTH = 16 << 10, 1 << 20, 4
