@@ -4,11 +4,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.files import replacing, write_whole
+from edgeflare._internal.files import write_whole
+from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.events import Progress, Stage, Step, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.provenance import file_sha256
+from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
@@ -28,6 +30,8 @@ from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
 from edgeflare_agent.repair import Repair
 
+_AS_IT_WAS = "as it was"
+"""The name of the model without the repair, where both are compared."""
 FRESH = ("dflare", "boundary")
 """The strategies of fresh searches."""
 _BESIDE = (".onnx", ".svg")
@@ -36,11 +40,16 @@ _BESIDE = (".onnx", ".svg")
 
 @dataclass(frozen=True)
 class RepairedSearch:
-    """The campaign's search on the model as it was (`before`) and on the repaired one (`after`)."""
+    """The campaign's search on the model as it was (`before`) and on the repaired one (`after`).
+
+    `duel` compares the queries of both, seed by seed, as `rank_campaigns` does; None where the
+    campaign's strategy has no queries that tell, see there.
+    """
 
     folder: str
     before: SearchFigures
     after: SearchFigures
+    duel: Duel | None
 
     @property
     def more_queries(self) -> float | None:
@@ -48,6 +57,11 @@ class RepairedSearch:
         if not self.before.queries or self.after.queries is None:
             return None
         return self.after.queries / self.before.queries
+
+    @property
+    def is_easier(self) -> bool:
+        """Whether triggering inputs of the repaired model are found with fewer queries, beyond chance."""
+        return self.duel is not None and self.duel.verdict == _AS_IT_WAS
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -72,10 +86,9 @@ class RepairedCampaign:
 
     @property
     def is_harmful(self) -> bool:
-        """Whether more inputs deviate since, or the paper's search finds them with fewer queries."""
-        more = self.search and self.strategy == "dflare" and self.search.more_queries
+        """Whether no fewer inputs deviate, or the next search finds them more easily."""
         worse = self.trained is not None and self.trained.mean("improvement_ratio") <= 0
-        return worse or bool(more and more < 1)
+        return worse or (self.search is not None and self.search.is_easier)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -197,8 +210,7 @@ def _written(repair: Repair, path: Path, config: CampaignConfig) -> RepairedCamp
     with translate_errors(path.parent, resumable=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         save_repair(repair, path)
-        with replacing(onnx) as file:
-            file.write(onnx_stage(load_repair(path)))
+        write_whole(onnx, onnx_stage(load_repair(path)))
     return RepairedCampaign(str(path), str(onnx), path.stat().st_size, config.search.strategy)
 
 
@@ -216,4 +228,8 @@ def _searched(
         place.parent.mkdir(exist_ok=True)
         write_whole(copy, path.read_bytes())
     after = search_again(config, copy, place, runner=runner, progress=progress)
-    return RepairedSearch(str(place), search_figures(folder), after)
+    duel = None
+    if config.search.strategy != STRATEGY:
+        names = [_AS_IT_WAS, "repaired"]
+        (duel,) = rank_campaigns([folder, place], names=names, measure="queries").duels
+    return RepairedSearch(str(place), search_figures(folder), after, duel)

@@ -178,13 +178,14 @@ def recipes_campaign(
     """Quantise a campaign's original by several recipes, and search each anew; write the best's script.
 
     Files go to `out`, by default ``repair/recipes`` in the campaign's folder; what is there is kept,
-    so that the same call goes on after an end. `only`: these recipes alone. `keep_float`: so many operators with the
-    largest contributions, by the campaign's explanation, are tried in float. `survey`: each
-    candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite originals.
+    so that the same call goes on after an end. `only`: these recipes alone. `keep_float`: so many
+    operators with the largest contributions, by the campaign's explanation, are tried in float.
+    `survey`: each candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite
+    originals.
 
-    Raises UsageError for an original of another format, for an `out` that has other files, for a recipe that there isn't, where no
-    recipe gives a candidate, and as `campaign_config` and `find_quantizer`; what concerns all
-    candidates as `run_candidates`; StoreError.
+    Raises UsageError for an original of another format, for an `out` that has other files, for a
+    recipe that there isn't, where no recipe gives a candidate, and as `campaign_config` and
+    `find_quantizer`; what concerns all candidates as `run_candidates`; StoreError.
     """
     folder = Path(folder).absolute()
     config = campaign_config(folder)

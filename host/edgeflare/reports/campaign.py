@@ -216,8 +216,9 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
             yield KeyFigure(text, f"{summary.by_status[status]:,}", main=deviates)
     if searches and summary.coverage.searches:
         yield KeyFigure("covered without a trigger", summary.coverage.words)
+    is_repaired = bool((summary.models.get("deployed") or {}).get("repair"))
     for text, count in (
-        ("seeds with a top-1 tie", summary.ties),
+        (f"seeds with a top-1 tie{' (the repair abstains)' * is_repaired}", summary.ties),
         ("files skipped", summary.skipped),
         (f"{'searches' if summary.replicas else 'seeds'} unfinished", summary.unfinished),
     ):

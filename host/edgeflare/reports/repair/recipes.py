@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from edgeflare._internal.files import replacing
+from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import (
     NOTHING,
     margin_text,
@@ -130,5 +130,4 @@ def write_front(found: RecipesFound, path: Path) -> None:
     chart = scatter_chart(
         "Candidates by size and disagreement", dots, across="size in kB", upright="disagreement"
     )
-    with replacing(path) as file:
-        file.write(standalone(chart).encode())
+    write_whole(path, standalone(chart).encode())

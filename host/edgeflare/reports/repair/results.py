@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edgeflare._internal.files import replacing
-from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare._internal.files import write_whole
+from edgeflare._internal.text import counted, number_text, p_text, percent_text
 from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.reports.document import Block, Heading, Text, table_of
@@ -34,10 +34,12 @@ def repaired_document(found: RepairedCampaign) -> list[Block]:
 
 
 def _harm(found: RepairedCampaign) -> str:
-    search = found.search
-    if search is not None and search.more_queries is not None and search.more_queries < 1:
-        after, before = number_text(search.after.queries, 1), number_text(search.before.queries, 1)
-        return f"the next search finds a triggering input in {after} queries in place of {before}"
+    duel = None if found.search is None else found.search.duel
+    if found.search is not None and duel is not None and found.search.is_easier:
+        return (
+            f"of {counted(duel.differing, 'seed')} whose searches differ, {duel.higher:,} are easier to "
+            f"make deviate with it ({p_text(duel.p)} by ranks of queries)"
+        )
     return "no fewer inputs deviate with it"
 
 
@@ -118,28 +120,22 @@ def _search(found: RepairedSearch, strategy: str) -> list[Block]:
     blocks: list[Block] = [
         Heading("The same search again"),
         table_of(
-            [
-                "deployed model",
-                "found",
-                "success",
-                "mean queries",
-                "seeds that deviate",
-            ],
-            rows,
+            ["deployed model", "found", "success", "mean queries", "seeds that deviate"], rows
         ),
     ]
-    if strategy != "dflare":
+    if found.duel is None:
         blocks.append(
             Text(
-                f"{strategy} isn't the paper's search, so that the queries don't compare with its "
-                "table 8; a campaign with --strategy dflare has those"
+                f"The queries of {strategy} don't tell, and don't compare with DFLARE's table 8; a "
+                "campaign with --strategy dflare has those"
             )
         )
     elif found.more_queries is not None:
         blocks.append(
             Text(
                 f"A triggering input takes {found.more_queries:.2f} times the queries "
-                "(DFLARE's table 8: 1.46 to 4.54 times, success 100 %); searches that find none are left out"
+                "(DFLARE's table 8: 1.46 to 4.54 times, success 100 %), searches that find none left "
+                f"out; {p_text(found.duel.p)} by ranks, with these as the hardest"
             )
         )
     return blocks
@@ -156,8 +152,7 @@ def write_curve(found: Abstention, path: Path) -> None:
         upright="caught",
         words=percent_text,
     )
-    with replacing(path) as file:
-        file.write(standalone(chart).encode())
+    write_whole(path, standalone(chart).encode())
 
 
 SNIPPETS = {
