@@ -18,4 +18,17 @@ from .coverage import (
     CoverageCriterion as CoverageCriterion,
     UnitCriterion as UnitCriterion,
 )
+from .importance import (
+    IDC as IDC,
+    cluster_centroids as cluster_centroids,
+    important_units as important_units,
+    silhouette as silhouette,
+)
+from .relevance import (
+    RelevanceModel as RelevanceModel,
+    Relevances as Relevances,
+    most_relevant as most_relevant,
+    relevance_map as relevance_map,
+    total_relevance as total_relevance,
+)
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion

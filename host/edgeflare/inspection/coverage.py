@@ -38,7 +38,7 @@ class CoverageCriterion(ABC):
     name: ClassVar[str]
     """Its usual abbreviation."""
 
-    def __init__(self, model: str, layers: Sequence[str], settings: Mapping[str, float]) -> None:
+    def __init__(self, model: str, layers: Sequence[str], settings: Mapping[str, Any]) -> None:
         if not layers:
             raise UsageError(f"{self.name} needs one layer or more")
         self.model = model
@@ -46,7 +46,6 @@ class CoverageCriterion(ABC):
         self.settings = dict(settings)
         self.inputs = 0
         self._sizes: tuple[int, ...] = ()
-        self._covered: NDArray[np.bool_] = np.zeros(0, bool)
 
     def fit(self, inputs: Iterable[Activations]) -> None:
         """Add profiling inputs to those that it was fitted on.
@@ -66,8 +65,7 @@ class CoverageCriterion(ABC):
         Raises UsageError where it needs a profile and was not fitted, and as `fit` for layers.
         """
         for one in inputs:
-            sections = self._sections_of(one)
-            self._covered[sections] = True
+            self._cover(one)
             self.inputs += 1
 
     def gain(self, one: Activations) -> float:
@@ -75,15 +73,14 @@ class CoverageCriterion(ABC):
 
         Raises UsageError as `update`.
         """
-        sections = self._sections_of(one)
-        total = self._total()
-        return int(np.count_nonzero(~self._covered[sections])) / total if total else 0.0
+        new, total = self._new(one), self._total()
+        return new / total if total else 0.0
 
     @property
     def score(self) -> float:
         """The share that is covered, 0 to 1; 0 where there is nothing to cover."""
         total = self._total()
-        return int(np.count_nonzero(self._covered)) / total if total else 0.0
+        return self._count() / total if total else 0.0
 
     def merge(self, other: "CoverageCriterion") -> None:
         """Add what another one has seen, as if its inputs had been this one's.
@@ -100,8 +97,7 @@ class CoverageCriterion(ABC):
                 f"two {self.name} were fitted on different inputs: merge those that were fitted alike"
             )
         if other.inputs:
-            self._prepare()
-            self._covered |= other._covered
+            self._join(other)
             self.inputs += other.inputs
 
     def save(self, path: Path) -> None:
@@ -110,7 +106,7 @@ class CoverageCriterion(ABC):
             "key": np.array(json.dumps({"format": _FORMAT, **self._key()})),
             "sizes": np.array(self._sizes, np.int64),
             "inputs": np.array(self.inputs, np.int64),
-            "covered": self._covered,
+            "covered": self._stored(),
             **{f"profile.{name}": value for name, value in self._profile().items()},
         }
         with replacing(path) as file:
@@ -140,10 +136,12 @@ class CoverageCriterion(ABC):
             if name.startswith("profile.")
         }
         taken = copy(self)
-        taken._sizes, taken._covered, taken.inputs = sizes, covered, inputs
-        taken._set_profile(profile)
-        if covered.dtype != bool or covered.shape not in ((0,), (taken._number(),)):
-            raise UsageError(f"{path} is no saved coverage: it has {covered.shape} places")
+        taken._sizes, taken.inputs = sizes, inputs
+        try:
+            taken._set_profile(profile)
+            taken._restore(covered)
+        except _DAMAGED as error:
+            raise UsageError(f"{path} is no saved coverage: {error}") from error
         vars(self).update(vars(taken))
 
     @abstractmethod
@@ -151,16 +149,32 @@ class CoverageCriterion(ABC):
         """Add a profiling input to the profile."""
 
     @abstractmethod
-    def _covers(self, one: Activations) -> NDArray[np.intp]:
-        """Return the places in `_covered` of what an input covers, each once."""
+    def _new(self, one: Activations) -> int:
+        """Return how much an input covers that no other one did."""
 
     @abstractmethod
-    def _number(self) -> int:
-        """Return the length of `_covered`."""
+    def _cover(self, one: Activations) -> None:
+        """Add what an input covers."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """Return how much is covered."""
+
+    @abstractmethod
+    def _join(self, other: "CoverageCriterion") -> None:
+        """Add what another one of the same kind and profile covers."""
+
+    @abstractmethod
+    def _stored(self) -> NDArray[Any]:
+        """Return what is covered as an array."""
+
+    @abstractmethod
+    def _restore(self, covered: NDArray[Any]) -> None:
+        """Take what `_stored` returned. Raises ValueError where that can't be this one's."""
 
     @abstractmethod
     def _total(self) -> int:
-        """Return how many of these places can be covered."""
+        """Return how much can be covered."""
 
     @abstractmethod
     def _profile(self) -> dict[str, NDArray[Any]]:
@@ -169,16 +183,6 @@ class CoverageCriterion(ABC):
     @abstractmethod
     def _set_profile(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take what `_profile` returned."""
-
-    def _sections_of(self, one: Activations) -> NDArray[np.intp]:
-        self._check_sizes(one)
-        self._prepare()
-        return self._covers(one)
-
-    def _prepare(self) -> None:
-        """Make room for what is covered, once the layers' sizes are known."""
-        if not self._covered.size:
-            self._covered = np.zeros(self._number(), bool)
 
     def _check_mergeable(self, other: "CoverageCriterion") -> None:
         self._check_same(other._key(), "the other one")
@@ -225,7 +229,57 @@ class CoverageCriterion(ABC):
                 )
 
 
-class UnitCriterion(CoverageCriterion):
+class SectionCriterion(CoverageCriterion):
+    """A criterion whose sections, of units or of surprise, are held as one bool each."""
+
+    def __init__(self, model: str, layers: Sequence[str], settings: Mapping[str, Any]) -> None:
+        super().__init__(model, layers, settings)
+        self._covered: NDArray[np.bool_] = np.zeros(0, bool)
+
+    @abstractmethod
+    def _covers(self, one: Activations) -> NDArray[np.intp]:
+        """Return the places in `_covered` of what an input covers, each once."""
+
+    @abstractmethod
+    def _number(self) -> int:
+        """Return the length of `_covered`."""
+
+    def _sections_of(self, one: Activations) -> NDArray[np.intp]:
+        self._check_sizes(one)
+        self._prepare()
+        return self._covers(one)
+
+    def _prepare(self) -> None:
+        """Make room for what is covered, once the layers' sizes are known."""
+        if not self._covered.size:
+            self._covered = np.zeros(self._number(), bool)
+
+    def _new(self, one: Activations) -> int:
+        sections = self._sections_of(one)
+        return int(np.count_nonzero(~self._covered[sections]))
+
+    def _cover(self, one: Activations) -> None:
+        sections = self._sections_of(one)
+        self._covered[sections] = True
+
+    def _count(self) -> int:
+        return int(np.count_nonzero(self._covered))
+
+    def _join(self, other: CoverageCriterion) -> None:
+        assert isinstance(other, SectionCriterion)  # noqa: S101 - the key says so
+        self._prepare()
+        self._covered |= other._covered
+
+    def _stored(self) -> NDArray[Any]:
+        return self._covered
+
+    def _restore(self, covered: NDArray[Any]) -> None:
+        if covered.dtype != bool or covered.shape not in ((0,), (self._number(),)):
+            raise ValueError(f"it has {covered.shape} places")
+        self._covered = covered
+
+
+class UnitCriterion(SectionCriterion):
     """A criterion over units; those that are constant over the profile are counted apart.
 
     The profile is each unit's least and largest value. Values that aren't finite count for nothing.

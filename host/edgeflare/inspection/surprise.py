@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import Activations
-from edgeflare.inspection.coverage import CoverageCriterion
+from edgeflare.inspection.coverage import SectionCriterion
 
 _VALUES = 1 << 22
 """Values of float64 that are held at once where distances are computed."""
 
 
-class SurpriseCriterion(CoverageCriterion):
+class SurpriseCriterion(SectionCriterion):
     """Surprise coverage: equal sections of (0, upper] that the surprise of some input falls into.
 
     Surprise of 0 or less and above `upper` covers nothing. The profile is the trace and predicted

@@ -11,6 +11,8 @@ from edgeflare._internal import extras
 from edgeflare.errors import UsageError
 
 Patch = Callable[[Any], Any]
+Operator = Callable[[Sequence[Any], Mapping[str, Any], int], Any]
+"""Computes an operator's outputs of its inputs, its attributes and the opset's version."""
 
 
 class Node(NamedTuple):
@@ -37,16 +39,20 @@ class DifferentiableModel:
     value lies between two, since torch adds in another order.
     """
 
-    def __init__(self, model: Path | str | Any) -> None:
+    def __init__(
+        self, model: Path | str | Any, operators: Mapping[str, Operator] | None = None
+    ) -> None:
         """Load an ONNX file, or take an `onnx.ModelProto`.
+
+        `operators` take the place of those of the same names, such as ``Relu``.
 
         Raises UsageError where torch or onnx is missing, for a file that can't be read, and for
         operators that are not known here, all of them named.
         """
         self._torch = extras.torch()
         onnx = extras.onnx()
-        operators = import_module("edgeflare.models.gradients.operators")
-        self._operators: Mapping[str, Callable[..., Any]] = operators.OPERATORS
+        known = import_module("edgeflare.models.gradients.operators").OPERATORS
+        self._operators: Mapping[str, Operator] = {**known, **(operators or {})}
         name, proto = _read(onnx, model)
         self._opset = max(
             (one.version for one in proto.opset_import if one.domain in {"", "ai.onnx"}), default=1

@@ -58,7 +58,7 @@ class InputGradients:
         prepared = prepare(sample, self._spec).astype(np.float32)
         low, high = self._spec.clip or (-np.inf, np.inf)
         inside = (prepared > low) & (prepared < high)
-        with _one_thread(self._torch):
+        with one_thread(self._torch):
             leaf = self._torch.from_numpy(prepared).requires_grad_(True)
             tensor, logs = self._logarithms(kind)
             values = logs(self._model.run({self._model.inputs[0]: leaf}, (tensor,))[tensor])
@@ -98,16 +98,8 @@ class InputGradients:
     def _of_pixels(self, slopes: Any, shape: Sequence[int]) -> NDArray[np.float64]:
         """Return the gradient with respect to an image's levels, of that of what it is prepared to."""
         spec = self._spec
-        height, width = spec.size
-        axes = (height, width, spec.channels)
-        if spec.layout == "CHW":
-            found = slopes.reshape(spec.channels, height, width).transpose(1, 2, 0)
-        else:
-            found = slopes.reshape(axes)
-        found = found.astype(np.float64) * (spec.scale[0] / spec.scale[1]) / np.array(spec.std)
-        if spec.color == "BGR":
-            found = found[:, :, ::-1]
-        found = oriented(found, _BACK.get(spec.orientation, spec.orientation))
+        std = np.array(spec.std[::-1] if spec.color == "BGR" else spec.std)
+        found = as_image(slopes, spec) * (spec.scale[0] / spec.scale[1]) / std
         height, width = spec.upright_size
         if shape[:2] != (height, width) and spec.resize is not None:
             rows = _resizing(spec.resize, shape[0], height)
@@ -115,6 +107,21 @@ class InputGradients:
             found = np.tensordot(rows, found, (0, 0))
             found = np.tensordot(columns, found, (0, 1)).transpose(1, 0, 2)
         return np.ascontiguousarray(found)
+
+
+def as_image(prepared: NDArray[Any], spec: InputSpec) -> NDArray[np.float64]:
+    """Return what belongs to a prepared image's values as an image is stored: upright, RGB, in rows.
+
+    float64 [H, W, channels] of the model's input size.
+    """
+    height, width = spec.size
+    if spec.layout == "CHW":
+        image = prepared.reshape(spec.channels, height, width).transpose(1, 2, 0)
+    else:
+        image = prepared.reshape(height, width, spec.channels)
+    if spec.color == "BGR":
+        image = image[:, :, ::-1]
+    return oriented(image, _BACK.get(spec.orientation, spec.orientation)).astype(np.float64)
 
 
 def _rounds(kind: str) -> bool:
@@ -131,7 +138,7 @@ def _resizing(rule: str, old: int, new: int) -> NDArray[np.float64]:
 
 
 @contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
+def one_thread(torch: Any) -> Iterator[None]:
     """Let PyTorch compute with one thread, so that results don't depend on how many there are."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

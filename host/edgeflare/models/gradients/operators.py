@@ -10,11 +10,10 @@ from typing import Any
 from edgeflare._internal import extras
 from edgeflare.errors import UsageError
 from edgeflare.models.gradients.layers import LAYERS, Attributes, Inputs
+from edgeflare.models.gradients.model import Operator
 from edgeflare.models.gradients.recurrent import RECURRENT
 
 torch: Any = extras.Deferred(extras.torch)
-
-Operator = Callable[[Inputs, Attributes, int], Any]
 
 _TYPES = {
     1: "float32",

@@ -146,6 +146,11 @@ class ModelGraph(ABC):
 
         return run
 
+    def has_units_last(self, name: str) -> bool:
+        """Whether a unit of a tensor is an element of its last axis, not of axis 1."""
+        del name
+        return True
+
     def _checked(self, names: Iterable[str]) -> list[str]:
         """Return names, each once. Raises UsageError for those that `operations` don't make."""
         wanted = list(dict.fromkeys(names))

@@ -149,7 +149,7 @@ class OnnxGraph(ModelGraph):
     def _reducing(self, name: str, prefix: str, opset: int) -> tuple[list[Any], list[str]]:
         """Return operators that compute each unit's mean, minimum and maximum, and their outputs."""
         node = self._onnx.helper.make_node
-        last = self._has_units_last(name)
+        last = self.has_units_last(name)
         axis = 0 if last else 1
         rows, real = f"{prefix}.rows", f"{prefix}.real"
         nodes = [
@@ -164,7 +164,7 @@ class OnnxGraph(ModelGraph):
                 nodes.append(node(kind, [rows], [output], axes=[axis], keepdims=0))
         return nodes, made
 
-    def _has_units_last(self, name: str) -> bool:
+    def has_units_last(self, name: str) -> bool:  # noqa: D102
         makers = {made: one for one in self.operations for made in one.outputs}
         while name in makers and makers[name].kind in _BY_ELEMENT:
             name = makers[name].inputs[0]
