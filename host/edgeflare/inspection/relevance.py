@@ -122,7 +122,7 @@ class RelevanceModel:
                 raise UsageError(f"the original has no class {chosen}, but {len(scores)} of them")
             score = scores[chosen]
             if not torch.isfinite(score):
-                raise ModelError(f"the original's score of class {chosen} is {float(score)}")
+                raise ModelError(f"the original's score of class {chosen} is {float(score.detach())}")
             for name in layers:
                 if not tensors[name].requires_grad:
                     raise UsageError(f"the tensor {name!r} doesn't depend on the model's input")
@@ -136,7 +136,7 @@ class RelevanceModel:
             name: self._by_unit(name, one.astype(np.float64))
             for name, one in zip(layers, found, strict=True)
         }
-        return Relevances(units, values.astype(np.float32), chosen, float(score))
+        return Relevances(units, values.astype(np.float32), chosen, float(score.detach()))
 
     def _by_unit(self, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums of a tensor [1, ...] over all but its units' axis."""
