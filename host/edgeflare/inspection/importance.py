@@ -4,6 +4,7 @@ Source: Gerasimou, Eniser, Sen and Cakan, "Importance-Driven Deep Learning Syste
 """
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -115,7 +116,8 @@ class IDC(CoverageCriterion):
             self._centroids = ()
 
     def _new(self, one: Activations) -> int:
-        return int(self.combination(one) not in (None, *self._reached))
+        reached = self.combination(one)
+        return int(reached is not None and reached not in self._reached)
 
     def _cover(self, one: Activations) -> None:
         reached = self.combination(one)
@@ -150,6 +152,8 @@ class IDC(CoverageCriterion):
         values = arrays.get("values", np.zeros((0, len(self.units)), np.float32))
         if values.dtype != np.float32 or values.shape[1:] != (len(self.units),):
             raise ValueError("its profile is of other units")
+        if not np.isfinite(values).all():
+            raise ValueError("its profile is not finite")
         self._values = list(values)
         self._centroids = ()
 
@@ -182,7 +186,9 @@ def cluster_centroids(
     for number in clusters:
         if number > different or number >= len(values):
             continue
-        means = cluster.KMeans(number, n_init=10, random_state=random_seed).fit(values[:, None])
+        means = cluster.KMeans(number, n_init=10, random_state=random_seed)
+        with import_module("threadpoolctl").threadpool_limits(1):  # more take longer here
+            means.fit(values[:, np.newaxis])
         score = silhouette(values, means.labels_)
         if score > best:
             best, found = score, np.sort(means.cluster_centers_[:, 0])
