@@ -24,11 +24,17 @@ from .importance import (
     important_units as important_units,
     silhouette as silhouette,
 )
+from .layer_importance import (
+    LayerImportance as LayerImportance,
+    Movement as Movement,
+    importance_of_layers as importance_of_layers,
+)
 from .relevance import (
     RelevanceModel as RelevanceModel,
     Relevances as Relevances,
     most_relevant as most_relevant,
     relevance_map as relevance_map,
     total_relevance as total_relevance,
+    without_relevant as without_relevant,
 )
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion

@@ -122,7 +122,9 @@ class RelevanceModel:
                 raise UsageError(f"the original has no class {chosen}, but {len(scores)} of them")
             score = scores[chosen]
             if not torch.isfinite(score):
-                raise ModelError(f"the original's score of class {chosen} is {float(score.detach())}")
+                raise ModelError(
+                    f"the original's score of class {chosen} is {float(score.detach())}"
+                )
             for name in layers:
                 if not tensors[name].requires_grad:
                     raise UsageError(f"the tensor {name!r} doesn't depend on the model's input")
@@ -193,6 +195,24 @@ def most_relevant(relevance: NDArray[np.float64], count: int) -> NDArray[np.intp
     if not 0 <= count <= relevance.size:
         raise UsageError(f"of {relevance.size:,} values {count:,} can't be chosen")
     return np.argsort(-relevance.reshape(-1), kind="stable")[:count]
+
+
+def without_relevant(
+    image: NDArray[np.uint8], relevance: NDArray[np.float64], share: float = 0.1
+) -> NDArray[np.uint8]:
+    """Return an image [H, W, C] whose most relevant pixels, so large a `share` of them, are changed.
+
+    Those above half of the largest relevance become 0, the others 255; `relevance` is its map.
+
+    Source: Gerasimou et al., ICSE 2020, section 5.3, RQ1, where the threshold is .5 of a relevance
+    that is scaled to 1.
+    """
+    places = most_relevant(relevance, round(relevance.size * share))
+    chosen = relevance.reshape(-1)[places]
+    changed: NDArray[np.uint8] = image.copy()
+    rows = changed.reshape(relevance.size, -1)
+    rows[places] = np.where(chosen > chosen.max(initial=0.0) / 2, 0, 255)[:, np.newaxis]
+    return changed
 
 
 def _rules(

@@ -37,6 +37,7 @@ from edgeflare.inspection import (
     penultimate_layer,
     relevance_map,
     total_relevance,
+    without_relevant,
 )
 from edgeflare.models import prepare
 from edgeflare.models.gradients import DifferentiableModel
@@ -171,12 +172,12 @@ def table_2(subjects: Sequence[Subject], seeds: int) -> Table:
     """Return how far units move where the most relevant tenth of the pixels is changed."""
     table = Table("model", "random", "important", "paper", title="Table 2: distance, 6 units")
     for subject in subjects:
-        changed = subject.images.copy()
-        for image, pixels in zip(changed, subject.maps, strict=True):
-            places = most_relevant(pixels, pixels.size // 10)
-            flat = pixels.reshape(-1)[places]
-            rows = image.reshape(pixels.size, -1)
-            rows[places] = np.where(flat > 0.5 * flat.max(), 0, 255)[:, np.newaxis]
+        changed = np.stack(
+            [
+                without_relevant(image, pixels)
+                for image, pixels in zip(subject.images, subject.maps, strict=True)
+            ]
+        )
         layer = subject.layer
         moved = np.array(
             [

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx_nets import convolutional, saved
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection import (
@@ -19,35 +21,14 @@ from edgeflare.models import InputOptions, InputSpec, TensorInfo, prepare, resol
 from edgeflare.models.gradients import DifferentiableModel
 from edgeflare.models.tensors import open_graph
 
-onnx = pytest.importorskip("onnx", reason="it is in the extra dev")
 pytest.importorskip("torch", reason="it is in the extra torch")
 pytestmark = pytest.mark.torch
-helper = onnx.helper
 
 RNG = np.random.default_rng(0)
 FIRST = RNG.normal(size=(6, 8)).astype(np.float32)
 SECOND = RNG.normal(size=(8, 3)).astype(np.float32)
 BIAS = RNG.normal(size=8).astype(np.float32)
 GIVEN = RNG.normal(size=(5, 1, 6)).astype(np.float32)
-
-
-def saved(
-    path: Path,
-    nodes: Sequence[Any],
-    constants: dict[str, np.ndarray],
-    shape: Sequence[int],
-    output: str = "y",
-) -> Path:
-    graph = helper.make_graph(
-        nodes,
-        "made",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
-        [onnx.ValueInfoProto(name=output)],
-        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save_model(model, str(path))
-    return path
 
 
 def dense(
@@ -132,30 +113,6 @@ def test_rules_are_their_formulas(
     np.testing.assert_allclose(found.layers["a"], middle, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.values[0], rule(given[0], FIRST, middle), rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(found.layers["x"], found.values[0].astype(np.float64))
-
-
-def convolutional(path: Path, kinds: Sequence[str]) -> Path:
-    """A net without biases: convolution, activation, pooling, a skip connection, dense."""
-    activation, pool = kinds
-    rng = np.random.default_rng(1)
-    constants = {
-        "w1": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
-        "w2": rng.normal(size=(4, 4, 3, 3)).astype(np.float32),
-        "w3": rng.normal(size=(64, 5)).astype(np.float32),
-    }
-    pads, window = [1, 1, 1, 1], {"kernel_shape": [2, 2], "strides": [2, 2]}
-    nodes = [
-        helper.make_node("Conv", ["x", "w1"], ["c1"], pads=pads),
-        helper.make_node(activation, ["c1"], ["r1"]),
-        helper.make_node(pool, ["r1"], ["p1"], **window),
-        helper.make_node("Conv", ["p1", "w2"], ["c2"], pads=pads),
-        helper.make_node("Add", ["c2", "p1"], ["s"]),
-        helper.make_node(activation, ["s"], ["r2"]),
-        helper.make_node("Flatten", ["r2"], ["f"]),
-        helper.make_node("MatMul", ["f", "w3"], ["logits"]),
-        helper.make_node("Softmax", ["logits"], ["y"]),
-    ]
-    return saved(path, nodes, constants, [1, 3, 8, 8])
 
 
 @pytest.mark.parametrize(
