@@ -114,6 +114,10 @@ class IDC(CoverageCriterion):
             self._values.append(values)
             self._centroids = ()
 
+    def _clear(self) -> None:
+        self._reached = set()
+        self._values = list(self._values)
+
     def _new(self, one: Activations) -> int:
         return int(self.combination(one) not in (None, *self._reached))
 
