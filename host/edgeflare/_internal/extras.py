@@ -42,9 +42,12 @@ def torch() -> Any:
     return _load("torch", "PyTorch", "torch", "a gradient of the original")
 
 
-def onnx() -> Any:
-    """Return `onnx`, which reads and writes graphs. Raises UsageError where it is missing."""
-    _load("onnx.numpy_helper", "onnx", "bench", "reading an ONNX graph")
+def onnx(extra: str = "bench") -> Any:
+    """Return `onnx`, which reads and writes graphs; `extra` is named where it is missing.
+
+    Raises UsageError then.
+    """
+    _load("onnx.numpy_helper", "onnx", extra, "reading an ONNX graph")
     return import_module("onnx")
 
 

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, temporary JSON files, and names of files."""
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -184,3 +185,12 @@ def _new_file(path: Path, *, durable: bool, private: bool) -> Iterator[BinaryIO]
 
 def _open_private(name: str, flags: int) -> int:
     return os.open(name, flags, _PRIVATE)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hex digest of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal import plugins
+from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
@@ -26,15 +27,6 @@ from edgeflare.store import Store
 from edgeflare.types import Transcript
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
-
-
-def file_sha256(path: Path) -> str:
-    """Return the hex digest of a file's content."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def environment(search: SearchConfig) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from edgeflare.cli import (
     devices,
     explain,
     inputs,
+    inspect,
     nightly,
     repair,
     replay,
@@ -51,6 +52,7 @@ app.add_typer(devices.app, name="devices")
 app.add_typer(bench.app, name="bench")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(repair.app, name="repair")
+app.add_typer(inspect.app, name="inspect")
 
 
 def _version(wanted: bool) -> None:

@@ -9,6 +9,17 @@ from .activations import (
     penultimate_layer as penultimate_layer,
     predicted_class as predicted_class,
 )
+from .campaigns import (
+    CRITERIA as CRITERIA,
+    TRACES as TRACES,
+    CoverageFound as CoverageFound,
+    CoverageSet as CoverageSet,
+    CriterionCoverage as CriterionCoverage,
+    CriterionEntry as CriterionEntry,
+    Tell as Tell,
+    coverage_of_campaign as coverage_of_campaign,
+    stored_coverage as stored_coverage,
+)
 from .coverage import (
     KMNC as KMNC,
     NBC as NBC,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import Spec, prepare
 from edgeflare.models.quantized import content_digest
 from edgeflare.models.tensors import (
@@ -19,6 +19,7 @@ from edgeflare.models.tensors import (
     UnitActivations,
 )
 from edgeflare.types import Sample
+from edgeflare_agent.errors import RequestError
 
 _WEIGHTED = frozenset(
     [
@@ -68,13 +69,18 @@ def activations_of(
     `label` makes the predicted class of the raw output, `predicted_class` where it is None.
 
     Raises UsageError where there are no such layers, ModelError where the runtime can't run the
-    model with its tensors read.
+    model with its tensors read. An input that can't be prepared or run raises ModelError, and
+    iterating may go on with the next one.
     """
     probe = graph.probe(default_layers(graph) if layers is None else layers)
     class_of = predicted_class if label is None else label
 
     def activations(sample: Sample) -> Activations:
-        tensors, output = probe(prepare(sample, spec))
+        try:
+            given = prepare(sample, spec)
+        except RequestError as error:
+            raise ModelError(f"an input can't be prepared for the model: {error}") from error
+        tensors, output = probe(given)
         return Activations(tensors, class_of(output))
 
     return map(activations, samples)

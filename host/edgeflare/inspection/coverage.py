@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from zipfile import BadZipFile
 from zlib import error as ZlibError  # noqa: N812
 
@@ -22,6 +22,9 @@ from edgeflare._internal.text import counted
 from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import Activations
 from edgeflare.models.tensors import UnitActivations
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _FORMAT = 1
 _DAMAGED = (ValueError, KeyError, EOFError, TypeError, AttributeError, BadZipFile, ZlibError)
@@ -81,6 +84,13 @@ class CoverageCriterion(ABC):
         """The share that is covered, 0 to 1; 0 where there is nothing to cover."""
         total = self._total()
         return self._count() / total if total else 0.0
+
+    def emptied(self) -> "Self":
+        """Return one with the same profile that has seen no test input; what it has isn't copied."""
+        other = copy(self)
+        other.inputs = 0
+        other._clear()
+        return other
 
     def merge(self, other: "CoverageCriterion") -> None:
         """Add what another one has seen, as if its inputs had been this one's.
@@ -147,6 +157,10 @@ class CoverageCriterion(ABC):
     @abstractmethod
     def _fit_one(self, one: Activations) -> None:
         """Add a profiling input to the profile."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Let go of what is covered, and of lists that `fit` would add to, after a copy was made."""
 
     @abstractmethod
     def _new(self, one: Activations) -> int:
@@ -243,6 +257,9 @@ class SectionCriterion(CoverageCriterion):
     @abstractmethod
     def _number(self) -> int:
         """Return the length of `_covered`."""
+
+    def _clear(self) -> None:
+        self._covered = np.zeros(0, bool)
 
     def _sections_of(self, one: Activations) -> NDArray[np.intp]:
         self._check_sizes(one)

@@ -115,6 +115,10 @@ class IDC(CoverageCriterion):
             self._values.append(values)
             self._centroids = ()
 
+    def _clear(self) -> None:
+        self._reached = set()
+        self._values = list(self._values)
+
     def _new(self, one: Activations) -> int:
         reached = self.combination(one)
         return int(reached is not None and reached not in self._reached)

@@ -67,6 +67,10 @@ class SurpriseCriterion(SectionCriterion):
     def _forget(self) -> None:
         """Forget what was computed of the profile."""
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._traces, self._labels = list(self._traces), list(self._labels)
+
     def _fit_one(self, one: Activations) -> None:
         units = self._units(one)
         if np.isfinite(units).all():

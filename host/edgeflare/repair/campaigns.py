@@ -4,12 +4,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.files import write_whole
+from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.events import Progress, Stage, Step, silent
 from edgeflare.campaign.fleet import Connect
-from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import Prompt, connect

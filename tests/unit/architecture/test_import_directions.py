@@ -22,10 +22,10 @@ LAYERS = (
     {"transcripts"},
     {"metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
-    {"inspection", "survey", "virtual"},
+    {"survey", "virtual"},
     {"strategies"},
     {"store"},
-    {"scheduler"},
+    {"inspection", "scheduler"},
     {"campaign"},
     {"explanation"},
     {"analysis"},
@@ -41,7 +41,9 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 """Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {"_internal", "models", "devices", "seeds", "repair", "testing"},
+    "edgeflare_agent": {
+        *("_internal", "models", "devices", "seeds", "inspection", "repair", "testing")
+    },
     "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""

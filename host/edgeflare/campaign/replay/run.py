@@ -12,11 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.campaign.provenance import file_sha256
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio

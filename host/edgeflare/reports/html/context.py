@@ -10,6 +10,7 @@ from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_o
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.inspection import stored_coverage
 from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -40,6 +41,7 @@ from edgeflare.reports.html.gallery import (
 )
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
+from edgeflare.reports.inspection.coverage import coverage_document
 from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,
     LOWEST_DB,
@@ -141,6 +143,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
+    coverage = stored_coverage(store)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
@@ -155,6 +158,7 @@ def context(
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
         "faults": faults_context(store, summary.faults, name),
         "explanation": explanation_context(store, summary.explanation, name),
+        "coverage": None if coverage is None else to_html(coverage_document(coverage)),
         "survey": survey_context(store, summary.survey, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),

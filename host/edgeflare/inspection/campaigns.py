@@ -1,0 +1,433 @@
+"""Coverage of a campaign's original by its seeds, its triggering inputs and its survey's findings."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from edgeflare._internal import extras
+from edgeflare._internal.files import file_sha256
+from edgeflare._internal.text import counted
+from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
+from edgeflare.inspection.activations import (
+    Activations,
+    activations_of,
+    default_layers,
+    model_digest,
+    penultimate_layer,
+)
+from edgeflare.inspection.coverage import (
+    KMNC,
+    NBC,
+    NC,
+    SNAC,
+    TKNC,
+    CoverageCriterion,
+    UnitCriterion,
+)
+from edgeflare.inspection.surprise import DSC, LSC
+from edgeflare.metrics import top_label
+from edgeflare.models import AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
+from edgeflare.models.tensors import ModelGraph, open_graph
+from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
+from edgeflare.seeds.audio_files import Cut
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import decoding
+from edgeflare.store.documents import validated
+from edgeflare.types import TRIGGERS, Sample
+
+CoverageSet: TypeAlias = Literal["seeds", "triggers", "survey", "union"]
+"""Sets of inputs of a campaign: seeds, triggering inputs, findings of its survey, all of them."""
+Tell: TypeAlias = Callable[[str, int, int | None], None]
+"""Takes which inputs are run, how many are done, and their number where it is known."""
+
+_FACT = "coverage"
+TRACES = 10_000
+"""Profiling inputs whose traces are kept at most, for criteria that compare with each of them."""
+_UNDECIDED = -1
+"""The class of inputs on which the original answers NaN, and of transcripts."""
+
+
+class CriterionEntry(NamedTuple):
+    """A criterion that is measured of campaigns.
+
+    `make` takes the model's digest and the layers' names; `layers` are those by default. `counts`
+    says what is counted, with names of settings in braces. `keeps_traces`: its profile is the traces
+    of single inputs, by the predicted class.
+    """
+
+    make: Callable[[str, Sequence[str]], CoverageCriterion]
+    layers: Callable[[ModelGraph], Sequence[str]]
+    counts: str
+    keeps_traces: bool = False
+
+
+def _penultimate(graph: ModelGraph) -> Sequence[str]:
+    return (penultimate_layer(graph),)
+
+
+CRITERIA: Mapping[str, CriterionEntry] = {
+    "NC": CriterionEntry(NC, default_layers, "units above {threshold} of their layer's range"),
+    "KMNC": CriterionEntry(KMNC, default_layers, "{sections} sections of each unit's range"),
+    "NBC": CriterionEntry(NBC, default_layers, "sides on which a unit leaves its range"),
+    "SNAC": CriterionEntry(SNAC, default_layers, "units above their range"),
+    "TKNC": CriterionEntry(TKNC, default_layers, "units among the {k} most active of a layer"),
+    "LSC": CriterionEntry(
+        LSC, _penultimate, "{sections} sections of surprise by density, to {upper:g}", True
+    ),
+    "DSC": CriterionEntry(
+        DSC, _penultimate, "{sections} sections of surprise by distance, to {upper:g}", True
+    ),
+}
+"""The criteria by name, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class CriterionCoverage:
+    """What the sets of inputs cover by one criterion.
+
+    `layers` are names of tensors, `settings` the criterion's. `scores` has the share that each set
+    covers, 0 to 1; None of a set without inputs.
+    """
+
+    name: str
+    layers: tuple[str, ...]
+    settings: dict[str, Any]
+    scores: dict[CoverageSet, float | None]
+
+
+@dataclass(frozen=True)
+class CoverageFound:
+    """What the inputs of a campaign cover of its original.
+
+    `model` is the name of the original's file. `units` are those of the layers of criteria over units,
+    of which `dead_units` are constant over the profile and left out; both None where there is no such
+    criterion. `profile` is None where the seeds are the profiling inputs, else where these are from;
+    there are `profiled` of them. `traces` is the number of those that LSC and DSC keep, a random
+    subsample drawn with `random_seed` where it is below `profiled`; None without such criteria.
+    `inputs` has the number of different inputs in each set. `finished`: the campaign is.
+    """
+
+    model: str
+    units: int | None
+    dead_units: int | None
+    profile: str | None
+    profiled: int
+    traces: int | None
+    random_seed: int
+    inputs: dict[CoverageSet, int]
+    finished: bool
+    criteria: tuple[CriterionCoverage, ...]
+    notices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def stored_coverage(store: Store) -> CoverageFound | None:
+    """Return what `coverage_of_campaign` stored last, None before. Raises StoreError."""
+    with decoding(store.folder, "the coverage"):
+        fact = store.fact(_FACT)
+        return None if fact is None else validated(CoverageFound, fact)
+
+
+def _silent(what: str, done: int, total: int | None) -> None:
+    del what, done, total
+
+
+def coverage_of_campaign(
+    folder: Path,
+    *,
+    original: Path | None = None,
+    profile: Path | None = None,
+    resize: str | None = None,
+    criteria: Sequence[str] = (),
+    layers: Sequence[str] = (),
+    random_seed: int = 0,
+    tell: Tell = _silent,
+) -> CoverageFound:
+    """Measure what a campaign's inputs cover of its original; store the result there and return it.
+
+    The campaign may be unfinished. Its inputs are its seeds, its triggering inputs and its survey's
+    findings, each once, as they are stored. `original` is the model's file where it has moved.
+    `profile` is a folder or an ``.npz`` with the profiling inputs, such as training inputs; by default
+    they are the seeds. They are read as seeds are; `resize` is as of `open_seeds`, by default the campaign's.
+    Of audio that is too long for the model the beginning is taken, and other rates are resampled, where the
+    campaign states nothing else. `criteria` are names in `CRITERIA`, by default all. `layers` are names of
+    tensors; by default those in `CRITERIA`. `random_seed` draws the subsample of traces, see `TRACES`.
+
+    An input on which the original can't answer is left out; a notice says so. Where the campaign is
+    running the result isn't stored; a notice says that, too.
+
+    Raises UsageError where the campaign has no seeds yet, its original isn't the file that it was run with
+    or has no tensors that can be read, for names that aren't known, and without onnx for an ONNX model;
+    SeedError for the profile; StoreError.
+    """
+    folder = Path(folder).absolute()
+    with Store.open(folder) as store:
+        chosen = _chosen(criteria)
+        model = _open(store, original)
+        chosen = {
+            name: one
+            for name, one in chosen.items()
+            if criteria or model.has_classes or not one.keeps_traces
+        }
+        source = None if profile is None else _profile(store, model.spec, profile, resize)
+        found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
+        found = replace(found, profile=None if profile is None else str(profile))
+        try:
+            with CampaignLock(folder):
+                store.set_fact(_FACT, asdict(found))
+        except DiskFullError:
+            raise
+        except StoreError as error:
+            unstored = f"the result isn't stored, so that the report lacks it: {error}"
+            found = replace(found, notices=(*found.notices, unstored))
+    return found
+
+
+def _chosen(names: Sequence[str]) -> dict[str, CriterionEntry]:
+    """Return the entries of criteria, of all without a name, in their order."""
+    wanted = {name.upper() for name in names} or set(CRITERIA)
+    if unknown := sorted(wanted - set(CRITERIA)):
+        raise UsageError(f"there is no criterion {unknown[0]}; take {', '.join(CRITERIA)}")
+    return {name: one for name, one in CRITERIA.items() if name in wanted}
+
+
+class _Original(NamedTuple):
+    """A campaign's original, whose tensors can be read; `path` is its file."""
+
+    path: Path
+    graph: ModelGraph
+    spec: Spec
+    reader: OutputReader
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether it decides for classes, rather than a text."""
+        return self.reader.kind != "transcript"
+
+    def label(self, raw: Any) -> int:
+        """Return the class that it decides for."""
+        label = top_label(self.reader.read(raw)) if self.has_classes else None
+        return _UNDECIDED if label is None else label
+
+
+def _open(store: Store, moved: Path | None) -> _Original:
+    """Open the original of a campaign. Raises UsageError as `coverage_of_campaign`."""
+    known = store.models.get("original")
+    if not known or not store.seed_count():
+        raise UsageError(
+            f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
+        )
+    path = Path(known["path"]) if moved is None else Path(moved)
+    if not path.is_file():
+        raise UsageError(
+            f"the original model {path} isn't there: name the same file where it is now with --original"
+        )
+    if file_sha256(path) != known["sha256"]:
+        raise UsageError(
+            f"{path} isn't the original model that the campaign in {store.folder} was run with: name that "
+            "one with --original, or run a campaign with this one"
+        )
+    if known["runtime"]["name"] == "onnx":
+        extras.onnx("inspection")
+    options, output = store.campaign["original"].get("options") or {}, known["output"]
+    return _Original(
+        path,
+        open_graph(path, known["runtime"]["name"], options, output["name"]),
+        spec_from_json(known["input"]),
+        OutputReader(TensorInfo.from_json(output), output["kind"]),
+    )
+
+
+def _profile(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:
+    """Return the profiling inputs, brought to what the campaign's seeds are."""
+    stated = store.campaign.get("seeds", {})
+    if isinstance(spec, AudioSpec):
+        if resize is not None:
+            raise UsageError("--resize is for images, and the original takes audio: leave it out")
+        cut: Cut = "windows" if stated.get("cut") == "windows" else "first"
+        return open_audio_seeds(path, rate=spec.rate, samples=spec.samples, cut=cut, resample=True)
+    height, width, channels = store.seed_samples()[0].shape
+    rule = resize or stated.get("resize")
+    return open_seeds(path, size=(height, width), channels=channels, resize=rule)
+
+
+@dataclass
+class _Subsample:
+    """A random subsample of what is added, each with the same chance, of `most` at most."""
+
+    most: int
+    rng: np.random.Generator
+    kept: list[Activations] = field(default_factory=list)
+    _seen: int = 0
+
+    def add(self, one: Activations) -> None:
+        """Keep it, maybe in place of another one (Vitter's algorithm R)."""
+        self._seen += 1
+        if len(self.kept) < self.most:
+            self.kept.append(one)
+        elif (place := int(self.rng.integers(self._seen))) < self.most:
+            self.kept[place] = one
+
+
+class _Measurement:
+    """Runs each set of inputs once, for all criteria together; activations of one input are held."""
+
+    def __init__(
+        self,
+        store: Store,
+        model: _Original,
+        chosen: Mapping[str, CriterionEntry],
+        layers: Sequence[str],
+        random_seed: int,
+        tell: Tell,
+    ) -> None:
+        self._store = store
+        self._model = model
+        self._tell = tell
+        self._random_seed = random_seed
+        self._notices: list[str] = []
+        if not chosen or (
+            not model.has_classes and any(one.keeps_traces for one in chosen.values())
+        ):
+            raise UsageError(
+                f"LSC and DSC compare inputs of the same predicted class, and {model.path.name} returns "
+                "texts: leave them out"
+            )
+        digest = model_digest(model.path)
+        stated = tuple(dict.fromkeys(layers))
+        self._fitted = {
+            name: one.make(digest, stated or one.layers(model.graph))
+            for name, one in chosen.items()
+        }
+        self._traced = [one for name, one in self._fitted.items() if chosen[name].keeps_traces]
+        self._plain = [one for name, one in self._fitted.items() if not chosen[name].keeps_traces]
+        of_all = (name for one in self._fitted.values() for name in one.layers)
+        self._layers = list(dict.fromkeys(of_all))
+
+    def run(self, profile: SeedSource | None) -> CoverageFound:
+        """Return the coverage; the profiling inputs are the seeds where there is no `profile`."""
+        profiled, traces, units = self._fit(profile)
+        sets = self._sets()
+        union = {name: one.emptied() for name, one in self._fitted.items()}
+        scores: dict[str, dict[CoverageSet, float | None]] = {name: {} for name in union}
+        for which, digests in sets.items():
+            parts = {name: one.emptied() for name, one in union.items()}
+            samples = map(self._store.get_sample, digests)
+            run = 0
+            for one in self._activations(samples, _WORDS[which], len(digests)):
+                run += 1
+                for part in parts.values():
+                    part.update([one])
+            for name, part in parts.items():
+                scores[name][which] = part.score if run else None
+                union[name].merge(part)
+        for name, whole in union.items():
+            scores[name]["union"] = whole.score if whole.inputs else None
+        inputs: dict[CoverageSet, int] = {which: len(digests) for which, digests in sets.items()}
+        inputs["union"] = len(set().union(*sets.values()))
+        dead = (one.dead for one in self._plain if isinstance(one, UnitCriterion))
+        return CoverageFound(
+            model=self._model.path.name,
+            units=units,
+            dead_units=next(dead, None),
+            profile=None,
+            profiled=profiled,
+            traces=traces,
+            random_seed=self._random_seed,
+            inputs=inputs,
+            finished=bool(self._store.fact("finished")),
+            criteria=tuple(
+                CriterionCoverage(name, one.layers, one.settings, scores[name])
+                for name, one in self._fitted.items()
+            ),
+            notices=tuple(self._notices),
+        )
+
+    def _fit(self, profile: SeedSource | None) -> tuple[int, int | None, int | None]:
+        """Fit all criteria; return the numbers of profiling inputs, of traces kept, and of units."""
+        samples: Iterable[Sample]
+        if profile is None:
+            samples, total = self._store.seed_samples(), self._store.seed_count()
+        else:
+            samples, total = (seed.sample for seed in profile), profile.total
+        kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
+        traced = {name for one in self._traced for name in one.layers}
+        profiled, units = 0, 0
+        for one in self._activations(samples, "the profile", total):
+            profiled += 1
+            for criterion in self._plain:
+                criterion.fit([one])
+                units = units or sum(one.layers[name].units.size for name in criterion.layers)
+            if traced:
+                kept.add(one._replace(layers={name: one.layers[name] for name in traced}))
+        for criterion in self._traced:
+            criterion.fit(kept.kept)
+        if profile is not None and profile.skipped:
+            first, count = profile.skipped[0], len(profile.skipped)
+            self._notices.append(
+                f"of the profile, {counted(count, 'file')} skipped: {first.name} ({first.reason})"
+                + (", and others" if count > 1 else "")
+            )
+        return profiled, len(kept.kept) if traced else None, units or None
+
+    def _sets(self) -> dict[CoverageSet, tuple[str, ...]]:
+        """Return the digests of the inputs of each set, each once, in their order."""
+        triggers = (
+            one.trigger
+            for one in self._store.outcomes()
+            if one.status in TRIGGERS and one.trigger is not None
+        )
+        surveyed = dict.fromkeys(one.sample for one in self._store.survey(deviating=True))
+        stored = tuple(one for one in surveyed if self._store.has_sample(one))
+        if gone := len(surveyed) - len(stored):
+            self._notices.append(
+                f"{counted(gone, 'survey finding')} left out: the campaign hasn't stored their inputs"
+            )
+        return {
+            "seeds": tuple(dict.fromkeys(self._store.seed_samples().digests)),
+            "triggers": tuple(dict.fromkeys(triggers)),
+            "survey": stored,
+        }
+
+    def _activations(
+        self, samples: Iterable[Sample], what: str, total: int | None
+    ) -> Iterator[Activations]:
+        """Yield the activations of inputs, without those on which the original can't answer.
+
+        Raises ModelError where it can't answer on any.
+        """
+        graph, spec, label = self._model.graph, self._model.spec, self._model.label
+        found = activations_of(graph, spec, samples, self._layers, label=label)
+        done, failed, error = 0, 0, None
+        self._tell(what, 0, total)
+        while True:
+            try:
+                one = next(found, None)
+            except ModelError as raised:
+                error, failed = raised, failed + 1
+            else:
+                if one is None:
+                    break
+                yield one
+            done += 1
+            self._tell(what, done, total)
+        if error is not None:
+            if failed == done:
+                raise error
+            inputs = counted(failed, "input")
+            self._notices.append(
+                f"of {what}, {inputs} left out on which the original can't answer: {error}"
+            )
+
+
+_WORDS: Mapping[CoverageSet, str] = {
+    "seeds": "the seeds",
+    "triggers": "the triggering inputs",
+    "survey": "the survey's findings",
+}

@@ -1,0 +1,1 @@
+"""What was seen within the original model, as tables."""

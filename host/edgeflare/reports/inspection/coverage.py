@@ -1,0 +1,77 @@
+"""What a campaign's inputs cover of the original, as a table."""
+
+from edgeflare._internal.text import counted, percent_text
+from edgeflare.inspection import CRITERIA, CoverageFound, CoverageSet, CriterionCoverage
+from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
+
+_NAMES: dict[CoverageSet, str] = {
+    "seeds": "seeds",
+    "triggers": "triggering inputs",
+    "survey": "survey findings",
+    "union": "union",
+}
+_NO_MEASURE = (
+    "These shares say what the inputs exercise, and are no measure of quality: neither is a model better "
+    "nor a campaign more thorough because they are high"
+)
+
+
+def coverage_document(found: CoverageFound) -> list[Block]:
+    """Return what each set of inputs covers by each criterion, and how it was measured."""
+    layers = dict.fromkeys(name for one in found.criteria for name in one.layers)
+    columns = (
+        Column("criterion", 0, lambda one: one.name, text=True),
+        *(_column(found, which) for which in _NAMES),
+        Column("counts", 1, _counts, text=True),
+    )
+    return [
+        Text(
+            f"Coverage of {found.model}, {counted(len(layers), 'layer')} ({', '.join(layers)}), by "
+            "different inputs"
+            + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
+        ),
+        Table(columns, found.criteria, identifier="coverage-table"),
+        Text(_NO_MEASURE, "strong"),
+        Listing(tuple(Item(one) for one in (*_profile(found), *found.notices))),
+    ]
+
+
+def _column(found: CoverageFound, which: CoverageSet) -> Column:
+    def figure(one: CriterionCoverage) -> str:
+        return percent_text(one.scores[which])
+
+    return Column(f"{_NAMES[which]} ({found.inputs[which]:,})", 0, figure)
+
+
+def _counts(one: CriterionCoverage) -> str:
+    """Return what a criterion counts, with its settings."""
+    known = CRITERIA.get(one.name)
+    return "" if known is None else known.counts.format(**one.settings)
+
+
+def _profile(found: CoverageFound) -> list[str]:
+    """Return what the inputs were compared with."""
+    own = found.profile is None
+    source = "the seeds themselves" if own else f"{found.profile}"
+    lines = [f"Compared with {counted(found.profiled, 'profiling input')}: {source}"]
+    subsampled = found.traces is not None and found.traces < found.profiled
+    if own:
+        names = [one.name for one in found.criteria]
+        comparing = ("NBC", "SNAC") if subsampled else ("NBC", "SNAC", "DSC")
+        zero = [name for name in comparing if name in names]
+        if zero:
+            lines[0] += (
+                f". No seed leaves what the seeds reach, so {' and '.join(zero)} of the seeds are 0; "
+                "--profile takes other inputs, such as training inputs"
+            )
+    if subsampled:
+        lines.append(
+            f"LSC and DSC compare with {found.traces:,} of them, drawn at random (seed "
+            f"{found.random_seed})"
+        )
+    if found.units is not None and found.dead_units is not None:
+        lines.append(
+            f"{found.dead_units:,} of {counted(found.units, 'unit')} are constant over these inputs (dead "
+            "units) and left out"
+        )
+    return lines
