@@ -1,13 +1,18 @@
-"""``inspect coverage``: what a campaign's inputs exercise within the original model."""
+"""``inspect coverage`` and ``importance``: what a campaign's inputs exercise within the original."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
+
+if TYPE_CHECKING:
+    from edgeflare.inspection import Tell
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,23 +20,32 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _group() -> None:
-    """Make it a group, though it has one command."""
+_Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
+_Profile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Inputs that the others are compared with, such as training inputs: a folder of images or "
+        "audio, one file, or an .npz; by default the campaign's seeds.",
+    ),
+]
+_Original = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The original model, where it has moved.")
+]
+_Resize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="For images in --profile of another size, as of run; by default the campaign's.",
+    ),
+]
 
 
 @app.command()
 @with_exit_codes
 def coverage(
-    campaign: Annotated[Path, typer.Argument(help="A campaign's folder.")],
-    profile: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Inputs that the others are compared with, such as training inputs: a folder of images or "
-            "audio, one file, or an .npz; by default the campaign's seeds.",
-        ),
-    ] = None,
+    campaign: _Campaign,
+    profile: _Profile = None,
     criterion: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,30 +61,16 @@ def coverage(
             "of activation functions, and the last but one for LSC and DSC.",
         ),
     ] = None,
-    original: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The original model, where it has moved.")
-    ] = None,
-    resize: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="For images in --profile of another size, as of run; by default the campaign's.",
-        ),
-    ] = None,
+    original: _Original = None,
+    resize: _Resize = None,
     json: Json = False,
 ) -> None:
     """Measure which share of the original's units the seeds, triggers and survey findings exercise."""
-    from edgeflare.campaign import Stage, Step
-    from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.inspection import coverage_of_campaign
     from edgeflare.reports import coverage_document
 
-    with progress_display() as progress:
-
-        def tell(what: str, done: int, total: int | None) -> None:
-            progress(Step(done) if done else Stage("coverage", what, total))
-
+    with _telling("coverage") as tell:
         found = coverage_of_campaign(
             campaign,
             original=original,
@@ -81,5 +81,59 @@ def coverage(
             tell=tell,
         )
     print_result(json, found.to_json, lambda: coverage_document(found))
+    _tell_page(campaign, json=json)
+
+
+@app.command()
+@with_exit_codes
+def importance(
+    campaign: _Campaign,
+    units: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Units of each layer that count as important."),
+    ] = 6,
+    profile: _Profile = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENSOR",
+            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
+            "of activation functions.",
+        ),
+    ] = None,
+    original: _Original = None,
+    resize: _Resize = None,
+    json: Json = False,
+) -> None:
+    """Find the units that the original's decisions rest on, and what the inputs reach of these."""
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.inspection import importance_of_campaign
+    from edgeflare.reports import importance_document
+
+    with _telling("importance") as tell:
+        found = importance_of_campaign(
+            campaign,
+            original=original,
+            profile=profile,
+            resize=resize,
+            number=units,
+            layers=layer or (),
+            tell=tell,
+        )
+    print_result(json, found.to_json, lambda: importance_document(found))
+    _tell_page(campaign, json=json)
+
+
+@contextmanager
+def _telling(name: str) -> Iterator["Tell"]:
+    """Show what is run."""
+    from edgeflare.campaign import Stage, Step
+    from edgeflare.cli.display.progress import progress_display
+
+    with progress_display() as progress:
+        yield lambda what, done, total: progress(Step(done) if done else Stage(name, what, total))
+
+
+def _tell_page(campaign: Path, *, json: bool) -> None:
     if not json:
         echo_err(f"\nA page with it: {shlex.join(['edgeflare', 'report', str(campaign)])}")

@@ -13,10 +13,8 @@ from .campaigns import (
     CRITERIA as CRITERIA,
     TRACES as TRACES,
     CoverageFound as CoverageFound,
-    CoverageSet as CoverageSet,
     CriterionCoverage as CriterionCoverage,
     CriterionEntry as CriterionEntry,
-    Tell as Tell,
     coverage_of_campaign as coverage_of_campaign,
     stored_coverage as stored_coverage,
 )
@@ -35,6 +33,12 @@ from .importance import (
     important_units as important_units,
     silhouette as silhouette,
 )
+from .importance_campaign import (
+    ImportanceFound as ImportanceFound,
+    RelevantPixels as RelevantPixels,
+    importance_of_campaign as importance_of_campaign,
+    stored_importance as stored_importance,
+)
 from .layer_importance import (
     LayerImportance as LayerImportance,
     Movement as Movement,
@@ -48,4 +52,5 @@ from .relevance import (
     total_relevance as total_relevance,
     without_relevant as without_relevant,
 )
+from .stored import CoverageSet as CoverageSet, Tell as Tell
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion

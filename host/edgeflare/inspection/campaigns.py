@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal import extras
-from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
-from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import (
     Activations,
     activations_of,
@@ -27,27 +25,28 @@ from edgeflare.inspection.coverage import (
     CoverageCriterion,
     UnitCriterion,
 )
+from edgeflare.inspection.stored import (
+    SET_WORDS,
+    CoverageSet,
+    StoredOriginal,
+    Tell,
+    input_sets,
+    profile_source,
+    silent,
+    store_found,
+    stored_original,
+)
 from edgeflare.inspection.surprise import DSC, LSC
-from edgeflare.metrics import top_label
-from edgeflare.models import AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
-from edgeflare.models.tensors import ModelGraph, open_graph
-from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
-from edgeflare.seeds.audio_files import Cut
-from edgeflare.store import CampaignLock, Store
+from edgeflare.models.tensors import ModelGraph
+from edgeflare.seeds import SeedSource
+from edgeflare.store import Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
-from edgeflare.types import TRIGGERS, Sample
-
-CoverageSet: TypeAlias = Literal["seeds", "triggers", "survey", "union"]
-"""Sets of inputs of a campaign: seeds, triggering inputs, findings of its survey, all of them."""
-Tell: TypeAlias = Callable[[str, int, int | None], None]
-"""Takes which inputs are run, how many are done, and their number where it is known."""
+from edgeflare.types import Sample
 
 _FACT = "coverage"
 TRACES = 10_000
 """Profiling inputs whose traces are kept at most, for criteria that compare with each of them."""
-_UNDECIDED = -1
-"""The class of inputs on which the original answers NaN, and of transcripts."""
 
 
 class CriterionEntry(NamedTuple):
@@ -134,10 +133,6 @@ def stored_coverage(store: Store) -> CoverageFound | None:
         return None if fact is None else validated(CoverageFound, fact)
 
 
-def _silent(what: str, done: int, total: int | None) -> None:
-    del what, done, total
-
-
 def coverage_of_campaign(
     folder: Path,
     *,
@@ -147,7 +142,7 @@ def coverage_of_campaign(
     criteria: Sequence[str] = (),
     layers: Sequence[str] = (),
     random_seed: int = 0,
-    tell: Tell = _silent,
+    tell: Tell = silent,
 ) -> CoverageFound:
     """Measure what a campaign's inputs cover of its original; store the result there and return it.
 
@@ -169,24 +164,17 @@ def coverage_of_campaign(
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
         chosen = _chosen(criteria)
-        model = _open(store, original)
+        model = stored_original(store, original)
         chosen = {
             name: one
             for name, one in chosen.items()
             if criteria or model.has_classes or not one.keeps_traces
         }
-        source = None if profile is None else _profile(store, model.spec, profile, resize)
+        source = None if profile is None else profile_source(store, model.spec, profile, resize)
         found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
         found = replace(found, profile=None if profile is None else str(profile))
-        try:
-            with CampaignLock(folder):
-                store.set_fact(_FACT, asdict(found))
-        except DiskFullError:
-            raise
-        except StoreError as error:
-            unstored = f"the result isn't stored, so that the report lacks it: {error}"
-            found = replace(found, notices=(*found.notices, unstored))
-    return found
+        notices = store_found(store, _FACT, asdict(found))
+    return replace(found, notices=(*found.notices, *notices))
 
 
 def _chosen(names: Sequence[str]) -> dict[str, CriterionEntry]:
@@ -195,66 +183,6 @@ def _chosen(names: Sequence[str]) -> dict[str, CriterionEntry]:
     if unknown := sorted(wanted - set(CRITERIA)):
         raise UsageError(f"there is no criterion {unknown[0]}; take {', '.join(CRITERIA)}")
     return {name: one for name, one in CRITERIA.items() if name in wanted}
-
-
-class _Original(NamedTuple):
-    """A campaign's original, whose tensors can be read; `path` is its file."""
-
-    path: Path
-    graph: ModelGraph
-    spec: Spec
-    reader: OutputReader
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether it decides for classes, rather than a text."""
-        return self.reader.kind != "transcript"
-
-    def label(self, raw: Any) -> int:
-        """Return the class that it decides for."""
-        label = top_label(self.reader.read(raw)) if self.has_classes else None
-        return _UNDECIDED if label is None else label
-
-
-def _open(store: Store, moved: Path | None) -> _Original:
-    """Open the original of a campaign. Raises UsageError as `coverage_of_campaign`."""
-    known = store.models.get("original")
-    if not known or not store.seed_count():
-        raise UsageError(
-            f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
-        )
-    path = Path(known["path"]) if moved is None else Path(moved)
-    if not path.is_file():
-        raise UsageError(
-            f"the original model {path} isn't there: name the same file where it is now with --original"
-        )
-    if file_sha256(path) != known["sha256"]:
-        raise UsageError(
-            f"{path} isn't the original model that the campaign in {store.folder} was run with: name that "
-            "one with --original, or run a campaign with this one"
-        )
-    if known["runtime"]["name"] == "onnx":
-        extras.onnx("inspection")
-    options, output = store.campaign["original"].get("options") or {}, known["output"]
-    return _Original(
-        path,
-        open_graph(path, known["runtime"]["name"], options, output["name"]),
-        spec_from_json(known["input"]),
-        OutputReader(TensorInfo.from_json(output), output["kind"]),
-    )
-
-
-def _profile(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:
-    """Return the profiling inputs, brought to what the campaign's seeds are."""
-    stated = store.campaign.get("seeds", {})
-    if isinstance(spec, AudioSpec):
-        if resize is not None:
-            raise UsageError("--resize is for images, and the original takes audio: leave it out")
-        cut: Cut = "windows" if stated.get("cut") == "windows" else "first"
-        return open_audio_seeds(path, rate=spec.rate, samples=spec.samples, cut=cut, resample=True)
-    height, width, channels = store.seed_samples()[0].shape
-    rule = resize or stated.get("resize")
-    return open_seeds(path, size=(height, width), channels=channels, resize=rule)
 
 
 @dataclass
@@ -281,7 +209,7 @@ class _Measurement:
     def __init__(
         self,
         store: Store,
-        model: _Original,
+        model: StoredOriginal,
         chosen: Mapping[str, CriterionEntry],
         layers: Sequence[str],
         random_seed: int,
@@ -313,14 +241,15 @@ class _Measurement:
     def run(self, profile: SeedSource | None) -> CoverageFound:
         """Return the coverage; the profiling inputs are the seeds where there is no `profile`."""
         profiled, traces, units = self._fit(profile)
-        sets = self._sets()
+        sets, notices = input_sets(self._store)
+        self._notices += notices
         union = {name: one.emptied() for name, one in self._fitted.items()}
         scores: dict[str, dict[CoverageSet, float | None]] = {name: {} for name in union}
         for which, digests in sets.items():
             parts = {name: one.emptied() for name, one in union.items()}
             samples = map(self._store.get_sample, digests)
             run = 0
-            for one in self._activations(samples, _WORDS[which], len(digests)):
+            for one in self._activations(samples, SET_WORDS[which], len(digests)):
                 run += 1
                 for part in parts.values():
                     part.update([one])
@@ -352,6 +281,7 @@ class _Measurement:
     def _fit(self, profile: SeedSource | None) -> tuple[int, int | None, int | None]:
         """Fit all criteria; return the numbers of profiling inputs, of traces kept, and of units."""
         samples: Iterable[Sample]
+        total: int | None
         if profile is None:
             samples, total = self._store.seed_samples(), self._store.seed_count()
         else:
@@ -375,25 +305,6 @@ class _Measurement:
                 + (", and others" if count > 1 else "")
             )
         return profiled, len(kept.kept) if traced else None, units or None
-
-    def _sets(self) -> dict[CoverageSet, tuple[str, ...]]:
-        """Return the digests of the inputs of each set, each once, in their order."""
-        triggers = (
-            one.trigger
-            for one in self._store.outcomes()
-            if one.status in TRIGGERS and one.trigger is not None
-        )
-        surveyed = dict.fromkeys(one.sample for one in self._store.survey(deviating=True))
-        stored = tuple(one for one in surveyed if self._store.has_sample(one))
-        if gone := len(surveyed) - len(stored):
-            self._notices.append(
-                f"{counted(gone, 'survey finding')} left out: the campaign hasn't stored their inputs"
-            )
-        return {
-            "seeds": tuple(dict.fromkeys(self._store.seed_samples().digests)),
-            "triggers": tuple(dict.fromkeys(triggers)),
-            "survey": stored,
-        }
 
     def _activations(
         self, samples: Iterable[Sample], what: str, total: int | None
@@ -424,10 +335,3 @@ class _Measurement:
             self._notices.append(
                 f"of {what}, {inputs} left out on which the original can't answer: {error}"
             )
-
-
-_WORDS: Mapping[CoverageSet, str] = {
-    "seeds": "the seeds",
-    "triggers": "the triggering inputs",
-    "survey": "the survey's findings",
-}

@@ -23,6 +23,8 @@ from edgeflare_agent.image_spec import InputSpec
 
 IMPORTANT = 6
 """Important units of a layer, where it has as many (DeepImportance's m)."""
+UNION = "union"
+"""The name of all sets of inputs together."""
 _MOVED = 100
 """Images whose most relevant pixels are changed."""
 _DRAWS = 200
@@ -49,7 +51,7 @@ class LayerImportance:
 
     `share` is their part of all positive relevance, 0 to 1. `clusters` are the important units'
     numbers of clusters. `covered` is the share of the clusters' combinations that each set of
-    inputs reaches, by the sets' names. `movement` is None of audio.
+    inputs reaches, by the sets' names, and ``union`` of all of them. `movement` is None of audio.
     """
 
     layer: str
@@ -96,13 +98,17 @@ def importance_of_layers(
         for criterion in criteria.values():
             criterion.fit([one])
     covered: dict[str, dict[str, float]] = {name: {} for name in criteria}
+    union = {name: criterion.emptied() for name, criterion in criteria.items()}
     for set_name, samples in sets.items():
-        fresh = {name: _unseen(criterion) for name, criterion in criteria.items()}
+        fresh = {name: criterion.emptied() for name, criterion in criteria.items()}
         for one in activations_of(graph, spec, samples(), layers):
             for criterion in fresh.values():
                 criterion.update([one])
         for name, criterion in fresh.items():
             covered[name][set_name] = criterion.score
+            union[name].merge(criterion)
+    for name, criterion in union.items():
+        covered[name][UNION] = criterion.score
     moved = _movements(model, graph, spec, profile, criteria, random_seed)
     found = []
     for name, criterion in criteria.items():
@@ -122,19 +128,6 @@ def importance_of_layers(
             )
         )
     return tuple(found), counted
-
-
-def _unseen(criterion: IDC) -> IDC:
-    """Return a criterion with the same profile, which has seen no test input."""
-    fresh = IDC(
-        criterion.model,
-        criterion.layers[0],
-        criterion.units,
-        clusters=criterion.clusters,
-        random_seed=criterion.random_seed,
-    )
-    fresh.merge(criterion)
-    return fresh
 
 
 def _movements(

@@ -10,7 +10,7 @@ from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_o
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.inspection import stored_coverage
+from edgeflare.inspection import stored_coverage, stored_importance
 from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -39,6 +39,7 @@ from edgeflare.reports.html.gallery import (
     matrix,
     pair_key,
 )
+from edgeflare.reports.html.importance import importance_context
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.inspection.coverage import coverage_document
@@ -159,6 +160,7 @@ def context(
         "faults": faults_context(store, summary.faults, name),
         "explanation": explanation_context(store, summary.explanation, name),
         "coverage": None if coverage is None else to_html(coverage_document(coverage)),
+        "importance": importance_context(store, stored_importance(store), name),
         "survey": survey_context(store, summary.survey, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),

@@ -4,13 +4,13 @@ from edgeflare._internal.text import counted, percent_text
 from edgeflare.inspection import CRITERIA, CoverageFound, CoverageSet, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 
-_NAMES: dict[CoverageSet, str] = {
+SET_NAMES: dict[CoverageSet, str] = {
     "seeds": "seeds",
     "triggers": "triggering inputs",
     "survey": "survey findings",
     "union": "union",
 }
-_NO_MEASURE = (
+NO_MEASURE = (
     "These shares say what the inputs exercise, and are no measure of quality: neither is a model better "
     "nor a campaign more thorough because they are high"
 )
@@ -21,7 +21,7 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     layers = dict.fromkeys(name for one in found.criteria for name in one.layers)
     columns = (
         Column("criterion", 0, lambda one: one.name, text=True),
-        *(_column(found, which) for which in _NAMES),
+        *(_column(found, which) for which in SET_NAMES),
         Column("counts", 1, _counts, text=True),
     )
     return [
@@ -31,7 +31,7 @@ def coverage_document(found: CoverageFound) -> list[Block]:
             + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
         ),
         Table(columns, found.criteria, identifier="coverage-table"),
-        Text(_NO_MEASURE, "strong"),
+        Text(NO_MEASURE, "strong"),
         Listing(tuple(Item(one) for one in (*_profile(found), *found.notices))),
     ]
 
@@ -40,7 +40,7 @@ def _column(found: CoverageFound, which: CoverageSet) -> Column:
     def figure(one: CriterionCoverage) -> str:
         return percent_text(one.scores[which])
 
-    return Column(f"{_NAMES[which]} ({found.inputs[which]:,})", 0, figure)
+    return Column(f"{SET_NAMES[which]} ({found.inputs[which]:,})", 0, figure)
 
 
 def _counts(one: CriterionCoverage) -> str:

@@ -1,25 +1,23 @@
 """Pictures of the pixels that a decision of the original rests on."""
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
-from edgeflare.reports.media import COLOURS, change_colours, panel, png
+import numpy as np
+
 from edgeflare.types import Sample
 
+_RED = (229, 57, 53)
+_DIMMED = 0.5
 
-def relevance_picture(relevance: NDArray[np.float64]) -> Sample:
-    """Return a map [H, W] in colours, uint8 [H, W, 3]: red speaks for the decision, blue against it.
 
-    White is 0, and the darkest colour the largest value of either sign.
+def marked(image: Sample, pixels: Sequence[int]) -> Sample:
+    """Return an image uint8 [H, W, 1 or 3] in grey with some of its pixels in red, [H, W, 3].
+
+    `pixels` are places, row * width + column; those that aren't in the image are left out.
     """
-    largest = np.abs(relevance).max(initial=0.0)
-    share = relevance / largest if largest else np.zeros(relevance.shape)
-    shades = np.rint((share + 1) / 2 * (COLOURS - 1)).astype(np.uint8)
-    picture: Sample = change_colours()[shades]
+    grey = image.mean(axis=2, keepdims=True) * _DIMMED
+    picture: Sample = grey.repeat(3, axis=2).round().astype(np.uint8)
+    rows = picture.reshape(-1, 3)
+    places = np.array(pixels, np.int64)
+    rows[places[(places >= 0) & (places < len(rows))]] = _RED
     return picture
-
-
-def relevance_panel(image: Sample, relevance: NDArray[np.float64]) -> bytes:
-    """Return an image uint8 [H, W, 1 or 3] and its map side by side, as a PNG file."""
-    coloured = image.repeat(3, axis=2) if image.shape[2] == 1 else image
-    return png(panel(coloured, relevance_picture(relevance)))

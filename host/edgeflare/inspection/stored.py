@@ -1,0 +1,140 @@
+"""A campaign's original as a graph, and the inputs that it is inspected with."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from edgeflare._internal import extras
+from edgeflare._internal.files import file_sha256
+from edgeflare._internal.text import counted
+from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.metrics import top_label
+from edgeflare.models import AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
+from edgeflare.models.tensors import ModelGraph, open_graph
+from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
+from edgeflare.seeds.audio_files import Cut
+from edgeflare.store import CampaignLock, Store
+from edgeflare.types import TRIGGERS
+
+CoverageSet: TypeAlias = Literal["seeds", "triggers", "survey", "union"]
+"""Sets of inputs of a campaign: seeds, triggering inputs, findings of its survey, all of them."""
+Tell: TypeAlias = Callable[[str, int, int | None], None]
+"""Takes which inputs are run, how many are done, and their number where it is known."""
+
+SET_WORDS: Mapping[CoverageSet, str] = {
+    "seeds": "the seeds",
+    "triggers": "the triggering inputs",
+    "survey": "the survey's findings",
+}
+"""What is said of each set while it is run."""
+_UNDECIDED = -1
+"""The class of inputs on which the original answers NaN, and of transcripts."""
+
+
+def silent(what: str, done: int, total: int | None) -> None:
+    """Tell nothing."""
+    del what, done, total
+
+
+class StoredOriginal(NamedTuple):
+    """A campaign's original, whose tensors can be read; `path` is its file."""
+
+    path: Path
+    graph: ModelGraph
+    spec: Spec
+    reader: OutputReader
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether it decides for classes, rather than a text."""
+        return self.reader.kind != "transcript"
+
+    def label(self, raw: Any) -> int:
+        """Return the class that it decides for."""
+        label = top_label(self.reader.read(raw)) if self.has_classes else None
+        return _UNDECIDED if label is None else label
+
+
+def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
+    """Open the original of a campaign.
+
+    `moved` is the model's file where it isn't where it was. Raises UsageError where the campaign has no
+    seeds yet, its original isn't the file that it was run with, or has no tensors that can be read.
+    """
+    known = store.models.get("original")
+    if not known or not store.seed_count():
+        raise UsageError(
+            f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
+        )
+    path = Path(known["path"]) if moved is None else Path(moved)
+    if not path.is_file():
+        raise UsageError(
+            f"the original model {path} isn't there: name the same file where it is now with --original"
+        )
+    if file_sha256(path) != known["sha256"]:
+        raise UsageError(
+            f"{path} isn't the original model that the campaign in {store.folder} was run with: name that "
+            "one with --original, or run a campaign with this one"
+        )
+    if known["runtime"]["name"] == "onnx":
+        extras.onnx("inspection")
+    options, output = store.campaign["original"].get("options") or {}, known["output"]
+    return StoredOriginal(
+        path,
+        open_graph(path, known["runtime"]["name"], options, output["name"]),
+        spec_from_json(known["input"]),
+        OutputReader(TensorInfo.from_json(output), output["kind"]),
+    )
+
+
+def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:
+    """Return the profiling inputs, brought to what the campaign's seeds are."""
+    stated = store.campaign.get("seeds", {})
+    if isinstance(spec, AudioSpec):
+        if resize is not None:
+            raise UsageError("--resize is for images, and the original takes audio: leave it out")
+        cut: Cut = "windows" if stated.get("cut") == "windows" else "first"
+        return open_audio_seeds(path, rate=spec.rate, samples=spec.samples, cut=cut, resample=True)
+    height, width, channels = store.seed_samples()[0].shape
+    rule = resize or stated.get("resize")
+    return open_seeds(path, size=(height, width), channels=channels, resize=rule)
+
+
+def input_sets(store: Store) -> tuple[dict[CoverageSet, tuple[str, ...]], list[str]]:
+    """Return the digests of a campaign's inputs by sets, each once, in their order, and notices.
+
+    Survey findings whose samples aren't stored are left out; a notice says so. Raises StoreError.
+    """
+    notices = []
+    triggers = (
+        one.trigger
+        for one in store.outcomes()
+        if one.status in TRIGGERS and one.trigger is not None
+    )
+    surveyed = dict.fromkeys(one.sample for one in store.survey(deviating=True))
+    stored = tuple(one for one in surveyed if store.has_sample(one))
+    if gone := len(surveyed) - len(stored):
+        notices.append(
+            f"{counted(gone, 'survey finding')} left out: the campaign hasn't stored their inputs"
+        )
+    sets: dict[CoverageSet, tuple[str, ...]] = {
+        "seeds": tuple(dict.fromkeys(store.seed_samples().digests)),
+        "triggers": tuple(dict.fromkeys(triggers)),
+        "survey": stored,
+    }
+    return sets, notices
+
+
+def store_found(store: Store, name: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Store a result under a name; return a notice where that can't be now, as the campaign is running.
+
+    Raises DiskFullError.
+    """
+    try:
+        with CampaignLock(store.folder):
+            store.set_fact(name, found)
+    except DiskFullError:
+        raise
+    except StoreError as error:
+        return (f"the result isn't stored, so that the report lacks it: {error}",)
+    return ()
