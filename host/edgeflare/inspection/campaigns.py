@@ -177,7 +177,8 @@ def coverage_of_campaign(
         }
         source = None if profile is None else _profile(store, model.spec, profile, resize)
         found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
-        found = replace(found, profile=None if profile is None else str(profile))
+        if profile is not None:
+            found = replace(found, profile=str(Path(profile).absolute()))
         try:
             with CampaignLock(folder):
                 store.set_fact(_FACT, asdict(found))
@@ -352,13 +353,14 @@ class _Measurement:
     def _fit(self, profile: SeedSource | None) -> tuple[int, int | None, int | None]:
         """Fit all criteria; return the numbers of profiling inputs, of traces kept, and of units."""
         samples: Iterable[Sample]
+        total: int | None
         if profile is None:
             samples, total = self._store.seed_samples(), self._store.seed_count()
         else:
             samples, total = (seed.sample for seed in profile), profile.total
         kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
         traced = {name for one in self._traced for name in one.layers}
-        profiled, units = 0, 0
+        profiled = units = 0
         for one in self._activations(samples, "the profile", total):
             profiled += 1
             for criterion in self._plain:
@@ -405,7 +407,8 @@ class _Measurement:
         graph, spec, label = self._model.graph, self._model.spec, self._model.label
         found = activations_of(graph, spec, samples, self._layers, label=label)
         done, failed, error = 0, 0, None
-        self._tell(what, 0, total)
+        if total != 0:
+            self._tell(what, 0, total)
         while True:
             try:
                 one = next(found, None)

@@ -1,5 +1,7 @@
 """What a campaign's inputs cover of the original, as a table."""
 
+from collections.abc import Sequence
+
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.inspection import CRITERIA, CoverageFound, CoverageSet, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
@@ -50,23 +52,24 @@ def _counts(one: CriterionCoverage) -> str:
 
 
 def _profile(found: CoverageFound) -> list[str]:
-    """Return what the inputs were compared with."""
+    """Return what the inputs were compared with, and what follows of it."""
     own = found.profile is None
-    source = "the seeds themselves" if own else f"{found.profile}"
+    source = "the seeds themselves" if own else found.profile
     lines = [f"Compared with {counted(found.profiled, 'profiling input')}: {source}"]
     subsampled = found.traces is not None and found.traces < found.profiled
+    known = {one.name: one for one in found.criteria}
     if own:
-        names = [one.name for one in found.criteria]
         comparing = ("NBC", "SNAC") if subsampled else ("NBC", "SNAC", "DSC")
-        zero = [name for name in comparing if name in names]
+        zero = [name for name in comparing if name in known]
         if zero:
             lines[0] += (
-                f". No seed leaves what the seeds reach, so {' and '.join(zero)} of the seeds are 0; "
-                "--profile takes other inputs, such as training inputs"
+                f", so that {_listed(zero)} of the seeds "
+                f"{'is' if len(zero) == 1 else 'are'} 0; --profile takes other inputs, such as training inputs"
             )
     if subsampled:
+        traced = [name for name, one in CRITERIA.items() if one.keeps_traces and name in known]
         lines.append(
-            f"LSC and DSC compare with {found.traces:,} of them, drawn at random (seed "
+            f"{_listed(traced)}: compared with {found.traces:,} of them, drawn at random (seed "
             f"{found.random_seed})"
         )
     if found.units is not None and found.dead_units is not None:
@@ -74,4 +77,15 @@ def _profile(found: CoverageFound) -> list[str]:
             f"{found.dead_units:,} of {counted(found.units, 'unit')} are constant over these inputs (dead "
             "units) and left out"
         )
+    if "LSC" in known and known["LSC"].scores["union"] == 0:
+        upper = known["LSC"].settings["upper"]
+        lines.append(
+            f"LSC is 0: no input's surprise is within 0 to {upper:g}; it needs more profiling inputs of each "
+            "class than its layer has units"
+        )
     return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas and "and" between them."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
