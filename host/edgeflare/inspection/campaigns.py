@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from pydantic import Field
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
@@ -38,8 +39,6 @@ from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
 from edgeflare.types import TRIGGERS, Sample
 
-CoverageSet: TypeAlias = Literal["seeds", "triggers", "survey", "union"]
-"""Sets of inputs of a campaign: seeds, triggering inputs, findings of its survey, all of them."""
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
 
@@ -84,18 +83,44 @@ CRITERIA: Mapping[str, CriterionEntry] = {
 """The criteria by name, in the order in which they are shown."""
 
 
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True)
+class SetShares:
+    """The share that each set of inputs covers, 0 to 1; None of a set without inputs.
+
+    The sets are the seeds, the triggering inputs, the survey's findings, and all of them.
+    """
+
+    seeds: _Share | None
+    triggers: _Share | None
+    survey: _Share | None
+    union: _Share | None
+
+
+@dataclass(frozen=True)
+class SetCounts:
+    """The number of different inputs in each set, see `SetShares`."""
+
+    seeds: int
+    triggers: int
+    survey: int
+    union: int
+
+
 @dataclass(frozen=True)
 class CriterionCoverage:
     """What the sets of inputs cover by one criterion.
 
-    `layers` are names of tensors, `settings` the criterion's. `scores` has the share that each set
-    covers, 0 to 1; None of a set without inputs.
+    `counts` says what is counted. `layers` are names of tensors, `settings` the criterion's.
     """
 
     name: str
+    counts: str
     layers: tuple[str, ...]
     settings: dict[str, Any]
-    scores: dict[CoverageSet, float | None]
+    scores: SetShares
 
 
 @dataclass(frozen=True)
@@ -107,7 +132,7 @@ class CoverageFound:
     criterion. `profile` is None where the seeds are the profiling inputs, else where these are from;
     there are `profiled` of them. `traces` is the number of those that LSC and DSC keep, a random
     subsample drawn with `random_seed` where it is below `profiled`; None without such criteria.
-    `inputs` has the number of different inputs in each set. `finished`: the campaign is.
+    `finished`: the campaign is.
     """
 
     model: str
@@ -117,7 +142,7 @@ class CoverageFound:
     profiled: int
     traces: int | None
     random_seed: int
-    inputs: dict[CoverageSet, int]
+    inputs: SetCounts
     finished: bool
     criteria: tuple[CriterionCoverage, ...]
     notices: tuple[str, ...] = ()
@@ -316,7 +341,7 @@ class _Measurement:
         profiled, traces, units = self._fit(profile)
         sets = self._sets()
         union = {name: one.emptied() for name, one in self._fitted.items()}
-        scores: dict[str, dict[CoverageSet, float | None]] = {name: {} for name in union}
+        scores: dict[str, dict[str, float | None]] = {name: {} for name in union}
         for which, digests in sets.items():
             parts = {name: one.emptied() for name, one in union.items()}
             samples = map(self._store.get_sample, digests)
@@ -330,8 +355,7 @@ class _Measurement:
                 union[name].merge(part)
         for name, whole in union.items():
             scores[name]["union"] = whole.score if whole.inputs else None
-        inputs: dict[CoverageSet, int] = {which: len(digests) for which, digests in sets.items()}
-        inputs["union"] = len(set().union(*sets.values()))
+        inputs = {which: len(digests) for which, digests in sets.items()}
         dead = (one.dead for one in self._plain if isinstance(one, UnitCriterion))
         return CoverageFound(
             model=self._model.path.name,
@@ -341,10 +365,16 @@ class _Measurement:
             profiled=profiled,
             traces=traces,
             random_seed=self._random_seed,
-            inputs=inputs,
+            inputs=SetCounts(**inputs, union=len(set().union(*sets.values()))),
             finished=bool(self._store.fact("finished")),
             criteria=tuple(
-                CriterionCoverage(name, one.layers, one.settings, scores[name])
+                CriterionCoverage(
+                    name,
+                    CRITERIA[name].counts.format(**one.settings),
+                    one.layers,
+                    one.settings,
+                    SetShares(**scores[name]),
+                )
                 for name, one in self._fitted.items()
             ),
             notices=tuple(self._notices),
@@ -378,7 +408,7 @@ class _Measurement:
             )
         return profiled, len(kept.kept) if traced else None, units or None
 
-    def _sets(self) -> dict[CoverageSet, tuple[str, ...]]:
+    def _sets(self) -> dict[str, tuple[str, ...]]:
         """Return the digests of the inputs of each set, each once, in their order."""
         triggers = (
             one.trigger
@@ -429,7 +459,7 @@ class _Measurement:
             )
 
 
-_WORDS: Mapping[CoverageSet, str] = {
+_WORDS: Mapping[str, str] = {
     "seeds": "the seeds",
     "triggers": "the triggering inputs",
     "survey": "the survey's findings",

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from edgeflare._internal.text import counted, percent_text
-from edgeflare.inspection import CRITERIA, CoverageFound, CoverageSet, CriterionCoverage
+from edgeflare.inspection import CRITERIA, CoverageFound, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 
-_NAMES: dict[CoverageSet, str] = {
+_NAMES = {
     "seeds": "seeds",
     "triggers": "triggering inputs",
     "survey": "survey findings",
@@ -24,7 +24,7 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     columns = (
         Column("criterion", 0, lambda one: one.name, text=True),
         *(_column(found, which) for which in _NAMES),
-        Column("counts", 1, _counts, text=True),
+        Column("counts", 1, lambda one: one.counts, text=True),
     )
     return [
         Text(
@@ -38,17 +38,11 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     ]
 
 
-def _column(found: CoverageFound, which: CoverageSet) -> Column:
+def _column(found: CoverageFound, which: str) -> Column:
     def figure(one: CriterionCoverage) -> str:
-        return percent_text(one.scores[which])
+        return percent_text(getattr(one.scores, which))
 
-    return Column(f"{_NAMES[which]} ({found.inputs[which]:,})", 0, figure)
-
-
-def _counts(one: CriterionCoverage) -> str:
-    """Return what a criterion counts, with its settings."""
-    known = CRITERIA.get(one.name)
-    return "" if known is None else known.counts.format(**one.settings)
+    return Column(f"{_NAMES[which]} ({getattr(found.inputs, which):,})", 0, figure)
 
 
 def _profile(found: CoverageFound) -> list[str]:
@@ -77,10 +71,9 @@ def _profile(found: CoverageFound) -> list[str]:
             f"{found.dead_units:,} of {counted(found.units, 'unit')} are constant over these inputs (dead "
             "units) and left out"
         )
-    if "LSC" in known and known["LSC"].scores["union"] == 0:
-        upper = known["LSC"].settings["upper"]
+    if "LSC" in known and known["LSC"].scores.union == 0:
         lines.append(
-            f"LSC is 0: no input's surprise is within 0 to {upper:g}; it needs more profiling inputs of each "
+            "LSC is 0: no input's surprise is within its bounds; it needs more profiling inputs of each "
             "class than its layer has units"
         )
     return lines
