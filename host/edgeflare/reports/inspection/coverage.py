@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgeflare._internal.text import counted, percent_text
+from edgeflare._internal.text import counted, first_names, percent_text
 from edgeflare.inspection import CRITERIA, CoverageFound, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 
@@ -12,6 +12,8 @@ _NAMES = {
     "survey": "survey findings",
     "union": "union",
 }
+_NAMED = 6
+"""Layers that are named at most."""
 _NO_MEASURE = (
     "These shares say what the inputs exercise, and are no measure of quality: neither is a model better "
     "nor a campaign more thorough because they are high"
@@ -28,8 +30,8 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     )
     return [
         Text(
-            f"Coverage of {found.model}, {counted(len(layers), 'layer')} ({', '.join(layers)}), by "
-            "different inputs"
+            f"Coverage of {found.model}, {counted(len(layers), 'layer')} "
+            f"({first_names(list(layers)[:_NAMED], len(layers))}), each input counted once"
             + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
         ),
         Table(columns, found.criteria, identifier="coverage-table"),
