@@ -52,5 +52,5 @@ from .relevance import (
     total_relevance as total_relevance,
     without_relevant as without_relevant,
 )
-from .stored import CoverageSet as CoverageSet, Tell as Tell
+from .stored import SetCounts as SetCounts, SetShares as SetShares, Tell as Tell
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion

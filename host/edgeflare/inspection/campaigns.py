@@ -27,7 +27,8 @@ from edgeflare.inspection.coverage import (
 )
 from edgeflare.inspection.stored import (
     SET_WORDS,
-    CoverageSet,
+    SetCounts,
+    SetShares,
     StoredOriginal,
     Tell,
     input_sets,
@@ -87,14 +88,14 @@ CRITERIA: Mapping[str, CriterionEntry] = {
 class CriterionCoverage:
     """What the sets of inputs cover by one criterion.
 
-    `layers` are names of tensors, `settings` the criterion's. `scores` has the share that each set
-    covers, 0 to 1; None of a set without inputs.
+    `counts` says what is counted. `layers` are names of tensors, `settings` the criterion's.
     """
 
     name: str
+    counts: str
     layers: tuple[str, ...]
     settings: dict[str, Any]
-    scores: dict[CoverageSet, float | None]
+    scores: SetShares
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class CoverageFound:
     criterion. `profile` is None where the seeds are the profiling inputs, else where these are from;
     there are `profiled` of them. `traces` is the number of those that LSC and DSC keep, a random
     subsample drawn with `random_seed` where it is below `profiled`; None without such criteria.
-    `inputs` has the number of different inputs in each set. `finished`: the campaign is.
+    `finished`: the campaign is.
     """
 
     model: str
@@ -116,7 +117,7 @@ class CoverageFound:
     profiled: int
     traces: int | None
     random_seed: int
-    inputs: dict[CoverageSet, int]
+    inputs: SetCounts
     finished: bool
     criteria: tuple[CriterionCoverage, ...]
     notices: tuple[str, ...] = ()
@@ -172,7 +173,8 @@ def coverage_of_campaign(
         }
         source = None if profile is None else profile_source(store, model.spec, profile, resize)
         found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
-        found = replace(found, profile=None if profile is None else str(profile))
+        if profile is not None:
+            found = replace(found, profile=str(Path(profile).absolute()))
         notices = store_found(store, _FACT, asdict(found))
     return replace(found, notices=(*found.notices, *notices))
 
@@ -244,7 +246,7 @@ class _Measurement:
         sets, notices = input_sets(self._store)
         self._notices += notices
         union = {name: one.emptied() for name, one in self._fitted.items()}
-        scores: dict[str, dict[CoverageSet, float | None]] = {name: {} for name in union}
+        scores: dict[str, dict[str, float | None]] = {name: {} for name in union}
         for which, digests in sets.items():
             parts = {name: one.emptied() for name, one in union.items()}
             samples = map(self._store.get_sample, digests)
@@ -258,8 +260,7 @@ class _Measurement:
                 union[name].merge(part)
         for name, whole in union.items():
             scores[name]["union"] = whole.score if whole.inputs else None
-        inputs: dict[CoverageSet, int] = {which: len(digests) for which, digests in sets.items()}
-        inputs["union"] = len(set().union(*sets.values()))
+        inputs = {which: len(digests) for which, digests in sets.items()}
         dead = (one.dead for one in self._plain if isinstance(one, UnitCriterion))
         return CoverageFound(
             model=self._model.path.name,
@@ -269,10 +270,16 @@ class _Measurement:
             profiled=profiled,
             traces=traces,
             random_seed=self._random_seed,
-            inputs=inputs,
+            inputs=SetCounts(**inputs, union=len(set().union(*sets.values()))),
             finished=bool(self._store.fact("finished")),
             criteria=tuple(
-                CriterionCoverage(name, one.layers, one.settings, scores[name])
+                CriterionCoverage(
+                    name,
+                    CRITERIA[name].counts.format(**one.settings),
+                    one.layers,
+                    one.settings,
+                    SetShares(**scores[name]),
+                )
                 for name, one in self._fitted.items()
             ),
             notices=tuple(self._notices),
@@ -288,7 +295,7 @@ class _Measurement:
             samples, total = (seed.sample for seed in profile), profile.total
         kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
         traced = {name for one in self._traced for name in one.layers}
-        profiled, units = 0, 0
+        profiled = units = 0
         for one in self._activations(samples, "the profile", total):
             profiled += 1
             for criterion in self._plain:
@@ -316,7 +323,8 @@ class _Measurement:
         graph, spec, label = self._model.graph, self._model.spec, self._model.label
         found = activations_of(graph, spec, samples, self._layers, label=label)
         done, failed, error = 0, 0, None
-        self._tell(what, 0, total)
+        if total != 0:
+            self._tell(what, 0, total)
         while True:
             try:
                 one = next(found, None)

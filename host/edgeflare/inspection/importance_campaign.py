@@ -17,7 +17,7 @@ from edgeflare.inspection.layer_importance import (
 from edgeflare.inspection.relevance import RelevanceModel, most_relevant, relevance_map
 from edgeflare.inspection.stored import (
     SET_WORDS,
-    CoverageSet,
+    SetCounts,
     StoredOriginal,
     Tell,
     input_sets,
@@ -60,7 +60,7 @@ class ImportanceFound:
     `model` is the name of the original's file. `number` units of a layer count as important.
     `profile` is None where the seeds are the profiling inputs, else where these are from; of
     `profiled` ones the original decides `counted` as they are labelled, or they have no label.
-    `inputs` has the number of inputs in each set. `finished`: the campaign is. `drawn` are pairs of a
+    `finished`: the campaign is. `drawn` are pairs of a
     seed and a triggering input found from it; none of audio.
     """
 
@@ -69,7 +69,7 @@ class ImportanceFound:
     profile: str | None
     profiled: int
     counted: int
-    inputs: dict[CoverageSet, int]
+    inputs: SetCounts
     finished: bool
     layers: tuple[LayerImportance, ...]
     drawn: tuple[tuple[RelevantPixels, RelevantPixels], ...]
@@ -140,15 +140,14 @@ def importance_of_campaign(
             number=number,
             random_seed=random_seed,
         )
-        inputs: dict[CoverageSet, int] = {which: len(some) for which, some in sets.items()}
-        inputs["union"] = len(set().union(*sets.values()))
+        inputs = {which: len(some) for which, some in sets.items()}
         result = ImportanceFound(
             model=model.path.name,
             number=number,
-            profile=None if profile is None else str(profile),
+            profile=None if profile is None else str(Path(profile).absolute()),
             profiled=len(labels),
             counted=counted,
-            inputs=inputs,
+            inputs=SetCounts(**inputs, union=len(set().union(*sets.values()))),
             finished=bool(store.fact("finished")),
             layers=found,
             drawn=tuple(_drawn(store, model)),

@@ -1,8 +1,11 @@
 """A campaign's original as a graph, and the inputs that it is inspected with."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import Field
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
@@ -16,12 +19,10 @@ from edgeflare.seeds.audio_files import Cut
 from edgeflare.store import CampaignLock, Store
 from edgeflare.types import TRIGGERS
 
-CoverageSet: TypeAlias = Literal["seeds", "triggers", "survey", "union"]
-"""Sets of inputs of a campaign: seeds, triggering inputs, findings of its survey, all of them."""
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
 
-SET_WORDS: Mapping[CoverageSet, str] = {
+SET_WORDS: Mapping[str, str] = {
     "seeds": "the seeds",
     "triggers": "the triggering inputs",
     "survey": "the survey's findings",
@@ -29,6 +30,32 @@ SET_WORDS: Mapping[CoverageSet, str] = {
 """What is said of each set while it is run."""
 _UNDECIDED = -1
 """The class of inputs on which the original answers NaN, and of transcripts."""
+
+
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True)
+class SetShares:
+    """The share that each set of inputs covers, 0 to 1; None of a set without inputs.
+
+    The sets are the seeds, the triggering inputs, the survey's findings, and all of them.
+    """
+
+    seeds: _Share | None
+    triggers: _Share | None
+    survey: _Share | None
+    union: _Share | None
+
+
+@dataclass(frozen=True)
+class SetCounts:
+    """The number of different inputs in each set, see `SetShares`."""
+
+    seeds: int
+    triggers: int
+    survey: int
+    union: int
 
 
 def silent(what: str, done: int, total: int | None) -> None:
@@ -100,10 +127,11 @@ def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> 
     return open_seeds(path, size=(height, width), channels=channels, resize=rule)
 
 
-def input_sets(store: Store) -> tuple[dict[CoverageSet, tuple[str, ...]], list[str]]:
+def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Return the digests of a campaign's inputs by sets, each once, in their order, and notices.
 
-    Survey findings whose samples aren't stored are left out; a notice says so. Raises StoreError.
+    The sets are those of `SetShares` but the union. Survey findings whose samples aren't stored are left
+    out; a notice says so. Raises StoreError.
     """
     notices = []
     triggers = (
@@ -117,7 +145,7 @@ def input_sets(store: Store) -> tuple[dict[CoverageSet, tuple[str, ...]], list[s
         notices.append(
             f"{counted(gone, 'survey finding')} left out: the campaign hasn't stored their inputs"
         )
-    sets: dict[CoverageSet, tuple[str, ...]] = {
+    sets = {
         "seeds": tuple(dict.fromkeys(store.seed_samples().digests)),
         "triggers": tuple(dict.fromkeys(triggers)),
         "survey": stored,

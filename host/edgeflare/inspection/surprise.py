@@ -17,6 +17,8 @@ from edgeflare.inspection.coverage import SectionCriterion
 
 _VALUES = 1 << 22
 """Values of float64 that are held at once where distances are computed."""
+_DENSITY_VALUES = 1 << 26
+"""Values of float64 of all densities that are held at once; the oldest are computed again."""
 
 
 class SurpriseCriterion(SectionCriterion):
@@ -112,6 +114,11 @@ class _Density(NamedTuple):
     points: NDArray[np.float64]
     log_norm: float
 
+    @property
+    def size(self) -> int:
+        """The number of values that it holds."""
+        return self.whiten.size + self.points.size
+
     def surprise(self, trace: NDArray[np.float64]) -> float:
         """Return -log of the density at a trace."""
         exponents = -0.5 * ((self.points - self.whiten @ trace[self.kept]) ** 2).sum(axis=1)
@@ -158,6 +165,10 @@ class LSC(SurpriseCriterion):
     def _surprise(self, trace: NDArray[np.float64], label: int) -> float:
         if label not in self._densities:
             self._densities[label] = self._density(label)
+            sizes = [one.size for one in self._densities.values() if one is not None]
+            while sum(sizes) > _DENSITY_VALUES and len(self._densities) > 1:
+                oldest = self._densities.pop(next(iter(self._densities)))
+                sizes = sizes if oldest is None else sizes[1:]
         density = self._densities[label]
         return np.inf if density is None else density.surprise(trace)
 

@@ -1,15 +1,19 @@
 """What a campaign's inputs cover of the original, as a table."""
 
-from edgeflare._internal.text import counted, percent_text
-from edgeflare.inspection import CRITERIA, CoverageFound, CoverageSet, CriterionCoverage
+from collections.abc import Sequence
+
+from edgeflare._internal.text import counted, first_names, percent_text
+from edgeflare.inspection import CRITERIA, CoverageFound, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 
-SET_NAMES: dict[CoverageSet, str] = {
+SET_NAMES = {
     "seeds": "seeds",
     "triggers": "triggering inputs",
     "survey": "survey findings",
     "union": "union",
 }
+_NAMED = 6
+"""Layers that are named at most."""
 NO_MEASURE = (
     "These shares say what the inputs exercise, and are no measure of quality: neither is a model better "
     "nor a campaign more thorough because they are high"
@@ -22,12 +26,12 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     columns = (
         Column("criterion", 0, lambda one: one.name, text=True),
         *(_column(found, which) for which in SET_NAMES),
-        Column("counts", 1, _counts, text=True),
+        Column("counts", 1, lambda one: one.counts, text=True),
     )
     return [
         Text(
-            f"Coverage of {found.model}, {counted(len(layers), 'layer')} ({', '.join(layers)}), by "
-            "different inputs"
+            f"Coverage of {found.model}, {counted(len(layers), 'layer')} "
+            f"({first_names(list(layers)[:_NAMED], len(layers))}), each input counted once"
             + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
         ),
         Table(columns, found.criteria, identifier="coverage-table"),
@@ -36,37 +40,32 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     ]
 
 
-def _column(found: CoverageFound, which: CoverageSet) -> Column:
+def _column(found: CoverageFound, which: str) -> Column:
     def figure(one: CriterionCoverage) -> str:
-        return percent_text(one.scores[which])
+        return percent_text(getattr(one.scores, which))
 
-    return Column(f"{SET_NAMES[which]} ({found.inputs[which]:,})", 0, figure)
-
-
-def _counts(one: CriterionCoverage) -> str:
-    """Return what a criterion counts, with its settings."""
-    known = CRITERIA.get(one.name)
-    return "" if known is None else known.counts.format(**one.settings)
+    return Column(f"{SET_NAMES[which]} ({getattr(found.inputs, which):,})", 0, figure)
 
 
 def _profile(found: CoverageFound) -> list[str]:
-    """Return what the inputs were compared with."""
+    """Return what the inputs were compared with, and what follows of it."""
     own = found.profile is None
-    source = "the seeds themselves" if own else f"{found.profile}"
+    source = "the seeds themselves" if own else found.profile
     lines = [f"Compared with {counted(found.profiled, 'profiling input')}: {source}"]
     subsampled = found.traces is not None and found.traces < found.profiled
+    known = {one.name: one for one in found.criteria}
     if own:
-        names = [one.name for one in found.criteria]
         comparing = ("NBC", "SNAC") if subsampled else ("NBC", "SNAC", "DSC")
-        zero = [name for name in comparing if name in names]
+        zero = [name for name in comparing if name in known]
         if zero:
             lines[0] += (
-                f". No seed leaves what the seeds reach, so {' and '.join(zero)} of the seeds are 0; "
-                "--profile takes other inputs, such as training inputs"
+                f", so that {_listed(zero)} of the seeds "
+                f"{'is' if len(zero) == 1 else 'are'} 0; --profile takes other inputs, such as training inputs"
             )
     if subsampled:
+        traced = [name for name, one in CRITERIA.items() if one.keeps_traces and name in known]
         lines.append(
-            f"LSC and DSC compare with {found.traces:,} of them, drawn at random (seed "
+            f"{_listed(traced)}: compared with {found.traces:,} of them, drawn at random (seed "
             f"{found.random_seed})"
         )
     if found.units is not None and found.dead_units is not None:
@@ -74,4 +73,14 @@ def _profile(found: CoverageFound) -> list[str]:
             f"{found.dead_units:,} of {counted(found.units, 'unit')} are constant over these inputs (dead "
             "units) and left out"
         )
+    if "LSC" in known and known["LSC"].scores.union == 0:
+        lines.append(
+            "LSC is 0: no input's surprise is within its bounds; it needs more profiling inputs of each "
+            "class than its layer has units"
+        )
     return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas and "and" between them."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

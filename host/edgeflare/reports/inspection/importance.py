@@ -1,7 +1,7 @@
 """What matters in the original, as a table by layers."""
 
 from edgeflare._internal.text import NOTHING, counted, first_names, number_text, percent_text
-from edgeflare.inspection import CoverageSet, ImportanceFound, LayerImportance
+from edgeflare.inspection import ImportanceFound, LayerImportance
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.inspection.coverage import NO_MEASURE, SET_NAMES
 
@@ -12,11 +12,11 @@ def importance_document(found: ImportanceFound) -> list[Block]:
     """Return the important units of each layer, what inputs reach of their combinations, and how."""
     columns = (
         Column("layer", 0, lambda one: one.layer, text=True),
-        Column("important units", 1, _units, text=True),
-        Column("of the relevance", 2, lambda one: percent_text(one.share)),
-        Column("combinations", 1, lambda one: f"{one.combinations:,}"),
-        *(_covered(found, which) for which in SET_NAMES if found.inputs[which]),
-        Column("moved, times random", 1, _moved),
+        Column("important units", 4, _units, text=True),
+        Column("of the relevance", 1, lambda one: percent_text(one.share)),
+        Column("combinations", 2, lambda one: f"{one.combinations:,}"),
+        *(_covered(found, which) for which in SET_NAMES if getattr(found.inputs, which)),
+        Column("moved", 3, _moved),
     )
     return [
         Text(
@@ -36,8 +36,8 @@ def _units(one: LayerImportance) -> str:
     return f"{first_names(named, len(one.important))} of {one.units:,}"
 
 
-def _covered(found: ImportanceFound, which: CoverageSet) -> Column:
-    title = f"{SET_NAMES[which]} ({found.inputs[which]:,})"
+def _covered(found: ImportanceFound, which: str) -> Column:
+    title = f"{SET_NAMES[which]} ({getattr(found.inputs, which):,})"
     return Column(title, 0, lambda one: percent_text(one.covered.get(which)))
 
 
@@ -53,7 +53,9 @@ def _how(found: ImportanceFound) -> list[str]:
     profiled = counted(found.profiled, "profiling input")
     lines = [f"Clusters are of {profiled}: {source}"]
     if found.counted < found.profiled:
-        lines[0] += f"; relevance of the {found.counted:,} that the original decides as they are labelled"
+        lines[0] += (
+            f"; relevance of the {found.counted:,} that the original decides as they are labelled"
+        )
     movements = [one.movement for one in found.layers if one.movement is not None]
     if movements:
         lines.append(
