@@ -36,7 +36,7 @@ def coverage(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="NC, KMNC, NBC, SNAC, TKNC, LSC or DSC; may be repeated. By default all.",
+            help="Measure by this criterion alone, such as KMNC; may be repeated. By default by all.",
         ),
     ] = None,
     layer: Annotated[
