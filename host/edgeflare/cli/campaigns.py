@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from edgeflare._internal.text import counted, size_text
-from edgeflare.cli.options import Force, Json, Typed, command_with, typed
+from edgeflare.cli.options import CampaignFolder, Force, Json, Typed, command_with, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
         command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
         echo_err(f"{what.capitalize()}: {shlex.join(command)}")
     end_by(summary.limits_crossed, summary.limits_undecided)
-
-
-Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 
 
 DemoCommand = command_with("device", "fleet", "python", "out")
@@ -79,7 +76,7 @@ def init(
 
 def resume(
     context: typer.Context,
-    campaign: Campaign,
+    campaign: CampaignFolder,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -94,7 +91,7 @@ def resume(
 
 
 def status(
-    campaign: Campaign,
+    campaign: CampaignFolder,
     json: Json = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Look again each second until the campaign ends.")
@@ -111,7 +108,7 @@ def status(
 
 
 def show(
-    campaign: Campaign,
+    campaign: CampaignFolder,
     json: Json = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="With every step from a seed to its trigger.")
@@ -128,7 +125,7 @@ _MLFLOW = "MLflow"
 
 
 def export(
-    campaign: Campaign,
+    campaign: CampaignFolder,
     folder: Annotated[
         Path | None, typer.Argument(help="The folder to make; needed without --mlflow.")
     ] = None,

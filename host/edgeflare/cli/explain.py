@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from edgeflare.cli.options import FILES, Json, command_with, typed
+from edgeflare.cli.options import FILES, CampaignFolder, Json, command_with, typed
 
 _Found = TypeVar("_Found")
 _FLAGS = ("original", "deployed", "patience", "python", "inventory", "confirmations")
@@ -25,7 +25,7 @@ ShrinkCommand = command_with(*_FLAGS, "workers", **_HELP)
 
 def explain(
     context: typer.Context,
-    campaign: Annotated[Path, typer.Argument(help="A campaign's folder.")],
+    campaign: CampaignFolder,
     float_model: Annotated[
         Path | None,
         typer.Option(
@@ -60,7 +60,7 @@ def explain(
 
 def shrink(
     context: typer.Context,
-    campaign: Annotated[Path, typer.Argument(help="A campaign's folder.")],
+    campaign: CampaignFolder,
     device_budget: Annotated[
         int, typer.Option(min=1, metavar="N", help="Device queries for each finding, at most.")
     ] = 20,

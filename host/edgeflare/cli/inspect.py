@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import Json
+from edgeflare.cli.options import CampaignFolder, Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ app = typer.Typer(
 )
 
 
-_Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 _Profile = Annotated[
     Path | None,
     typer.Option(
@@ -44,13 +43,13 @@ _Resize = Annotated[
 @app.command()
 @with_exit_codes
 def coverage(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     profile: _Profile = None,
     criterion: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="NC, KMNC, NBC, SNAC, TKNC, LSC or DSC; may be repeated. By default all.",
+            help="Measure by this criterion alone, such as KMNC; may be repeated. By default by all.",
         ),
     ] = None,
     layer: Annotated[
@@ -87,7 +86,7 @@ def coverage(
 @app.command()
 @with_exit_codes
 def importance(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     units: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Units of each layer that count as important."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FILES = "Models and seeds"
 
+CampaignFolder = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Force = Annotated[
     bool,

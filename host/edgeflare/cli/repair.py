@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edgeflare.cli.options import Json
+from edgeflare.cli.options import CampaignFolder, Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ app = typer.Typer(
     help="Find what to deploy in place of a model that deviates, judged by searching again.",
 )
 
-_Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 _Out = Annotated[
     Path | None,
     typer.Option(help="The repair's file (.npz); by default one in CAMPAIGN/repair."),
@@ -38,7 +37,7 @@ _Search = Annotated[
 @app.command()
 @with_exit_codes
 def recipes(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     recipe: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Try this recipe alone; may be repeated."),
@@ -106,7 +105,7 @@ def recipes(
 @app.command()
 @with_exit_codes
 def train(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     variant: Annotated[
         str,
         typer.Option(
@@ -152,7 +151,7 @@ def train(
 @app.command()
 @with_exit_codes
 def abstain(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     catch: Annotated[
         float,
         typer.Option(metavar="SHARE", parser=_share, help="The share of deviations to catch."),
@@ -191,7 +190,7 @@ def abstain(
 @app.command()
 @with_exit_codes
 def examples(
-    campaign: _Campaign,
+    campaign: CampaignFolder,
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
     json: Json = False,
 ) -> None:

@@ -166,17 +166,24 @@ def coverage_of_campaign(
     with Store.open(folder) as store:
         chosen = _chosen(criteria)
         model = stored_original(store, original)
-        chosen = {
-            name: one
-            for name, one in chosen.items()
-            if criteria or model.has_classes or not one.keeps_traces
-        }
+        notices: tuple[str, ...] = ()
+        by_class = [name for name, one in chosen.items() if one.keeps_traces]
+        if by_class and not model.has_classes:
+            text = (
+                f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
+                f"{model.path.name} returns texts"
+            )
+            if criteria:
+                raise UsageError(f"{text}; leave them out")
+            chosen = {name: one for name, one in chosen.items() if name not in by_class}
+            notices = (f"{text}: left out",)
         source = None if profile is None else profile_source(store, model.spec, profile, resize)
         found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
         if profile is not None:
             found = replace(found, profile=str(Path(profile).absolute()))
-        notices = store_found(store, _FACT, asdict(found))
-    return replace(found, notices=(*found.notices, *notices))
+        found = replace(found, notices=(*notices, *found.notices))
+        unstored = store_found(store, _FACT, asdict(found))
+    return replace(found, notices=(*found.notices, *unstored))
 
 
 def _chosen(names: Sequence[str]) -> dict[str, CriterionEntry]:
@@ -222,13 +229,6 @@ class _Measurement:
         self._tell = tell
         self._random_seed = random_seed
         self._notices: list[str] = []
-        if not chosen or (
-            not model.has_classes and any(one.keeps_traces for one in chosen.values())
-        ):
-            raise UsageError(
-                f"LSC and DSC compare inputs of the same predicted class, and {model.path.name} returns "
-                "texts: leave them out"
-            )
         digest = model_digest(model.path)
         stated = tuple(dict.fromkeys(layers))
         self._fitted = {
@@ -300,7 +300,8 @@ class _Measurement:
             profiled += 1
             for criterion in self._plain:
                 criterion.fit([one])
-                units = units or sum(one.layers[name].units.size for name in criterion.layers)
+                if isinstance(criterion, UnitCriterion):
+                    units = sum(one.layers[name].units.size for name in criterion.layers)
             if traced:
                 kept.add(one._replace(layers={name: one.layers[name] for name in traced}))
         for criterion in self._traced:

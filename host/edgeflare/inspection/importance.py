@@ -30,7 +30,7 @@ class IDC(CoverageCriterion):
     number is exact. A unit that is constant over the profile has one cluster. An input on which a
     unit isn't finite reaches none.
 
-    Differences: equation 3 of the paper divides by 1 - |C|; this is Rousseeuw's |C| - 1, and a
+    Differences: equation 3 of the paper divides by 1 less the size of a cluster; this is Rousseeuw's size less 1, and a
     cluster of a single value has silhouette 0.
     """
 

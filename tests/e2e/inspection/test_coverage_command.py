@@ -282,6 +282,20 @@ def test_what_can_not_be_measured_is_told(
     assert ran.out == ""
 
 
+def test_criteria_by_class_need_classes(home: Path) -> None:
+    with Store.open(home / "c") as store:
+        output = store.models["original"]["output"]
+    _change_original(home, output={**output, "kind": "transcript"})
+    found = inspect(home, "--json").json
+    assert {one["name"] for one in found["criteria"]} == set(CRITERIA) - {"LSC", "DSC"}
+    assert found["notices"] == [
+        "LSC, DSC: inputs of the same predicted class are compared, and original.onnx returns texts: left out"
+    ]
+    ran = inspect(home, "--criterion", "DSC")
+    assert (ran.code, ran.out) == (2, "")
+    assert "returns texts; leave them out" in ran.sentence
+
+
 def test_a_moved_original_is_named(home: Path) -> None:
     _moved(home)
     assert inspect(home, "--original", ORIGINAL, "--criterion", "NC").code == 0

@@ -1,6 +1,7 @@
 """Which tensors are layers, and the activations of samples."""
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
 from small_models import TFLITE
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection import (
     activations_of,
     default_layers,
@@ -142,6 +143,18 @@ def test_samples_are_taken_one_at_a_time() -> None:
     assert taken == []
     assert next(found).label == 7
     assert taken == [0]
+
+
+def test_an_input_that_fails_is_told_and_the_next_one_comes() -> None:
+    first, second = islice(samples(), 2)
+    odd = np.zeros((3, 3, 1), np.uint8)
+    found = activations_of(
+        open_graph(DEMO / "original.onnx", "onnx", {}), spec(), [first, odd, second]
+    )
+    next(found)
+    with pytest.raises(ModelError, match="an input can't be prepared for the model: "):
+        next(found)
+    assert len(list(found)) == 1
 
 
 def test_unknown_layers_are_refused_at_once() -> None:

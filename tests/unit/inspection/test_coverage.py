@@ -429,3 +429,26 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         MAKERS["NC"]().load(tmp_path / "coverage.npz")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_an_emptied_one_has_the_profile_alone(name: str) -> None:
+    begun = fitted(name)
+    begun.update(TEST[:20])
+    score = begun.score
+    other = begun.emptied()
+    assert (other.inputs, other.score) == (0, 0)
+    other.update(TEST[20:])
+    again = fitted(name)
+    again.update(TEST[20:])
+    assert other.score == again.score
+    assert begun.score == score
+    more = begun.emptied()
+    more.fit(drawn(5, 7, 3.0))
+    unchanged = begun.emptied()
+    unchanged.update(TEST[20:])
+    assert unchanged.score == again.score
+    begun.merge(other)
+    whole = fitted(name)
+    whole.update(TEST)
+    assert begun.score == whole.score

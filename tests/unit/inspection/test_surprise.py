@@ -67,6 +67,19 @@ def test_units_of_low_variance_are_dropped_for_each_class() -> None:
         assert lsc.surprise(one) == pytest.approx(expected, rel=1e-9)
 
 
+def test_densities_are_let_go_of_and_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lsc = LSC(MODEL, LAYERS)
+    lsc.fit(activations(KNOWN, KNOWN_LABELS))
+    new = activations(NEW, NEW_LABELS)
+    expected = [lsc.surprise(one) for one in new]
+    assert len(lsc._densities) == CLASSES
+    lsc.fit(activations(KNOWN[:0], KNOWN_LABELS[:0]))
+    lsc._forget()
+    monkeypatch.setattr("edgeflare.inspection.surprise._DENSITY_VALUES", 1)
+    assert [lsc.surprise(one) for one in new] == expected
+    assert len(lsc._densities) == 1
+
+
 def test_far_inputs_are_more_surprising_than_any_density_can_tell() -> None:
     lsc = LSC(MODEL, LAYERS)
     lsc.fit(activations(KNOWN, KNOWN_LABELS))

@@ -28,13 +28,12 @@ def coverage_document(found: CoverageFound) -> list[Block]:
         *(_column(found, which) for which in SET_NAMES),
         Column("counts", 1, lambda one: one.counts, text=True),
     )
+    named = first_names(list(layers)[:_NAMED], len(layers))
+    title = f"{found.model}, {counted(len(layers), 'layer')} ({named}), each input counted once"
+    if not found.finished:
+        title += "; the campaign isn't finished: those that it has so far"
     return [
-        Text(
-            f"Coverage of {found.model}, {counted(len(layers), 'layer')} "
-            f"({first_names(list(layers)[:_NAMED], len(layers))}), each input counted once"
-            + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
-        ),
-        Table(columns, found.criteria, identifier="coverage-table"),
+        Table(columns, found.criteria, title, "coverage-table"),
         Text(NO_MEASURE, "strong"),
         Listing(tuple(Item(one) for one in (*_profile(found), *found.notices))),
     ]
