@@ -122,7 +122,9 @@ class RelevanceModel:
                 raise UsageError(f"the original has no class {chosen}, but {len(scores)} of them")
             score = scores[chosen]
             if not torch.isfinite(score):
-                raise ModelError(f"the original's score of class {chosen} is {float(score.detach())}")
+                raise ModelError(
+                    f"the original's score of class {chosen} is {float(score.detach())}"
+                )
             for name in layers:
                 if not tensors[name].requires_grad:
                     raise UsageError(f"the tensor {name!r} doesn't depend on the model's input")
