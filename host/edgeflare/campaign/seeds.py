@@ -1,5 +1,6 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -185,7 +186,8 @@ def store_seeds(
     if priority is None:
         labelled = _store_as_they_come(source, config, store, reporter, classes)
     else:
-        labelled = _store_by_priority(source, config, store, reporter, classes, priority)
+        labelled = 0  # speech recognisers have no priority
+        _store_by_priority(source, config, store, reporter, classes, priority)
     if source.skipped:
         skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
         count = counted(len(skipped), "file")
@@ -239,40 +241,33 @@ def _store_by_priority(
     reporter: Reporter,
     classes: int | None,
     priority: Priority,
-) -> int:
-    """Store the most promising seeds of a source, all or none; return the number of ignored labels.
+) -> None:
+    """Store the most promising seeds of a source, all or none.
 
-    The source is read once for the priorities, and once more for what is stored.
+    The source is read for the priorities first, and then for the samples to be stored.
     """
+    if store.seed_count():  # of a process that ended right after they were stored
+        deque(source, maxlen=0)  # finds what is skipped
+        return
     ids: list[str] = []
     found = priority(_Watched(source, config, reporter, ids))
-    # What the second pass would tell of the source ends where all seeds to be stored are read.
-    skipped, notices = list(source.skipped), list(source.notices)
+    skipped, notices = source.skipped, source.notices
     wanted = [ids[place] for place in order_of(found)[: config.limit]]
-    chosen, labelled = set(wanted), 0
+    chosen = set(wanted)
     reporter(Stage("seeds", config.path.name, len(wanted)))
 
     def seeds() -> Iterator[SeedInput]:
-        nonlocal labelled
-        left = len(chosen)
-        for seed in source:
-            if seed.id not in chosen:
-                continue
-            if classes is None:
-                labelled += seed.label is not None
-                yield replace(seed, label=None)
-            else:
+        for done, seed in enumerate((one for one in source if one.id in chosen), start=1):
+            if classes is not None:
                 check_labels([seed], classes)
-                yield seed
-            left -= 1
-            reporter(Step(len(chosen) - left))
-            if not left:
+            yield seed
+            if done == len(chosen) or not done % BATCH:
+                reporter(Step(done))
+            if done == len(chosen):
                 return
 
-    if not store.seed_count():
-        store.add_seeds(seeds(), wanted)
-    source.skipped, source.notices = skipped, notices
-    return labelled
+    store.add_seeds(seeds(), wanted)
+    source.skipped, source.notices = skipped, notices  # the second pass may end before the last one
 
 
 class _Watched:

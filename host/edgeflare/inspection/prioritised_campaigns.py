@@ -1,5 +1,6 @@
 """How early orders of a stored campaign's seeds bring its findings, beside random order."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +32,6 @@ from edgeflare.types import (
     Status,
     Transcript,
 )
-from edgeflare_agent.cache import file_sha256
 
 RANDOM = "random"
 """The name of random order."""
@@ -206,7 +206,7 @@ def _original(store: Store) -> InspectedOriginal:
         output, spec = about["output"]["name"], spec_from_json(about["input"])
     if not path.is_file():
         raise UsageError(f"the original {path} is gone")
-    if file_sha256(path) != digest:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
         raise UsageError(f"the original {path} has changed since")
     return InspectedOriginal(path, open_graph(path, runtime, {"threads": 1}, output), spec)
 

@@ -115,21 +115,23 @@ def surprise_priorities(
 ) -> NDArray[np.float64]:
     """Return the distance-based surprise of each seed, float64 [seeds], 0 to infinity.
 
-    The seeds at even places are the profile of those at odd places, and the other way round.
-    `model` is the `model_digest`. Infinite where the other half has no seed of the predicted
-    class, or of no other one; NaN where the layer isn't finite. See `DSC`, its errors, and its source.
+    Each half of the seeds is the profile of the other one: of the seeds of one predicted class the first,
+    third, fifth ... are in one half. `model` is the `model_digest`. Infinite where the other half
+    has no seed of the predicted class, or of no other one; NaN where the layer isn't finite. See
+    `DSC`, its errors, and its source.
     """
     found = np.full(len(activations), np.nan)
-    usable = [bool(np.isfinite(one.layers[layer].units).all()) for one in activations]
-    for half in (0, 1):
-        profile = [
-            one for place, one in enumerate(activations) if place % 2 != half and usable[place]
-        ]
+    halves: tuple[list[int], list[int]] = ([], [])
+    seen: Counter[int] = Counter()
+    for place, one in enumerate(activations):
+        if np.isfinite(one.layers[layer].units).all():
+            halves[seen[one.label] % 2].append(place)
+            seen[one.label] += 1
+    for own, other in (halves, halves[::-1]):
         criterion = DSC(model, [layer])
-        criterion.fit(profile)
-        for place in range(half, len(activations), 2):
-            if usable[place]:
-                found[place] = criterion.surprise(activations[place]) if profile else np.inf
+        criterion.fit(activations[place] for place in other)
+        for place in own:
+            found[place] = criterion.surprise(activations[place]) if other else np.inf
     return found
 
 

@@ -314,13 +314,11 @@ class Store(StoredFolder):
         with translate_errors(self.folder):
             return self._samples.put(sample)
 
-    def add_seeds(
-        self, seeds: Iterable[SeedInput], order: Sequence[str] | None = None
-    ) -> list[str]:
+    def add_seeds(self, seeds: Iterable[SeedInput], order: Sequence[str] = ()) -> list[str]:
         """Record many seeds, in order behind those there are; return the digests of their samples.
 
-        `order` has all their ids in the order to record them in; None: as they come. All of them or,
-        where one has an id that is there already, none. Samples are not held in memory.
+        `order` has all their ids in the order to record them in; else it is as they come. All of
+        them or, where one has an id that is there already, none. Samples are not held in memory.
         """
         rows: list[dict[str, Any]] = []
         for some in batches(seeds):
@@ -335,9 +333,8 @@ class Store(StoredFolder):
                 }
                 for seed, digest in zip(some, digests, strict=True)
             )
-        if order is not None:
-            of_id = {row["id"]: row for row in rows}
-            rows = [of_id[seed_id] for seed_id in order]
+        places = {seed_id: place for place, seed_id in enumerate(order)}
+        rows.sort(key=lambda row: places.get(row["id"], 0))
         if rows:
             self._add_seed_rows(rows)
         return [row["sample"] for row in rows]
@@ -419,15 +416,9 @@ class Store(StoredFolder):
         query = queries.seeds_with_answers(replica, every_seed=False).where(
             ~select(_OUTCOMES.c.position).where(finished).exists()
         )
-        if order is None:
-            yield from self._database.pages(query, _SEEDS.c.position, seed_from_row)
-            return
-        for some in batches(order):
-            page = query.where(_SEEDS.c.id.in_(some))
-            found = {
-                one.id: one for one in self._database.pages(page, _SEEDS.c.position, seed_from_row)
-            }
-            yield from (found[seed_id] for seed_id in some if seed_id in found)
+        if order is not None:
+            return self._database.pages_in_order(query, _SEEDS.c.id, order, seed_from_row)
+        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
 
     # The survey, and what references answer to its inputs
 
