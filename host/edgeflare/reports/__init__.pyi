@@ -24,6 +24,7 @@ from .repair.fine_tuning import (
     write_fine_tuning as write_fine_tuning,
 )
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
+from .inspection.priority import priority_document as priority_document
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
 from .repair.recipes import (

@@ -1,0 +1,1 @@
+"""What inspection tells of the original and of a campaign, in tables."""

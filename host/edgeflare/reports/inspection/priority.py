@@ -1,0 +1,67 @@
+"""Which order of the seeds brings a campaign's findings early: a table for each kind of finding."""
+
+from collections.abc import Iterator
+
+from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare.inspection import PRIORITY_MEASURES, FindingsComparison, PriorityComparison
+from edgeflare.reports.document import Block, Item, Listing, Table, Text, table_of
+
+_KINDS = {
+    "natural": "seeds that deviate as they are",
+    "trigger": "seeds whose search found a triggering input",
+    "survey": "seeds with a confident deviation in the survey",
+}
+
+
+def priority_document(found: PriorityComparison) -> list[Block]:
+    """Return which order is best for each kind of finding, the tables, and what they mean."""
+    if not found.findings:
+        return [
+            Text("Nothing was found in this campaign, so that no order of the seeds is better.")
+        ]
+    blocks: list[Block] = [Text(_best(one), "strong") for one in found.findings]
+    blocks += [_table(one) for one in found.findings]
+    blocks.append(
+        Text(
+            "APFD is 1 where all findings come first, and 0.5 on average in random order. Random: the "
+            f"mean over {counted(found.shuffles, 'shuffle')} (random seed {found.random_seed})."
+        )
+    )
+    measures = {row.measure for one in found.findings for row in one.orders}
+    about = [
+        Item(words, label=f"{name}:")
+        for name, words in PRIORITY_MEASURES.items()
+        if name in measures
+    ]
+    left_out = [Item(why, "warn", f"{name} is left out:") for name, why in found.left_out.items()]
+    return [*blocks, Listing((*about, *left_out))]
+
+
+def _best(one: FindingsComparison) -> str:
+    """Return which order has the highest APFD, in a sentence."""
+    best = max(one.orders, key=lambda row: row.apfd)
+    random = one.orders[-1]
+    words = f"{_KINDS[one.kind].capitalize()}: {one.found:,} of {one.seeds:,}"
+    if best is random:
+        return f"{words}. No measure brings them earlier than random order."
+    return (
+        f"{words}. By {best.measure} they come first: APFD {number_text(best.apfd)}, in random order "
+        f"{number_text(random.apfd)}."
+    )
+
+
+def _table(one: FindingsComparison) -> Table:
+    shares = list(one.orders[0].within)
+    header = ["order", "APFD", *(f"within {percent_text(float(share), 0)}" for share in shares)]
+    table = table_of(header, list(_rows(one, shares)))
+    title = (
+        f"Share of the {_KINDS[one.kind]} that is found within a share of the budget of {one.budget:,} "
+        f"{one.unit}:"
+    )
+    return Table(table.columns, table.rows, title)
+
+
+def _rows(one: FindingsComparison, shares: list[str]) -> Iterator[list[str]]:
+    for row in one.orders:
+        found = (percent_text(row.within[share], 0) for share in shares)
+        yield [row.measure, number_text(row.apfd), *found]
