@@ -41,6 +41,7 @@ FindingKind: TypeAlias = Literal["natural", "trigger", "survey"]
 """Seeds that deviate themselves, seeds whose search found a triggering input, and seeds with a
 confident deviation in the survey."""
 _INSIDE = ("surprise", "rarity")
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,14 @@ class PriorityFigures:
 
     `measure` is a priority measure, or "random": then all are means over shuffles. `apfd` is 0 to
     1, `within` the share of the findings, 0 to 1, by the share of the budget: "0.1", "0.25", "0.5".
+    `p` is the chance of an APFD as high as this in random order, by the shuffles: at least 1 / (shuffles + 1),
+    1 where all seeds have a finding, None of random order.
     """
 
     measure: str
     apfd: float
     within: Mapping[str, float]
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -265,21 +269,28 @@ def _compared(
             *(found_within(order, hits, share, costs) for share in SHARES),
         ]
 
-    rows = {
-        str(measure): figures(order_of(found[one.places]))
+    drawn = np.array([figures(rng.permutation(len(one.places))) for _ in range(shuffles)])
+
+    def row(measure: str, first: float, *shares: float, is_random: bool = False) -> PriorityFigures:
+        as_high = np.count_nonzero(drawn[:, 0] >= first - _ROUNDING)
+        return PriorityFigures(
+            measure,
+            first,
+            dict(zip(map(str, SHARES), shares, strict=True)),
+            None if is_random else float((as_high + 1) / (shuffles + 1)),
+        )
+
+    orders = [
+        row(measure, *figures(order_of(found[one.places])))
         for measure, found in known.items()
         if measure != "drift" or one.kind == "trigger"
-    }
-    drawn = [figures(rng.permutation(len(one.places))) for _ in range(shuffles)]
-    rows[RANDOM] = [float(mean) for mean in np.mean(drawn, axis=0)]
+    ]
+    orders.append(row(RANDOM, *map(float, drawn.mean(axis=0)), is_random=True))
     return FindingsComparison(
         kind=one.kind,
         seeds=len(one.places),
         found=len(hits),
         budget=int(costs.sum()),
         unit="device queries" if varies else "seeds",
-        orders=tuple(
-            PriorityFigures(name, first, dict(zip(map(str, SHARES), shares, strict=True)))
-            for name, (first, *shares) in rows.items()
-        ),
+        orders=tuple(orders),
     )

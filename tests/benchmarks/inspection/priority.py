@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "explanation"))
 
 from campaigns import NAMES, SPEECH, Device, row, run
 
-from edgeflare._internal.text import number_text, percent_text
+from edgeflare._internal.text import number_text, p_value_text, percent_text
 from edgeflare.inspection import PriorityComparison, prioritise_campaign
 
 _DEFAULT = ("LeNet-5", "ResNet-20", "ResNet-8")
-_COLUMNS = ("pair", "finding", "found", "budget", "order", "APFD", "10 %", "25 %", "50 %")
+_COLUMNS = ("pair", "finding", "found", "budget", "order", "APFD", "p", "10 %", "25 %", "50 %")
 
 
 def rows(pair: str, found: PriorityComparison) -> Iterator[str]:
@@ -37,6 +37,7 @@ def rows(pair: str, found: PriorityComparison) -> Iterator[str]:
                     f"{kind.budget:,} {kind.unit}",
                     one.measure,
                     number_text(one.apfd, 3),
+                    "" if one.p is None else p_value_text(one.p),
                     *(percent_text(share, 0) for share in one.within.values()),
                 )
             )

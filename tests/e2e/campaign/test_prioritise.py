@@ -183,6 +183,8 @@ def test_how_early_orders_find(plain: Path) -> None:
     order = order_of(np.array([margins[name] for name in searched]))
     assert trigger.orders[0].apfd == pytest.approx(apfd(order, hits))
     assert trigger.orders[-1].apfd == pytest.approx(0.5, abs=0.05)
+    assert trigger.orders[-1].p is None
+    assert all(one.p is not None and 1 / 201 <= one.p <= 1 for one in trigger.orders[:-1])
     assert list(trigger.orders[0].within) == ["0.1", "0.25", "0.5"]
     for kind in kinds.keys() - {"trigger"}:
         assert kinds[kind].unit == "seeds"

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
-from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare._internal.text import (
+    capitalized,
+    counted,
+    number_text,
+    p_text,
+    p_value_text,
+    percent_text,
+)
 from edgeflare.inspection import PRIORITY_MEASURES, FindingsComparison, PriorityComparison
 from edgeflare.reports.document import Block, Item, Listing, Table, Text, table_of
 
@@ -11,6 +18,9 @@ _KINDS = {
     "trigger": "seeds whose search found a triggering input",
     "survey": "seeds with a confident deviation in the survey",
 }
+
+
+_LEVEL = 0.05
 
 
 def priority_document(found: PriorityComparison) -> list[Block]:
@@ -23,8 +33,9 @@ def priority_document(found: PriorityComparison) -> list[Block]:
     blocks += [_table(one) for one in found.findings]
     blocks.append(
         Text(
-            "APFD is 1 where all findings come first, and 0.5 on average in random order. Random: the "
-            f"mean over {counted(found.shuffles, 'shuffle')} (random seed {found.random_seed})."
+            "APFD is near 1 where all findings come first, and 0.5 on average in random order; p is the "
+            "chance of one as high in random order. Random: the mean over "
+            f"{counted(found.shuffles, 'shuffle')} (random seed {found.random_seed})."
         )
     )
     measures = {row.measure for one in found.findings for row in one.orders}
@@ -38,21 +49,28 @@ def priority_document(found: PriorityComparison) -> list[Block]:
 
 
 def _best(one: FindingsComparison) -> str:
-    """Return which order has the highest APFD, in a sentence."""
-    best = max(one.orders, key=lambda row: row.apfd)
-    random = one.orders[-1]
-    words = f"{_KINDS[one.kind].capitalize()}: {one.found:,} of {one.seeds:,}"
-    if best is random:
-        return f"{words}. No measure brings them earlier than random order."
+    """Return which order has the highest APFD, and whether random order could be as good."""
+    *orders, random = one.orders
+    words = f"{capitalized(_KINDS[one.kind])}: {one.found:,} of {one.seeds:,}"
+    if one.found == one.seeds:
+        return f"{words}. No order finds more of them, only cheaper ones first: see the budget."
+    best = max(orders, key=lambda row: row.apfd, default=random)
+    if best.p is None or best.p * len(orders) > _LEVEL:
+        return f"{words}. No measure brings them clearly earlier than random order."
     return (
-        f"{words}. By {best.measure} they come first: APFD {number_text(best.apfd)}, in random order "
-        f"{number_text(random.apfd)}."
+        f"{words}. By {best.measure} they come earliest: APFD {number_text(best.apfd)}, in random order "
+        f"{number_text(random.apfd)} ({p_text(min(1.0, best.p * len(orders)))}, adjusted for the number of measures)."
     )
 
 
 def _table(one: FindingsComparison) -> Table:
     shares = list(one.orders[0].within)
-    header = ["order", "APFD", *(f"within {percent_text(float(share), 0)}" for share in shares)]
+    header = [
+        "order",
+        "APFD",
+        "p",
+        *(f"within {percent_text(float(share), 0)}" for share in shares),
+    ]
     table = table_of(header, list(_rows(one, shares)))
     title = (
         f"Share of the {_KINDS[one.kind]} that is found within a share of the budget of {one.budget:,} "
@@ -64,4 +82,4 @@ def _table(one: FindingsComparison) -> Table:
 def _rows(one: FindingsComparison, shares: list[str]) -> Iterator[list[str]]:
     for row in one.orders:
         found = (percent_text(row.within[share], 0) for share in shares)
-        yield [row.measure, number_text(row.apfd), *found]
+        yield [row.measure, number_text(row.apfd), p_value_text(row.p), *found]
