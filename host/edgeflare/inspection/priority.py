@@ -27,10 +27,10 @@ from edgeflare.types import Output, PriorityMeasure, Sample, SeedInput, Transcri
 
 PRIORITY_MEASURES: Mapping[PriorityMeasure, str] = {
     "margin": "the original's top-1 minus top-2 probability, smallest first",
-    "gini": "1 minus the sum of its squared probabilities, largest first",
-    "surprise": "how far its activations are from those of the other half of the seeds, farthest first",
-    "rarity": "the rarest combination of its important units first",
-    "drift": "how much the deployed model's answers to the survey differ from its own, most first",
+    "gini": "1 minus the sum of the original's squared probabilities, largest first",
+    "surprise": "how far the original's activations are from those of the other half of the seeds, farthest first",
+    "rarity": "the combination of the original's important units, rarest first",
+    "drift": "how much the two models' answers to the survey differ, most first",
 }
 """The measures, each in a few words: `priorities` computes all but drift, which `drift_priorities` does."""
 IMPORTANT_UNITS = 6

@@ -46,7 +46,7 @@ def test_each_kind_has_its_table_and_what_is_left_out_its_reason() -> None:
     blocks = priority_document(comparison(CLEAR, trigger))
     tables = [one for one in blocks if isinstance(one, Table)]
     assert len(tables) == 2
-    assert tables[1].title.endswith("within a share of the budget of 800 device queries:")
+    assert tables[1].title.endswith("a share of the budget of 800 device queries:")
     assert [one.heading for one in tables[0].columns] == [
         *("order", "APFD", "p", "within 10 %", "within 25 %", "within 50 %")
     ]

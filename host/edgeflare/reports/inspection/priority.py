@@ -73,8 +73,8 @@ def _table(one: FindingsComparison) -> Table:
     ]
     table = table_of(header, list(_rows(one, shares)))
     title = (
-        f"Share of the {_KINDS[one.kind]} that is found within a share of the budget of {one.budget:,} "
-        f"{one.unit}:"
+        f"{capitalized(_KINDS[one.kind])}: the share that is found within a share of the budget of "
+        f"{one.budget:,} {one.unit}:"
     )
     return Table(table.columns, table.rows, title)
 
