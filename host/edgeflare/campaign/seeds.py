@@ -101,6 +101,18 @@ def partners(store: Store) -> LazySamples:
     return LazySamples(store.get_sample, stored)
 
 
+def copy_partners(store: Store, to: Store) -> None:
+    """Store a campaign's partners in another one, where they aren't its first seeds.
+
+    Raises StoreError.
+    """
+    stored = store.fact(_PARTNERS_FACT)
+    for one in stored or ():
+        to.put_sample(store.get_sample(one["sample"]))
+    if stored is not None:
+        to.set_fact(_PARTNERS_FACT, stored)
+
+
 def partner_samples(store: Store) -> list[str] | None:
     """Return the digests of the partners; None where they are the first seeds.
 

@@ -138,6 +138,15 @@ def test_rarest_combinations_first(home: Path) -> None:
 
 
 @pytest.mark.extended
+def test_a_control_of_ordered_seeds_finds_what_that_of_plain_ones_does(home: Path) -> None:
+    control = ("--control", "--max-queries", 10)
+    plain = run(home, "plain-control", *control)
+    ordered = run(home, "ordered-control", *control, "--prioritise", "margin")
+    assert ids(ordered / "control") == ids(ordered) != ids(plain)
+    assert found_in(ordered / "control") == found_in(plain / "control")
+
+
+@pytest.mark.extended
 def test_drift_orders_the_searches_alone(home: Path, plain: Path) -> None:
     folder = run(home, "drift", "--prioritise", "drift", "--concurrency", 1, survey=True)
     assert ids(folder) == ids(plain)

@@ -64,6 +64,14 @@ def test_what_single_measures_lack_is_refused() -> None:
     check_priority(config(None), (SPEECH, SPEECH))
 
 
+def test_without_a_survey_there_is_no_order_by_its_answers() -> None:
+    for measure, left in (("drift", None), ("margin", "margin"), (None, None)):
+        found = config(measure, survey={"references": ["int8"]}).without_survey
+        assert (found.seeds.prioritise, found.survey.enabled) == (left, False)
+        assert not found.survey.references
+        check_priority(found, (SCORES, SCORES))
+
+
 def test_a_measure_that_there_isnt_is_named() -> None:
     with pytest.raises(UsageError, match=r"seeds\.prioritise must be 'margin', .* not \"best\""):
         config("best")

@@ -540,6 +540,13 @@ class CampaignConfig(Section):
             raise conflict("{model} is used with control = true only", model=Key("control_model"))
         return self
 
+    @property
+    def without_survey(self) -> "CampaignConfig":
+        """The same without a survey, its references, and an order by its answers."""
+        order = None if self.seeds.prioritise == "drift" else self.seeds.prioritise
+        seeds = self.seeds.model_copy(update={"prioritise": order})
+        return self.model_copy(update={"survey": self.survey.off, "seeds": seeds})
+
 
 PATHS = (
     *((model, "path") for model in ("original", "deployed")),
