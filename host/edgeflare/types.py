@@ -69,6 +69,10 @@ Output: TypeAlias = Scores | Transcript
 """A model's answer to one sample: probabilities of the classes, or a transcript."""
 
 
+PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]
+"""What seeds are ordered by; `edgeflare.inspection.PRIORITY_MEASURES` has each in words."""
+
+
 class Decision(str, Enum):
     """An oracle's decision on two answers to one sample."""
 

@@ -226,7 +226,7 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
         search = search_for(wanted, like.search)
         config = like.model_copy(update={"search": search, "out": out or like.out})
         if "survey" not in like.model_fields_set:  # no candidate needs it to be ranked
-            config = config.model_copy(update={"survey": config.survey.off})
+            config = config.without_survey
     else:
         with Store.open(like) as store:
             config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(like))

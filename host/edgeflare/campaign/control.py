@@ -24,6 +24,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.pair.model_pair import resolve_pair
+from edgeflare.campaign.seeds import copy_partners
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
@@ -308,6 +309,8 @@ def _fill(store: Store, control: Store) -> None:
             SeedInput(seed.id, store.get_sample(seed.sample), seed.label, seed.file_sha256)
             for seed in batch
         )
+    if control.campaign["seeds"].get("prioritise") is not None:
+        copy_partners(store, control)
     control.complete_seeds([], [])
 
 

@@ -21,6 +21,7 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.model_pair import resolve_pair
+from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
     answer_digest,
     check_forced,
@@ -98,6 +99,8 @@ def start(
                     raise
                 clause = likeliest_inputs(config, original, fleet, source, reporter)
                 raise UsageError(f"{error}{clause}") from error
+            if source is not None:
+                check_priority(config, sides)
             if takes_gradients(config.search):
                 original.check_gradients()
             check_one_model(fleet)

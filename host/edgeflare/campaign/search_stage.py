@@ -10,6 +10,7 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.priority import drift_order
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
 from edgeflare.campaign.status import add_queries, count_outcomes, expected_outcomes
@@ -231,7 +232,9 @@ class SearchStage(CampaignStage):
         *,
         labels_only: bool,
     ) -> Iterator[SearchJob]:
-        for record in self._store.pending_seeds(replica):
+        by_drift = self._config.seeds.prioritise == "drift" and self._config.survey.enabled
+        order = drift_order(self._store, replica) if by_drift else None
+        for record in self._store.pending_seeds(replica, order):
             assert record.outputs is not None  # noqa: S101 - pending seeds are answered
             seed = Seed(
                 record.id,
@@ -253,7 +256,13 @@ class SearchStage(CampaignStage):
         """Return both models' finite scores on the partners; None for other strategies."""
         if self._config.search.strategy != STRATEGY:
             return None
-        first = list(islice(self._store.seeds(replica), PARTNERS))
+        wanted = partner_samples(self._store)
+        seeds = self._store.seeds(replica)
+        first = (
+            list(islice(seeds, PARTNERS))
+            if wanted is None
+            else [seed for seed in seeds if seed.sample in wanted]
+        )
         answers: dict[str, Sequence[Scores]] = {
             digest: [np.array(one, np.float64) for one in both]
             for digest, both in (self._store.fact(PARTNER_ANSWERS) or {}).get(replica, {}).items()
@@ -263,7 +272,7 @@ class SearchStage(CampaignStage):
             usual = [one for one in both if isinstance(one, np.ndarray) and is_finite(one)]
             if len(usual) == 2:
                 answers[seed.sample] = usual
-        digests = partner_samples(self._store) or [seed.sample for seed in first]
+        digests = wanted or [seed.sample for seed in first]
         found = [answers[digest] for digest in digests if digest in answers]
         if not found:
             return None

@@ -1,20 +1,24 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.pair.preflight import check_labels
+from edgeflare.campaign.priority import is_ordered_before
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.inspection import order_of
 from edgeflare.models import (
     InputOptions,
     OriginalModel,
@@ -26,10 +30,14 @@ from edgeflare.models import (
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
-from edgeflare.store.database import batches
+from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.survey import PARTNERS
+from edgeflare.types import SeedInput
+
+Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
+"""Returns how promising each seed is, [seeds]; it may iterate several times."""
 
 PARTNER_ANSWERS = "partner answers"
 """The fact that has both models' scores on partners that are no seeds, by replica and digest."""
@@ -45,7 +53,7 @@ _FRONT_END = (
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """Return the source of the seeds; none is read yet.
 
-    Raises SeedError where there are none, UsageError for options and mutation operators that the
+    It has all of them where they are ordered by priority before they are limited. Raises SeedError where there are none, UsageError for options and mutation operators that the
     model's kind of input, and its kind of answer, has no use for, and where a library that the
     search from audio needs is missing.
     """
@@ -66,19 +74,19 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         cut=seeds.cut,
         resample=seeds.resample,
         labels=_labels(seeds),
-        limit=seeds.limit,
+        limit=_limit(seeds),
     )
 
 
 def partner_source(config: CampaignConfig, original: OriginalModel) -> SeedSource | None:
-    """Return the source of the partners where `limit` takes fewer seeds than that; else None.
+    """Return the source of the partners where the first seeds aren't them; else None.
 
-    Raises as `seed_source`.
+    That is where `limit` takes fewer, or seeds are ordered by priority. Raises as `seed_source`.
     """
     limit = config.seeds.limit
-    if limit is None or limit >= PARTNERS:
+    if not is_ordered_before(config.seeds) and (limit is None or limit >= PARTNERS):
         return None
-    seeds = config.seeds.model_copy(update={"limit": PARTNERS})
+    seeds = config.seeds.model_copy(update={"limit": PARTNERS, "prioritise": None})
     return seed_source(config.model_copy(update={"seeds": seeds}), original)
 
 
@@ -91,6 +99,18 @@ def partners(store: Store) -> LazySamples:
     if stored is None:
         return store.seed_samples()[:PARTNERS]
     return LazySamples(store.get_sample, stored)
+
+
+def copy_partners(store: Store, to: Store) -> None:
+    """Store a campaign's partners in another one, where they aren't its first seeds.
+
+    Raises StoreError.
+    """
+    stored = store.fact(_PARTNERS_FACT)
+    for one in stored or ():
+        to.put_sample(store.get_sample(one["sample"]))
+    if stored is not None:
+        to.set_fact(_PARTNERS_FACT, stored)
 
 
 def partner_samples(store: Store) -> list[str] | None:
@@ -131,8 +151,13 @@ def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         channels=channels,
         resize=seeds.resize,
         labels=_labels(seeds),
-        limit=seeds.limit,
+        limit=_limit(seeds),
     )
+
+
+def _limit(seeds: SeedsConfig) -> int | None:
+    """Return how many seeds of the source are read."""
+    return None if is_ordered_before(seeds) else seeds.limit
 
 
 def _labels(seeds: SeedsConfig) -> dict[str, int] | None:
@@ -157,32 +182,24 @@ def store_seeds(
     classes: int | None,
     rate: int | None = None,
     partners: SeedSource | None = None,
+    priority: Priority | None = None,
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
     Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
     ignored. `rate`: that of audio, in Hz. `partners`: the source of inputs that are stored with the
-    campaign, but not as seeds; None: they are the first seeds.
+    campaign, but not as seeds; None: they are the first seeds. `priority` returns how promising
+    each seed of the source is: the most promising ones are stored, in that order.
     """
     if store.fact("seeds_complete"):
         return
     if rate is not None:
         store.set_sample_rate(rate)
-    known_counts = [count for count in (source.total, config.limit) if count is not None]
-    reporter(Stage("seeds", config.path.name, min(known_counts, default=None)))
-    known = store.seed_ids()
-    done = labelled = 0
-    for batch in batches(source):
-        if classes is None:
-            labelled += sum(seed.label is not None for seed in batch)
-        else:
-            check_labels(batch, classes)
-        missing = (seed for seed in batch if seed.id not in known)
-        store.add_seeds(
-            seed if classes is not None else replace(seed, label=None) for seed in missing
-        )
-        done += len(batch)
-        reporter(Step(done))
+    if priority is None:
+        labelled = _store_as_they_come(source, config, store, reporter, classes)
+    else:
+        labelled = 0  # speech recognisers have no priority
+        _store_by_priority(source, config, store, reporter, classes, priority)
     if source.skipped:
         skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
         count = counted(len(skipped), "file")
@@ -201,6 +218,92 @@ def store_seeds(
         ]
         store.set_fact(_PARTNERS_FACT, stored)
     store.complete_seeds(source.skipped, notices)
+
+
+def _store_as_they_come(
+    source: SeedSource,
+    config: SeedsConfig,
+    store: Store,
+    reporter: Reporter,
+    classes: int | None,
+) -> int:
+    """Store the seeds of a source; return how many have a label that is ignored."""
+    known_counts = [count for count in (source.total, config.limit) if count is not None]
+    reporter(Stage("seeds", config.path.name, min(known_counts, default=None)))
+    known = store.seed_ids()
+    done = labelled = 0
+    for batch in batches(source):
+        if classes is None:
+            labelled += sum(seed.label is not None for seed in batch)
+        else:
+            check_labels(batch, classes)
+        missing = (seed for seed in batch if seed.id not in known)
+        store.add_seeds(
+            seed if classes is not None else replace(seed, label=None) for seed in missing
+        )
+        done += len(batch)
+        reporter(Step(done))
+    return labelled
+
+
+def _store_by_priority(
+    source: SeedSource,
+    config: SeedsConfig,
+    store: Store,
+    reporter: Reporter,
+    classes: int | None,
+    priority: Priority,
+) -> None:
+    """Store the most promising seeds of a source, all or none.
+
+    The source is read for the priorities first, and then for the samples to be stored.
+    """
+    if store.seed_count():  # of a process that ended right after they were stored
+        deque(source, maxlen=0)  # finds what is skipped
+        return
+    ids: list[str] = []
+    found = priority(_Watched(source, config, reporter, ids))
+    skipped, notices = source.skipped, source.notices
+    wanted = [ids[place] for place in order_of(found)[: config.limit]]
+    chosen = set(wanted)
+    reporter(Stage("seeds", config.path.name, len(wanted)))
+
+    def seeds() -> Iterator[SeedInput]:
+        for done, seed in enumerate((one for one in source if one.id in chosen), start=1):
+            if classes is not None:
+                check_labels([seed], classes)
+            yield seed
+            if done == len(chosen) or not done % BATCH:
+                reporter(Step(done))
+            if done == len(chosen):
+                return
+
+    store.add_seeds(seeds(), wanted)
+    source.skipped, source.notices = skipped, notices  # the second pass may end before the last one
+
+
+class _Watched:
+    """The seeds of a source, whose passes are reported, and whose ids the first one appends to `ids`."""
+
+    def __init__(
+        self, source: SeedSource, config: SeedsConfig, reporter: Reporter, ids: list[str]
+    ) -> None:
+        self._source = source
+        self._config = config
+        self._reporter = reporter
+        self._ids = ids
+
+    def __iter__(self) -> Iterator[SeedInput]:
+        what = f"{self._config.path.name}, by {self._config.prioritise}"
+        self._reporter(Stage("seeds", what, self._source.total))
+        ids: list[str] = []
+        for done, seed in enumerate(self._source, start=1):
+            ids.append(seed.id)
+            yield seed
+            if not done % BATCH:
+                self._reporter(Step(done))
+        self._reporter(Step(len(ids)))
+        self._ids[:] = ids
 
 
 def write_calibration(

@@ -19,6 +19,7 @@ from edgeflare.campaign.pair.preflight import (
     slowness,
 )
 from edgeflare.campaign.pair.saturation import saturates, saturation_notice
+from edgeflare.campaign.priority import SourcePriority, is_ordered_before
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
@@ -138,6 +139,9 @@ class Campaign:
                 classes=None if side.transcribes else side.classes,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
+                priority=SourcePriority(self._config, self._original, side)
+                if is_ordered_before(self._config.seeds)
+                else None,
             )
         self._note_devices()
         shared = (

@@ -1,4 +1,4 @@
-"""``inspect coverage`` and ``importance``: what a campaign's inputs exercise within the original."""
+"""``inspect coverage``, ``importance`` and ``prioritise``: what happens within a campaign's original."""
 
 import shlex
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Look into the original model: what a campaign's inputs exercise in it.",
+    help="Look into the original model: what a campaign's inputs exercise in it, and which seeds come first.",
 )
 
 
@@ -121,6 +121,24 @@ def importance(
         )
     print_result(json, found.to_json, lambda: importance_document(found))
     _tell_page(campaign, json=json)
+
+
+@app.command()
+@with_exit_codes
+def prioritise(
+    campaign: CampaignFolder,
+    original: _Original = None,
+    json: Json = False,
+) -> None:
+    """Compare orders of the seeds: how early each brings what the campaign found."""
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.inspection import prioritise_campaign
+    from edgeflare.reports import priority_document
+
+    found = prioritise_campaign(campaign, original=original)
+    print_result(json, found.to_json, lambda: priority_document(found))
+    if not json:
+        echo_err("\nA new campaign in such an order: edgeflare run ... --prioritise MEASURE")
 
 
 @contextmanager

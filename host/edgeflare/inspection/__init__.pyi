@@ -44,6 +44,24 @@ from .layer_importance import (
     Movement as Movement,
     importance_of_layers as importance_of_layers,
 )
+from .priority import (
+    PRIORITY_MEASURES as PRIORITY_MEASURES,
+    InspectedOriginal as InspectedOriginal,
+    apfd as apfd,
+    drift_priorities as drift_priorities,
+    found_within as found_within,
+    gini as gini,
+    order_of as order_of,
+    priorities as priorities,
+    rarity_priorities as rarity_priorities,
+    surprise_priorities as surprise_priorities,
+)
+from .prioritised_campaigns import (
+    FindingsComparison as FindingsComparison,
+    PriorityComparison as PriorityComparison,
+    PriorityFigures as PriorityFigures,
+    prioritise_campaign as prioritise_campaign,
+)
 from .relevance import (
     RelevanceModel as RelevanceModel,
     Relevances as Relevances,

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import Spec, prepare
+from edgeflare.models import InputSpec, Spec, prepare
 from edgeflare.models.gradients import DifferentiableModel, Operator, as_image, one_thread
 from edgeflare.models.gradients.operators import OPERATORS
 from edgeflare.models.tensors import ModelGraph
 from edgeflare.types import Sample
-from edgeflare_agent.image_spec import InputSpec
 
 torch: Any = extras.Deferred(extras.torch)
 

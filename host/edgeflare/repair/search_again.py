@@ -75,9 +75,8 @@ def campaign_config(folder: Path) -> CampaignConfig:
         if changed := next(changed_seeds(config, store), None):
             raise UsageError(f"since the campaign was run {changed}; undo the change")
         config = scaled_as_stored(config, store)
-    return config.model_copy(
+    return config.without_survey.model_copy(
         update={
-            "survey": config.survey.off,
             "control": False,
             "control_model": None,
             "limits": LimitsConfig(),

@@ -230,6 +230,25 @@ class Database:
                 return
             last = rows[-1]._mapping[position]
 
+    def pages_in_order(
+        self,
+        query: Select[Any],
+        name: ColumnElement[str],
+        names: Sequence[str],
+        record: Callable[[Row[Any]], _T],
+    ) -> Iterator[_T]:
+        """Yield a record for each of these names that the query has a row of, in their order.
+
+        `name` is one of the query's columns, and different in each of its rows.
+        """
+        what = f"the table {name.table.name} of its database"
+        for some in batches(names):
+            with self.reading(what) as connection:
+                rows = list(connection.execute(query.where(name.in_(some))))
+            with decoding(self.folder, what):
+                found = {str(row._mapping[name]): record(row) for row in rows}
+            yield from (found[one] for one in some if one in found)
+
 
 def no_campaign_error(folder: Path) -> StoreError:
     """Return the error of a folder that has no campaign's database."""

@@ -314,11 +314,11 @@ class Store(StoredFolder):
         with translate_errors(self.folder):
             return self._samples.put(sample)
 
-    def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
+    def add_seeds(self, seeds: Iterable[SeedInput], order: Sequence[str] = ()) -> list[str]:
         """Record many seeds, in order behind those there are; return the digests of their samples.
 
-        All of them or, where one has an id that is there already, none. Samples are not held in
-        memory.
+        `order` has all their ids in the order to record them in; else it is as they come. All of
+        them or, where one has an id that is there already, none. Samples are not held in memory.
         """
         rows: list[dict[str, Any]] = []
         for some in batches(seeds):
@@ -333,6 +333,8 @@ class Store(StoredFolder):
                 }
                 for seed, digest in zip(some, digests, strict=True)
             )
+        places = {seed_id: place for place, seed_id in enumerate(order)}
+        rows.sort(key=lambda row: places.get(row["id"], 0))
         if rows:
             self._add_seed_rows(rows)
         return [row["sample"] for row in rows]
@@ -401,16 +403,21 @@ class Store(StoredFolder):
         query = queries.seeds_with_answers(replica, every_seed=True)
         return self._database.pages(query, _SEEDS.c.position, seed_from_row)
 
-    def pending_seeds(self, replica: str = "") -> Iterator[SeedRecord]:
+    def pending_seeds(
+        self, replica: str = "", order: Sequence[str] | None = None
+    ) -> Iterator[SeedRecord]:
         """The seeds that this replica has answered and has no outcome of, in order, each once.
 
-        Read a page at a time while iterating: outcomes may be added meanwhile; a seed that gets
-        its outcome between may still come.
+        `order` has the ids of those that are wanted, in the order to give them in; None: all, in
+        that of the seeds. Read a page at a time while iterating: outcomes may be added meanwhile; a
+        seed that gets its outcome between may still come.
         """
         finished = and_(_OUTCOMES.c.seed == _SEEDS.c.position, _OUTCOMES.c.replica == replica)
         query = queries.seeds_with_answers(replica, every_seed=False).where(
             ~select(_OUTCOMES.c.position).where(finished).exists()
         )
+        if order is not None:
+            return self._database.pages_in_order(query, _SEEDS.c.id, order, seed_from_row)
         return self._database.pages(query, _SEEDS.c.position, seed_from_row)
 
     # The survey, and what references answer to its inputs

@@ -200,6 +200,21 @@ def test_pending_seeds_come_once_and_in_order_while_threads_finish_them(store):
     assert list(store.pending_seeds()) == []
 
 
+def test_seeds_are_recorded_and_pending_ones_given_in_a_wanted_order(store):
+    names = [f"{number:04}" for number in range(700)]
+    order = [names[place] for place in np.random.default_rng(0).permutation(700)]
+    inputs = (SeedInput(name, np.full((1, 1, 1), int(name) % 256, np.uint8)) for name in names)
+    digests = store.add_seeds(inputs, order)
+    assert [one.id for one in store.seeds()] == ["a", *order]
+    assert [one.sample for one in store.seeds()][1:] == digests
+    scores = np.array([0.5, 0.5])
+    store.add_seed_answers([SeedAnswer(name, scores, scores, Decision.TIE) for name in names])
+    store.add_outcome(OutcomeRecord(names[3], Status.GAVE_UP, chain_seed=1))
+    assert [one.id for one in store.pending_seeds()] == [one for one in order if one != names[3]]
+    given = [one.id for one in store.pending_seeds(order=["unknown", *names[::-1]])]
+    assert given == [name for name in names[::-1] if name != names[3]]
+
+
 def test_more_seeds_than_a_page_come_in_order(store):
     store.add_seeds(numbered(1200))
     assert [seed.label for seed in store.seeds()] == [3, *range(1200)]

@@ -397,6 +397,16 @@ def readers(
     return (read[0], read[1]), doubts
 
 
+def original_reader(
+    config: CampaignConfig, side: ModelInterface, raws: Sequence[Output]
+) -> OutputReader:
+    """Return how the original's raw outputs become answers, as `readers` does."""
+    if side.transcribes:
+        return side.reader("transcript")
+    plain = [one for one in raws if not isinstance(one, Transcript)]
+    return side.reader(_kind(side, config.original.output, plain, "original", None)[0])
+
+
 def _kind(
     side: ModelInterface,
     stated: str,

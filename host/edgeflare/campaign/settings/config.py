@@ -25,6 +25,7 @@ from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
 from edgeflare.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
+from edgeflare.types import PriorityMeasure
 
 
 def _one_or_several(value: object) -> object:
@@ -180,6 +181,14 @@ class SeedsConfig(Section):
     )
     limit: Annotated[int | None, Flag("--limit")] = Field(
         default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
+    )
+    prioritise: Annotated[PriorityMeasure | None, Flag("--prioritise", metavar="MEASURE")] = Field(
+        default=None,
+        description="Take the seeds by how promising they are and not as they come, and with a limit only "
+        "the most promising ones: margin (the original's top-1 minus top-2 probability, smallest "
+        "first: a good choice), gini, surprise, rarity, or drift (by the survey's answers: the "
+        "searches alone). Doesn't change what is found from a seed.",
+        examples=["margin"],
     )
 
 
@@ -530,6 +539,13 @@ class CampaignConfig(Section):
         if self.control_model is not None and not self.control:
             raise conflict("{model} is used with control = true only", model=Key("control_model"))
         return self
+
+    @property
+    def without_survey(self) -> "CampaignConfig":
+        """The same without a survey, its references, and an order by its answers."""
+        order = None if self.seeds.prioritise == "drift" else self.seeds.prioritise
+        seeds = self.seeds.model_copy(update={"prioritise": order})
+        return self.model_copy(update={"survey": self.survey.off, "seeds": seeds})
 
 
 PATHS = (

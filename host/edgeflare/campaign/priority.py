@@ -1,0 +1,118 @@
+"""The order of a campaign's seeds: by what the original alone tells of them, or by the survey."""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.campaign.pair.model_pair import ModelInterface, RawOriginal, original_reader
+from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
+from edgeflare.errors import InferenceFailedError, UsageError
+from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, priorities
+from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.models.outputs import has_one_value
+from edgeflare.models.tensors import open_graph
+from edgeflare.store import Store
+from edgeflare.types import Output, Sample, SeedInput
+
+_FIRST_SEEDS = 64
+"""By so many seeds of the source the kind of the original's output is detected."""
+_FLAG = "--prioritise"
+
+
+def is_ordered_before(seeds: SeedsConfig) -> bool:
+    """Whether the seeds are ordered before a device is asked, by the original alone."""
+    return seeds.prioritise not in (None, "drift")
+
+
+def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInterface]) -> None:
+    """Raise UsageError where two models' answers, or the settings, don't allow the seeds' order."""
+    measure = config.seeds.prioritise
+    if measure is None:
+        return
+    stated = f"{_FLAG} {measure}"
+    if any(side.transcribes for side in sides):
+        raise UsageError(
+            f"{stated} needs an original with a score for each class, and these models are speech "
+            f"recognisers: leave {_FLAG} out"
+        )
+    if sides[0].labels_only:
+        raise UsageError(
+            f"{stated} needs an original with a score for each class, and this one returns a label: "
+            f"leave {_FLAG} out"
+        )
+    if measure == "surprise" and has_one_value(sides[0].output):
+        raise UsageError(
+            f"{stated} needs an original with a score for each class, and this one returns a single "
+            f"one: take {_FLAG} margin"
+        )
+    if measure != "drift":
+        return
+    if not config.survey.enabled:
+        raise UsageError(
+            f"{stated} orders the searches by the survey's answers: leave the survey on (--survey), "
+            f"or take {_FLAG} margin"
+        )
+    if sides[1].labels_only:
+        raise UsageError(
+            f"{stated} needs a deployed model with a score for each class, and this one returns a "
+            f"label: take {_FLAG} margin"
+        )
+
+
+class SourcePriority:
+    """Tells how promising the seeds of a source are, by the original alone."""
+
+    def __init__(
+        self, config: CampaignConfig, original: OriginalModel, side: ModelInterface
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._side = side
+
+    def __call__(self, seeds: Iterable[SeedInput]) -> NDArray[np.float64]:
+        """Return the priorities, float64 [seeds]. Raises as `edgeflare.inspection.priorities`."""
+        measure = self._config.seeds.prioritise
+        assert measure is not None  # noqa: S101 - else there is no order
+        inside = self._inside() if measure in ("surprise", "rarity") else None
+        raw = RawOriginal(self._original)
+        reader: OutputReader | None = None
+
+        def answer(sample: Sample) -> Output | None:
+            try:
+                return raw.answer([sample])[0][0]
+            except InferenceFailedError:  # its seed query will fail, too, and be told of
+                return None
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+
+            def scores(samples: Sequence[Sample]) -> list[Output | None]:
+                nonlocal reader
+                raws = list(threads.map(answer, samples))
+                if reader is None:
+                    known = [one for one in raws if one is not None]
+                    reader = original_reader(self._config, self._side, known[:_FIRST_SEEDS])
+                return [None if one is None else reader.read(one) for one in raws]
+
+            return priorities(measure, seeds, scores, inside)
+
+    def _inside(self) -> InspectedOriginal:
+        path, runtime = self._config.original.path, str(self._original.in_effect["name"])
+        options = self._config.original.options
+        graph = open_graph(path, runtime, options, self._side.output.name)
+        return InspectedOriginal(path, graph, self._side.spec)
+
+
+def drift_order(store: Store, replica: str) -> list[str]:
+    """Return the ids of all seeds, first those on whose survey inputs the models differ most.
+
+    Seeds without such answers are last, of equal ones the first in the order of the seeds.
+    """
+    variations: dict[str, list[float]] = {seed.id: [] for seed in store.seeds(replica)}
+    for one in store.survey(replica, "survey"):
+        if one.total_variation is not None:
+            variations[one.seed_id].append(one.total_variation)
+    ids = list(variations)
+    return [ids[place] for place in order_of(drift_priorities(variations.values()))]

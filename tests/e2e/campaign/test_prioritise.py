@@ -1,0 +1,278 @@
+"""Seeds in the order of their priority: which are taken, that nothing else changes, and how early they find."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from campaigns import all_of, found_in
+from command import DEMO, ROOT, Ran, edgeflare, environment
+from small_models import damaged_onnx
+
+from edgeflare.campaign.seeds import partner_samples
+from edgeflare.errors import UsageError
+from edgeflare.inspection import PriorityComparison, apfd, order_of, prioritise_campaign
+from edgeflare.metrics import total_variation
+from edgeflare.reports import priority_document
+from edgeflare.reports.document import Table, Text
+from edgeflare.store import Store
+from edgeflare.types import Scores, Status
+
+SEEDS = 40
+KILLED = 99
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with more seeds than there are partners, and a pair that differs on some of them."""
+    home = tmp_path_factory.mktemp("prioritise")
+    with np.load(DEMO / "seeds.npz") as archive:
+        images, labels = archive["images"][:SEEDS], archive["labels"][:SEEDS]
+    np.savez(home / "seeds.npz", images=images, labels=labels)
+    damaged_onnx(home / "deployed.onnx", 0.3)
+    return home
+
+
+def run(home: Path, name: str, *arguments: object, survey: bool = False) -> Path:
+    ran = ran_with(home, *arguments, "--out", name, survey=survey)
+    assert ran.code == 0, ran.err
+    return home / name
+
+
+def ran_with(home: Path, *arguments: object, survey: bool = False) -> Ran:
+    pair = ("--original", DEMO / "original.onnx", "--deployed", home / "deployed.onnx")
+    off = ("--pursuit-queries", 0) if survey else ("--no-survey",)
+    seeds = ("--seeds", home / "seeds.npz", "--timeout", 0, "--workers", 0)
+    return edgeflare("run", *pair, *seeds, *off, *arguments, home=home)
+
+
+@pytest.fixture(scope="module")
+def plain(home: Path) -> Path:
+    return run(home, "plain", survey=True)
+
+
+def scores_of(folder: Path) -> dict[str, Scores]:
+    """The original's probabilities on each seed, in the order of the source."""
+    with Store.open(folder) as store:
+        found = {one.id: one.outputs.original for one in store.seeds() if one.outputs is not None}
+    assert all(isinstance(one, np.ndarray) for one in found.values())
+    return found  # type: ignore[return-value]
+
+
+def by(found: dict[str, float]) -> list[str]:
+    """Ids by figures, the largest first; ties in their order."""
+    return sorted(found, key=lambda seed_id: -found[seed_id])
+
+
+def margins_of(folder: Path) -> dict[str, float]:
+    sorted_ = {name: np.sort(one) for name, one in scores_of(folder).items()}
+    return {name: float(one[-2] - one[-1]) for name, one in sorted_.items()}
+
+
+def ids(folder: Path) -> list[str]:
+    with Store.open(folder) as store:
+        return [one.id for one in store.seeds()]
+
+
+@pytest.mark.extended
+def test_the_order_changes_nothing_of_what_a_seed_gives(home: Path, plain: Path) -> None:
+    ordered = run(home, "margin", "--prioritise", "margin", survey=True)
+    expected = by(margins_of(plain))
+    assert ids(plain) == [f"seeds.npz:{k}" for k in range(SEEDS)]
+    assert ids(ordered) == expected
+    assert found_in(ordered) == found_in(plain)
+    assert any(one[0] is Status.FOUND for one in found_in(plain).values())
+    before, after = all_of(plain), all_of(ordered)
+    assert sorted(after["surveyed"], key=str) == sorted(before["surveyed"], key=str)
+    assert after["models"] == before["models"]
+    with Store.open(ordered) as store, Store.open(plain) as other:
+        surveyed = [one.seed_id for one in store.surveyed_seeds()]
+        searched = [one.seed_id for one in store.outcomes()]
+        first = partner_samples(store)
+        assert first == [one.sample for one in other.seeds()][:32]
+    assert set(expected[:10]) >= set(surveyed[:5])
+    assert set(expected[:20]) >= set(searched[:5])
+
+
+@pytest.mark.extended
+def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(
+    home: Path, plain: Path
+) -> None:
+    few = run(home, "few", "--prioritise", "gini", "--limit", 6, survey=True)
+    gini = {name: float(-np.sum(one**2)) for name, one in scores_of(plain).items()}
+    assert ids(few) == by(gini)[:6]
+    known = found_in(plain)
+    assert found_in(few) == {key: known[key] for key in found_in(few)}
+    assert len(found_in(few)) == 6
+
+
+def test_seeds_that_the_limit_leaves_out_are_not_copied(home: Path) -> None:
+    folder = run(home, "copied", "--prioritise", "margin", "--limit", 3, "--strategy", "none")
+    with Store.open(folder) as store:
+        chosen = {one.sample for one in store.seeds()}
+        stored = {path.stem for path in (folder / "samples").rglob("*.npy")}
+        stored |= {path.stem for path in (folder / "samples").rglob("*.png")}
+        assert stored == chosen | {*(partner_samples(store) or ())}
+    assert len(chosen) == 3
+    assert len(stored) <= 35
+
+
+@pytest.mark.extended
+def test_farthest_activations_first(home: Path) -> None:
+    folder = run(home, "surprise", "--prioritise", "surprise", "--strategy", "none")
+    assert sorted(ids(folder)) == sorted(f"seeds.npz:{k}" for k in range(SEEDS))
+    assert ids(folder) != [f"seeds.npz:{k}" for k in range(SEEDS)]
+
+
+@pytest.mark.torch
+def test_rarest_combinations_first(home: Path) -> None:
+    pytest.importorskip("torch", reason="it is in the extra inspection")
+    folder = run(home, "rarity", "--prioritise", "rarity", "--strategy", "none")
+    assert sorted(ids(folder)) == sorted(f"seeds.npz:{k}" for k in range(SEEDS))
+    again = prioritise_campaign(run(home, "all", "--strategy", "none"), measures=["rarity"])
+    assert not again.left_out
+
+
+@pytest.mark.extended
+def test_a_control_of_ordered_seeds_finds_what_that_of_plain_ones_does(home: Path) -> None:
+    control = ("--control", "--max-queries", 10)
+    plain = run(home, "plain-control", *control)
+    ordered = run(home, "ordered-control", *control, "--prioritise", "margin")
+    assert ids(ordered / "control") == ids(ordered) != ids(plain)
+    assert found_in(ordered / "control") == found_in(plain / "control")
+
+
+@pytest.mark.extended
+def test_drift_orders_the_searches_alone(home: Path, plain: Path) -> None:
+    folder = run(home, "drift", "--prioritise", "drift", "--concurrency", 1, survey=True)
+    assert ids(folder) == ids(plain)
+    assert found_in(folder) == found_in(plain)
+    with Store.open(folder) as store:
+        drift: dict[str, list[float]] = {name: [] for name in ids(folder)}
+        for one in store.survey(phase="survey"):
+            assert isinstance(one.original, np.ndarray)
+            assert isinstance(one.deployed, np.ndarray)
+            drift[one.seed_id].append(total_variation(one.original, one.deployed))
+        searched = [one.seed_id for one in store.outcomes()]
+    assert searched == by({name: float(np.mean(one or -1)) for name, one in drift.items()})
+
+
+def test_what_cant_be_ordered_is_refused_before_anything_is_made(home: Path) -> None:
+    ran = ran_with(home, "--prioritise", "drift", "--out", "none")
+    assert ran.code == 2
+    assert "--prioritise drift orders the searches by the survey's answers" in ran.err
+    ran = ran_with(home, "--prioritise", "best", "--out", "none")
+    assert ran.code == 2
+    assert "--prioritise" in ran.err
+    assert not (home / "none").exists()
+
+
+@pytest.mark.extended
+def test_how_early_orders_find(plain: Path) -> None:
+    found = prioritise_campaign(plain, measures=["margin", "gini", "surprise", "drift"])
+    assert found == prioritise_campaign(plain, measures=["margin", "gini", "surprise", "drift"])
+    assert json.loads(json.dumps(found.to_json()))["seeds"] == SEEDS
+    assert not found.left_out
+    kinds = {one.kind: one for one in found.findings}
+    trigger = kinds["trigger"]
+    assert [one.measure for one in trigger.orders] == [
+        *("margin", "gini", "surprise", "drift", "random")
+    ]
+    outcomes = found_in(plain)
+    searched = [name for name in ids(plain) if outcomes[name, ""][0] is not Status.SEED_DEVIATES]
+    hits = [place for place, name in enumerate(searched) if outcomes[name, ""][0] is Status.FOUND]
+    assert (trigger.seeds, trigger.found) == (len(searched), len(hits))
+    assert trigger.unit == "device queries"
+    assert trigger.budget == sum(outcomes[name, ""][3] for name in searched)
+    margins = margins_of(plain)
+    order = order_of(np.array([margins[name] for name in searched]))
+    assert trigger.orders[0].apfd == pytest.approx(apfd(order, hits))
+    assert trigger.orders[-1].apfd == pytest.approx(0.5, abs=0.05)
+    assert trigger.orders[-1].p is None
+    assert all(one.p is not None and 1 / 201 <= one.p <= 1 for one in trigger.orders[:-1])
+    assert list(trigger.orders[0].within) == ["0.1", "0.25", "0.5"]
+    for kind in kinds.keys() - {"trigger"}:
+        assert kinds[kind].unit == "seeds"
+        assert "drift" not in [one.measure for one in kinds[kind].orders]
+
+
+@pytest.mark.extended
+def test_what_cant_be_computed_is_left_out_with_its_reason(
+    home: Path, plain: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(plain, copy)
+    with Store.open(copy) as store:
+        models = store.models
+        gone = {**models["original"], "path": str(tmp_path / "gone.onnx")}
+        store.set_models(gone, models["deployed"])
+    found = prioritise_campaign(copy, measures=["surprise", "margin"], shuffles=1, random_seed=5)
+    assert found.left_out == {"surprise": f"the original {tmp_path / 'gone.onnx'} is gone"}
+    (tmp_path / "gone.onnx").write_bytes(b"another")
+    found = prioritise_campaign(copy, measures=["surprise"], shuffles=1)
+    assert found.left_out["surprise"].endswith("gone.onnx has changed since")
+    assert [one.measure for one in found.findings[0].orders] == ["random"]
+    with pytest.raises(UsageError, match="1 shuffle or more, not 0"):
+        prioritise_campaign(plain, shuffles=0)
+    with pytest.raises(UsageError, match="no measure best"):
+        prioritise_campaign(plain, measures=["best"])  # type: ignore[list-item]
+    without = run(home, "without", "--strategy", "none", "--limit", 2)
+    assert (
+        "scores of both models"
+        in prioritise_campaign(without, measures=["drift"]).left_out["drift"]
+    )
+
+
+@pytest.mark.extended
+def test_the_tables_say_which_order_is_best(plain: Path) -> None:
+    found = prioritise_campaign(plain, measures=["margin", "gini"])
+    blocks = priority_document(found)
+    tables = [one for one in blocks if isinstance(one, Table)]
+    texts = [one.text for one in blocks if isinstance(one, Text)]
+    assert len(tables) == len(found.findings)
+    assert "in random order" in texts[0]
+    assert tables[0].cells(tables[0].shown)[-1][0] == "random"
+    nothing = PriorityComparison("c", 3, 1, 0, (), {})
+    (only,) = priority_document(nothing)
+    assert isinstance(only, Text)
+    assert only.text.startswith("Nothing was found")
+
+
+def begin(home: Path) -> None:
+    with np.load(DEMO / "seeds.npz") as archive:
+        np.savez(home / "seeds.npz", images=archive["images"][:12], labels=archive["labels"][:12])
+    values: dict[str, Any] = {
+        "original": {"path": str(DEMO / "original.onnx")},
+        "deployed": {"path": str(DEMO / "deployed.tflite")},
+        "seeds": {"path": str(home / "seeds.npz"), "prioritise": "margin", "limit": 5},
+        "search": {"strategy": "dflare", "max_queries": 30, "timeout_s": 0},
+        "survey": {"enabled": False},
+    }
+    (home / "campaign.json").write_text(json.dumps(values))
+
+
+def ended(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, ROOT / "tests" / "helpers" / "killed_at_write.py", home, str(kill)],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.extended
+def test_a_campaign_killed_while_it_stores_its_seeds_is_the_same(tmp_path: Path) -> None:
+    begin(tmp_path)
+    assert ended(tmp_path, 0).returncode == 0
+    whole = all_of(tmp_path / "torn")
+    for kill in range(3, 7):  # around the seeds, the partners, and that both are complete
+        shutil.rmtree(tmp_path / "torn")
+        assert ended(tmp_path, kill).returncode == KILLED
+        assert ended(tmp_path, 0).returncode == 0
+        assert all_of(tmp_path / "torn") == whole, f"killed after write {kill}"
