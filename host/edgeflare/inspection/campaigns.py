@@ -38,6 +38,7 @@ from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
 from edgeflare.types import TRIGGERS, Sample
+from edgeflare_agent.errors import RequestError
 
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
@@ -256,25 +257,28 @@ def _open(store: Store, moved: Path | None) -> _Original:
         raise UsageError(
             f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
         )
-    path = Path(known["path"]) if moved is None else Path(moved)
+    with decoding(store.folder, "what is known of the original"):
+        path, digest = Path(known["path"]) if moved is None else Path(moved), str(known["sha256"])
+        runtime, output = str(known["runtime"]["name"]), known["output"]
+        options = dict(store.setting("original").get("options") or {})
+        reader = OutputReader(TensorInfo.from_json(output), output["kind"])
+        try:
+            spec = spec_from_json(known["input"])
+        except RequestError as error:
+            raise ValueError(str(error)) from error
     if not path.is_file():
         raise UsageError(
             f"the original model {path} isn't there: name the same file where it is now with --original"
         )
-    if file_sha256(path) != known["sha256"]:
+    if file_sha256(path) != digest:
         raise UsageError(
             f"{path} isn't the original model that the campaign in {store.folder} was run with: name that "
             "one with --original, or run a campaign with this one"
         )
-    if known["runtime"]["name"] == "onnx":
+    if runtime == "onnx":
         extras.onnx("inspection")
-    options, output = store.campaign["original"].get("options") or {}, known["output"]
-    return _Original(
-        path,
-        open_graph(path, known["runtime"]["name"], options, output["name"]),
-        spec_from_json(known["input"]),
-        OutputReader(TensorInfo.from_json(output), output["kind"]),
-    )
+    graph = open_graph(path, runtime, options, output["name"])
+    return _Original(path, graph, spec, reader)
 
 
 def _profile(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:
