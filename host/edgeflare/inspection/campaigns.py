@@ -70,15 +70,15 @@ def _penultimate(graph: ModelGraph) -> Sequence[str]:
 
 CRITERIA: Mapping[str, CriterionEntry] = {
     "NC": CriterionEntry(NC, default_layers, "units above {threshold} of their layer's range"),
-    "KMNC": CriterionEntry(KMNC, default_layers, "{sections} sections of each unit's range"),
+    "KMNC": CriterionEntry(KMNC, default_layers, "{sections:,} sections of each unit's range"),
     "NBC": CriterionEntry(NBC, default_layers, "sides on which a unit leaves its range"),
     "SNAC": CriterionEntry(SNAC, default_layers, "units above their range"),
     "TKNC": CriterionEntry(TKNC, default_layers, "units among the {k} most active of a layer"),
     "LSC": CriterionEntry(
-        LSC, _penultimate, "{sections} sections of surprise by density, to {upper:g}", True
+        LSC, _penultimate, "{sections:,} sections of surprise by density, to {upper:,g}", True
     ),
     "DSC": CriterionEntry(
-        DSC, _penultimate, "{sections} sections of surprise by distance, to {upper:g}", True
+        DSC, _penultimate, "{sections:,} sections of surprise by distance, to {upper:,g}", True
     ),
 }
 """The criteria by name, in the order in which they are shown."""

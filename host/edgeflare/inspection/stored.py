@@ -17,7 +17,9 @@ from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS
+from edgeflare_agent.errors import RequestError
 
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
@@ -93,25 +95,28 @@ def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
         raise UsageError(
             f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
         )
-    path = Path(known["path"]) if moved is None else Path(moved)
+    with decoding(store.folder, "what is known of the original"):
+        path, digest = Path(known["path"]) if moved is None else Path(moved), str(known["sha256"])
+        runtime, output = str(known["runtime"]["name"]), known["output"]
+        options = dict(store.setting("original").get("options") or {})
+        reader = OutputReader(TensorInfo.from_json(output), output["kind"])
+        try:
+            spec = spec_from_json(known["input"])
+        except RequestError as error:
+            raise ValueError(str(error)) from error
     if not path.is_file():
         raise UsageError(
             f"the original model {path} isn't there: name the same file where it is now with --original"
         )
-    if file_sha256(path) != known["sha256"]:
+    if file_sha256(path) != digest:
         raise UsageError(
             f"{path} isn't the original model that the campaign in {store.folder} was run with: name that "
             "one with --original, or run a campaign with this one"
         )
-    if known["runtime"]["name"] == "onnx":
+    if runtime == "onnx":
         extras.onnx("inspection")
-    options, output = store.campaign["original"].get("options") or {}, known["output"]
-    return StoredOriginal(
-        path,
-        open_graph(path, known["runtime"]["name"], options, output["name"]),
-        spec_from_json(known["input"]),
-        OutputReader(TensorInfo.from_json(output), output["kind"]),
-    )
+    graph = open_graph(path, runtime, options, output["name"])
+    return StoredOriginal(path, graph, spec, reader)
 
 
 def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:

@@ -73,6 +73,7 @@ def fault_rows(data: Path, folder: Path, seeds: int, shuffles: int) -> Iterator[
             "seeds": {"path": archive},
             "search": {"strategy": "none"},
             "survey": {"pursuit": 0},
+            "allow_disagreement": True,
             "devices": ["local"],
             "out": folder / draw.kind,
         }

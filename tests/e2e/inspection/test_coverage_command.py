@@ -4,7 +4,6 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from edgeflare.inspection import (
     default_layers,
     model_digest,
     penultimate_layer,
+    stored_coverage,
 )
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
@@ -248,6 +248,10 @@ def _change_original(home: Path, **changed: Any) -> None:
         store.set_models({**models["original"], **changed}, models["deployed"])
 
 
+def _damaged(home: Path) -> None:
+    _change_original(home, input={"kind": "smell"})
+
+
 def _without_seeds(home: Path) -> None:
     shutil.rmtree(home / "c")
     with Store.create(home / "c", {}):
@@ -261,6 +265,7 @@ def _without_seeds(home: Path) -> None:
         (_moved, (), "the original model /nowhere/original.onnx isn't there"),
         (_changed, (), "isn't the original model that the campaign in"),
         (_of_pytorch, (), "tensors are read in ONNX and TFLite models"),
+        (_damaged, (), "is damaged: what is known of the original can't be read"),
         (_without_seeds, (), "has no seeds yet"),
         (None, ("--layer", "b9"), "the model has no tensor 'b9'"),
         (None, ("--criterion", "MCDC"), "there is no criterion MCDC; take NC, KMNC"),
@@ -310,15 +315,21 @@ def test_the_missing_extra_is_named(home: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_stored_result_is_read_back(home: Path) -> None:
     found = coverage_of_campaign(home / "c", criteria=["NC", "LSC"])
-    from edgeflare.inspection import stored_coverage
-
     with Store.open(home / "c") as store:
         assert stored_coverage(store) == found
     assert (
         json.loads(json.dumps(found.to_json()))
         == inspect(home, "--criterion", "LSC", "--criterion", "NC", "--json").json
     )
-    assert replace(found, notices=("x",)) != found
+
+
+def test_a_damaged_result_is_told(home: Path) -> None:
+    assert inspect(home).code == 0
+    with Store.open(home / "c") as store:
+        store.set_fact("coverage", {**store.fact("coverage"), "criteria": [{"name": "NC"}]})
+    ran = edgeflare("report", "c", home=home)
+    assert ran.code == 2
+    assert "is damaged: the coverage can't be read" in ran.sentence
 
 
 @pytest.mark.shared_data
