@@ -1,6 +1,5 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -258,28 +257,37 @@ def _store_by_priority(
 
     The source is read for the priorities first, and then for the samples to be stored.
     """
-    if store.seed_count():  # of a process that ended right after they were stored
-        deque(source, maxlen=0)  # finds what is skipped
-        return
-    ids: list[str] = []
-    found = priority(_Watched(source, config, reporter, ids))
-    skipped, notices = source.skipped, source.notices
-    wanted = [ids[place] for place in order_of(found)[: config.limit]]
-    chosen = set(wanted)
-    reporter(Stage("seeds", config.path.name, len(wanted)))
+    if stored := store.seed_count():  # by a process that ended right after it
+        count = sum(1 for _ in source)
+    else:
+        ids: list[str] = []
+        found = priority(_Watched(source, config, reporter, ids))
+        count, skipped, notices = len(ids), source.skipped, source.notices
+        wanted = [ids[place] for place in order_of(found)[: config.limit]]
+        stored = len(wanted)
+        reporter(Stage("seeds", config.path.name, stored))
+        store.add_seeds(_chosen(source, set(wanted), reporter, classes), wanted)
+        # the second pass may end before the last seed
+        source.skipped, source.notices = skipped, notices
+    if stored < count:
+        source.notices.append(
+            f"the {counted(stored, 'seed')} are the most promising of {count:,} by "
+            f"{config.prioritise}: rates and means are about these, not about all"
+        )
 
-    def seeds() -> Iterator[SeedInput]:
-        for done, seed in enumerate((one for one in source if one.id in chosen), start=1):
-            if classes is not None:
-                check_labels([seed], classes)
-            yield seed
-            if done == len(chosen) or not done % BATCH:
-                reporter(Step(done))
-            if done == len(chosen):
-                return
 
-    store.add_seeds(seeds(), wanted)
-    source.skipped, source.notices = skipped, notices  # the second pass may end before the last one
+def _chosen(
+    source: SeedSource, ids: set[str], reporter: Reporter, classes: int | None
+) -> Iterator[SeedInput]:
+    """Yield the seeds of these ids, in the source's order; reading ends with the last of them."""
+    for done, seed in enumerate((one for one in source if one.id in ids), start=1):
+        if classes is not None:
+            check_labels([seed], classes)
+        yield seed
+        if done == len(ids) or not done % BATCH:
+            reporter(Step(done))
+        if done == len(ids):
+            return
 
 
 class _Watched:

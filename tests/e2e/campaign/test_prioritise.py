@@ -47,7 +47,8 @@ def ran_with(home: Path, *arguments: object, survey: bool = False) -> Ran:
     pair = ("--original", DEMO / "original.onnx", "--deployed", home / "deployed.onnx")
     off = ("--pursuit-queries", 0) if survey else ("--no-survey",)
     seeds = ("--seeds", home / "seeds.npz", "--timeout", 0, "--workers", 0)
-    return edgeflare("run", *pair, *seeds, *off, *arguments, home=home)
+    most = ("--max-queries", 1)  # so that some searches find nothing
+    return edgeflare("run", *pair, *seeds, *most, *off, *arguments, home=home)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,8 @@ def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(
     known = found_in(plain)
     assert found_in(few) == {key: known[key] for key in found_in(few)}
     assert len(found_in(few)) == 6
+    notice = f"the 6 seeds are the most promising of {SEEDS} by gini: rates and means are about these, not about all"
+    assert notice in all_of(few)["notices"]
 
 
 def test_seeds_that_the_limit_leaves_out_are_not_copied(home: Path) -> None:
@@ -137,7 +140,7 @@ def test_rarest_combinations_first(home: Path) -> None:
     assert not again.left_out
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_control_of_ordered_seeds_finds_what_that_of_plain_ones_does(home: Path) -> None:
     control = ("--control", "--max-queries", 10)
     plain = run(home, "plain-control", *control)
@@ -186,8 +189,12 @@ def test_how_early_orders_find(plain: Path) -> None:
     searched = [name for name in ids(plain) if outcomes[name, ""][0] is not Status.SEED_DEVIATES]
     hits = [place for place, name in enumerate(searched) if outcomes[name, ""][0] is Status.FOUND]
     assert (trigger.seeds, trigger.found) == (len(searched), len(hits))
-    assert trigger.unit == "device queries"
-    assert trigger.budget == sum(outcomes[name, ""][3] for name in searched)
+    assert 0 < len(hits) < len(searched)
+    spent = [outcomes[name, ""][3] for name in searched]
+    varies = len(set(spent)) > 1
+    assert (trigger.unit, trigger.budget) == (
+        ("device queries", sum(spent)) if varies else ("seeds", len(searched))
+    )
     margins = margins_of(plain)
     order = order_of(np.array([margins[name] for name in searched]))
     assert trigger.orders[0].apfd == pytest.approx(apfd(order, hits))
@@ -234,7 +241,7 @@ def test_the_tables_say_which_order_is_best(plain: Path) -> None:
     tables = [one for one in blocks if isinstance(one, Table)]
     texts = [one.text for one in blocks if isinstance(one, Text)]
     assert len(tables) == len(found.findings)
-    assert "in random order" in texts[0]
+    assert any("random order" in one for one in texts)
     assert tables[0].cells(tables[0].shown)[-1][0] == "random"
     nothing = PriorityComparison("c", 3, 1, 0, (), {})
     (only,) = priority_document(nothing)
@@ -266,13 +273,23 @@ def ended(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.extended
-def test_a_campaign_killed_while_it_stores_its_seeds_is_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kill", "stored"),
+    [
+        pytest.param(2, 0, marks=pytest.mark.slow),
+        pytest.param(3, 5, marks=pytest.mark.extended),  # without the partners
+        pytest.param(4, 5, marks=pytest.mark.slow),
+    ],
+)
+def test_a_campaign_killed_while_it_stores_its_seeds_is_the_same(
+    tmp_path: Path, kill: int, stored: int
+) -> None:
     begin(tmp_path)
     assert ended(tmp_path, 0).returncode == 0
     whole = all_of(tmp_path / "torn")
-    for kill in range(3, 7):  # around the seeds, the partners, and that both are complete
-        shutil.rmtree(tmp_path / "torn")
-        assert ended(tmp_path, kill).returncode == KILLED
-        assert ended(tmp_path, 0).returncode == 0
-        assert all_of(tmp_path / "torn") == whole, f"killed after write {kill}"
+    shutil.rmtree(tmp_path / "torn")
+    assert ended(tmp_path, kill).returncode == KILLED
+    with Store.open(tmp_path / "torn") as store:
+        assert (store.seed_count(), store.fact("seeds_complete")) == (stored, None)
+    assert ended(tmp_path, 0).returncode == 0
+    assert all_of(tmp_path / "torn") == whole
