@@ -9,7 +9,7 @@ from .activations import (
     penultimate_layer as penultimate_layer,
     predicted_class as predicted_class,
 )
-from .campaigns import (
+from .coverage_campaign import (
     CRITERIA as CRITERIA,
     TRACES as TRACES,
     CoverageFound as CoverageFound,
@@ -56,7 +56,7 @@ from .priority import (
     rarity_priorities as rarity_priorities,
     surprise_priorities as surprise_priorities,
 )
-from .prioritised_campaigns import (
+from .priority_campaign import (
     FindingsComparison as FindingsComparison,
     PriorityComparison as PriorityComparison,
     PriorityFigures as PriorityFigures,

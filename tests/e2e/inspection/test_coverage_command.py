@@ -147,7 +147,7 @@ def test_dead_units_are_told_apart(home: Path) -> None:
 
 
 def test_a_large_profile_is_subsampled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeflare.inspection.campaigns.TRACES", 4)
+    monkeypatch.setattr("edgeflare.inspection.coverage_campaign.TRACES", 4)
     one, same = (coverage_of_campaign(home / "c", criteria=["DSC", "NBC"]) for _ in range(2))
     assert one == same
     assert (one.traces, one.profiled) == (4, 6)
@@ -162,7 +162,7 @@ def test_the_subsample_is_drawn_as_documented(
     home: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Vitter's algorithm R, written here once more."""
-    monkeypatch.setattr("edgeflare.inspection.campaigns.TRACES", 20)
+    monkeypatch.setattr("edgeflare.inspection.coverage_campaign.TRACES", 20)
     profile = DEMO / "seeds.npz"
     found = coverage_of_campaign(home / "c", profile=profile, criteria=["DSC"], random_seed=seed)
     with np.load(profile) as archive:
