@@ -71,7 +71,7 @@ def test_of_a_layer_with_fewer_units_all_are_important(tmp_path: Path) -> None:
     )
     assert counted == 0  # no decision is class 9
     assert sorted(one.important) == [0, 1, 2, 3]
-    assert (one.share, one.covered) == (0.0, {})
+    assert (one.share, one.covered) == (0.0, {"union": 0.0})
     assert one.movement is not None
     assert one.movement.important == pytest.approx(one.movement.random)
 
