@@ -309,7 +309,7 @@ def _fill(store: Store, control: Store) -> None:
             SeedInput(seed.id, store.get_sample(seed.sample), seed.label, seed.file_sha256)
             for seed in batch
         )
-    if control.campaign["seeds"].get("prioritise") is not None:
+    if control.campaign["seeds"].get("prioritise") not in (None, "drift"):
         copy_partners(store, control)
     control.complete_seeds([], [])
 

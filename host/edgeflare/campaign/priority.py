@@ -17,8 +17,8 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput
 
-_FIRST_SEEDS = 64
-"""By so many seeds of the source the kind of the original's output is detected."""
+FIRST_SEEDS = 64
+"""Number of seeds by which the kind of a model's output is detected."""
 _FLAG = "--prioritise"
 
 
@@ -93,7 +93,7 @@ class SourcePriority:
                 raws = list(threads.map(answer, samples))
                 if reader is None:
                     known = [one for one in raws if one is not None]
-                    reader = original_reader(self._config, self._side, known[:_FIRST_SEEDS])
+                    reader = original_reader(self._config, self._side, known[:FIRST_SEEDS])
                 return [None if one is None else reader.read(one) for one in raws]
 
             return priorities(measure, seeds, scores, inside)

@@ -12,6 +12,7 @@ from edgeflare.campaign.pair.model_pair import (
     RawOriginal,
     readers,
 )
+from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.status import add_queries, queries_before
@@ -39,8 +40,6 @@ from edgeflare.store import (
 )
 from edgeflare.types import Decision, Output, Sample, Status
 
-FIRST_SEEDS = 64
-"""Number of seeds by which the kind of a model's output is detected."""
 _HOPELESS = 3
 """Number of consecutive failures from the first seed on after which a device is given up."""
 

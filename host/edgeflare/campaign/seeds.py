@@ -52,7 +52,9 @@ _FRONT_END = (
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """Return the source of the seeds; none is read yet.
 
-    It has all of them where they are ordered by priority before they are limited. Raises SeedError where there are none, UsageError for options and mutation operators that the
+    It has all of them where they are ordered by priority before they are limited.
+
+    Raises SeedError where there are none, UsageError for options and mutation operators that the
     model's kind of input, and its kind of answer, has no use for, and where a library that the
     search from audio needs is missing.
     """
