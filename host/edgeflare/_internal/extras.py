@@ -37,9 +37,9 @@ def mlflow() -> Any:
     return _load("mlflow", "MLflow", "mlflow", "--mlflow")
 
 
-def torch() -> Any:
-    """Return `torch`, which computes gradients. Raises UsageError where it is missing."""
-    return _load("torch", "PyTorch", "torch", "a gradient of the original")
+def torch(extra: str = "torch", what: str = "a gradient of the original") -> Any:
+    """Return `torch`, which `what` needs; `extra` is named where it is missing. Raises UsageError then."""
+    return _load("torch", "PyTorch", extra, what)
 
 
 def onnx(extra: str = "bench") -> Any:
@@ -51,9 +51,9 @@ def onnx(extra: str = "bench") -> Any:
     return import_module("onnx")
 
 
-def scikit_learn(module: str) -> Any:
-    """Return a module of scikit-learn, which trains repairs. Raises UsageError where it is missing."""
-    return _load(f"sklearn.{module}", "scikit-learn", "repair", "training a repair")
+def scikit_learn(module: str, extra: str = "repair", what: str = "training a repair") -> Any:
+    """Return a module of scikit-learn, which `what` needs. Raises UsageError where it is missing."""
+    return _load(f"sklearn.{module}", "scikit-learn", extra, what)
 
 
 def _load(module: str, name: str, extra: str = "audio", what: str = "audio") -> Any:

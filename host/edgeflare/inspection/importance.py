@@ -184,7 +184,7 @@ def cluster_centroids(
 
     Raises UsageError without scikit-learn.
     """
-    cluster = extras.scikit_learn("cluster")
+    cluster = extras.scikit_learn("cluster", "inspection", "clustering activations")
     different = len(np.unique(values))
     best, found = -np.inf, np.array([values.mean()])
     for number in clusters:

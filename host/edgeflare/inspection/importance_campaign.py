@@ -1,12 +1,13 @@
 """What matters in a campaign's original, and what its inputs reach of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import default_layers
 from edgeflare.inspection.layer_importance import (
     IMPORTANT,
@@ -189,4 +190,5 @@ def _drawn(store: Store, model: StoredOriginal) -> Iterator[tuple[RelevantPixels
     )
     for seed, trigger in islice(triggers, _DRAWN):
         assert trigger is not None  # noqa: S101 - left out above
-        yield pixels(seed, model.spec), pixels(trigger, model.spec)
+        with suppress(ModelError):  # the original's score isn't finite
+            yield pixels(seed, model.spec), pixels(trigger, model.spec)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.errors import ModelError
 from edgeflare.inspection.activations import activations_of, model_digest
 from edgeflare.inspection.importance import IDC, important_units
 from edgeflare.inspection.relevance import (
@@ -144,8 +145,12 @@ def _movements(
 
     def changed() -> Iterator[Sample]:
         for image in islice(profile(), _MOVED):
-            pixels = relevance_map(model.relevances(prepare(image, spec)), spec, image.shape)
-            yield without_relevant(image, pixels)
+            try:
+                found = model.relevances(prepare(image, spec))
+            except ModelError:  # its score isn't finite: it moves nothing
+                yield image
+            else:
+                yield without_relevant(image, relevance_map(found, spec, image.shape))
 
     names = list(criteria)
     before = activations_of(graph, spec, islice(profile(), _MOVED), names)

@@ -94,6 +94,7 @@ class RelevanceModel:
             raise UsageError(f"there is no rule {rule}; take {', '.join(get_args(Rule))}")
         if epsilon <= 0 or alpha < 1:
             raise UsageError("of the rules for relevance epsilon is above 0, and alpha 1 or more")
+        extras.torch("inspection", "relevance")
         self._graph = graph
         self._model = DifferentiableModel(path, _rules(OPERATORS, rule, epsilon, alpha))
         end = self._model.node_of(graph.output)
@@ -154,22 +155,28 @@ def total_relevance(
 ) -> tuple[dict[str, NDArray[np.float64]], int]:
     """Return each unit's relevance, summed with its sign over samples, and how many counted.
 
-    `samples` come with their labels; those that the model decides differently don't count, those without a
-    label (None) do. `spec` is the model's input. float64 [units] by the names of `layers`, zeros where none
+    `samples` come with their labels; those that the model decides differently, and those on which its score isn't
+    finite, don't count; those without a label (None) do. `spec` is the model's input. float64 [units] by the names of `layers`, zeros where none
     counted.
 
     Source: Gerasimou et al., "Importance-Driven Deep Learning System Testing", ICSE 2020, algorithm
-    1 with cumulative relevance. Raises as `RelevanceModel.relevances`.
+    1 with cumulative relevance. Raises as `RelevanceModel.relevances`, ModelError where no score is finite.
     """
     total: dict[str, NDArray[np.float64]] = {}
-    count = 0
+    count, failure = 0, None
     for sample, label in samples:
-        one = model.relevances(prepare(sample, spec), layers)
+        try:
+            one = model.relevances(prepare(sample, spec), layers)
+        except ModelError as error:
+            failure = error
+            continue
         for name, units in one.layers.items():
             known = total.setdefault(name, np.zeros(units.size))
             if label in (None, one.label):
                 known += units
         count += label in (None, one.label)
+    if failure is not None and not total:
+        raise failure
     return total, count
 
 

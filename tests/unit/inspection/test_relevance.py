@@ -246,6 +246,24 @@ def test_only_what_is_decided_correctly_counts(tmp_path: Path) -> None:
     np.testing.assert_allclose(total["r2"], expected, rtol=1e-6)
 
 
+def test_inputs_without_a_finite_score_do_not_count(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Flatten", ["x"], ["f"]),
+        helper.make_node("Gemm", ["f", "w"], ["z"]),
+        helper.make_node("Log", ["z"], ["y"]),
+    ]
+    weights = np.ones((4, 2), np.float32)
+    path = saved(tmp_path / "m.onnx", nodes, {"w": weights}, [1, 2, 2, 1])
+    model, spec = opened(path), spec_of(path, (1, 2, 2, 1), scale="1/255")
+    black, white = (np.full((2, 2, 1), level, np.uint8) for level in (0, 255))
+    total, count = total_relevance(model, spec, [(black, None), (white, None)], ["z"])
+    alone, _ = total_relevance(model, spec, [(white, None)], ["z"])
+    assert count == 1
+    np.testing.assert_array_equal(total["z"], alone["z"])
+    with pytest.raises(ModelError, match="score of class 0 is -inf"):
+        total_relevance(model, spec, [(black, None)], ["z"])
+
+
 @pytest.mark.parametrize("orientation", ["none", "rotate-90", "mirror", "transpose"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 def test_a_map_lies_on_the_pixels_of_the_image(
