@@ -5,6 +5,9 @@ Host and device run this same code.
 
 import io
 import json
+import os
+import stat
+import zipfile
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,6 +20,9 @@ from edgeflare_agent.preprocess import dequantize
 
 KINDS = ("probabilities", "logits")
 _ABOUT = "about"
+_MOST_BYTES = 16 << 20
+_LARGEST = 1e9
+"""What no trained weight comes near to; far larger ones make answers infinite."""
 
 
 class Repair(NamedTuple):
@@ -74,7 +80,7 @@ class Repair(NamedTuple):
                 layers = tuple((rest.pop(0), rest.pop(0)) for _ in range((len(rest) + 1) // 2))
                 repair = repair._replace(mean=mean, std=std, classes=classes, layers=layers)
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-            raise RequestError("not a repair: {!r}".format(error)) from error
+            raise RequestError("not a repair: its parts aren't those of one") from error
         repair.check()
         return repair
 
@@ -140,15 +146,26 @@ def write_repair(repair: Repair, file: Any) -> None:
 
 
 def read_repair(file: Any) -> Repair:
-    """Return the repair in an ``.npz`` file. Raises RequestError, and OSError where it can't be read."""
+    """Return the repair in an ``.npz`` file, of 16 MiB at most, packed and unpacked together.
+
+    Raises RequestError, and OSError where it can't be read.
+    """
+    if not stat.S_ISREG(os.stat(file).st_mode):
+        raise RequestError("it is no file, but a folder or a device")
     with open(file, "rb") as opened:
-        content = io.BytesIO(opened.read())
+        content = opened.read(_MOST_BYTES + 1)
     try:
-        with np.load(content, allow_pickle=False) as stored:
-            about = json.loads(stored[_ABOUT].tobytes())
-            arrays = [stored[str(place)] for place in range(len(stored.files) - 1)]
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = len(content) + sum(one.file_size for one in archive.infolist())
+        about, arrays = None, []
+        if size <= _MOST_BYTES:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                about = json.loads(stored[_ABOUT].tobytes())
+                arrays = [stored[str(place)] for place in range(len(stored.files) - 1)]
     except Exception as error:
         raise RequestError("it is damaged, or another kind of file") from error
+    if size > _MOST_BYTES:
+        raise RequestError("it holds more than 16 MiB")
     return Repair.from_parts(about, arrays)
 
 
@@ -164,8 +181,8 @@ def _problem(repair: Repair) -> str:
     if not repair.layers:
         return "" if repair.below is not None else "it has neither layers nor a margin"
     floats = [repair.mean, repair.std, *(one for layer in repair.layers for one in layer)]
-    if not all(one.dtype == np.float64 and np.isfinite(one).all() for one in floats):
-        return "its numbers must be finite, and float64"
+    if not all(one.dtype == np.float64 and (np.abs(one) <= _LARGEST).all() for one in floats):
+        return "its numbers must be float64, and of 1e9 at most"
     width = repair.size
     if repair.mean.shape != (width,) or repair.std.shape != (width,) or not repair.std.all():
         return "mean and std need a number for each class, of std other than 0"

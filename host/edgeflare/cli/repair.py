@@ -26,7 +26,10 @@ _Out = Annotated[
 def _share(text: object) -> float:
     """Return a share that is written as 0.01 or 1%."""
     number, is_percent = str(text).removesuffix("%"), str(text).endswith("%")
-    return float(number) / (100 if is_percent else 1)
+    try:
+        return float(number) / (100 if is_percent else 1)
+    except ValueError:
+        raise typer.BadParameter(f"a share is a number such as 0.01 or 1%, not {text!r}") from None
 
 
 _Search = Annotated[

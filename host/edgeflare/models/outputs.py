@@ -331,7 +331,7 @@ def load_repair(path: Path) -> Repair:
             "makes one"
         ) from error
     except OSError as error:
-        raise UsageError(f"the repair {path} can't be read: {error}") from error
+        raise UsageError(f"the repair {path} can't be read: {error.strerror}") from error
     except agent_errors.RequestError as error:
         raise UsageError(
             f"{path} is no repair that can be read ({error}); name the .npz file that edgeflare repair "

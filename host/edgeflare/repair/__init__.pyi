@@ -22,7 +22,7 @@ from .recipes import (
     RecipesFound as RecipesFound,
     recipes_campaign as recipes_campaign,
 )
-from .search_again import SearchFigures as SearchFigures
+from .search_again import SearchFigures as SearchFigures, check_finished as check_finished
 from .training import (
     VARIANTS as VARIANTS,
     FoldFigures as FoldFigures,

@@ -124,17 +124,22 @@ def train_campaign(
     another file; StoreError; the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
+    config = campaign_config(folder)
+
+    def tell(done: int) -> None:
+        if done == 1:
+            progress(Stage("training", "folds", FOLDS * random_seeds))
+        progress(Step(done))
+
     with CampaignLock(folder):
         name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
         path = _file(folder, out, name)
-        config, examples = campaign_config(folder), examples_of(folder)
-        progress(Stage("training", "folds", FOLDS * random_seeds))
         trained = train_repair(
-            examples,
+            examples_of(folder),
             variant=variant,
             max_inducing=max_inducing,
             random_seeds=random_seeds,
-            tell=lambda done: progress(Step(done)),
+            tell=tell,
         )
         found = replace(_written(trained.repair, path, config), trained=trained)
         if search:
@@ -161,9 +166,9 @@ def abstain_campaign(
     `train_campaign`, with the same arguments and errors.
     """
     folder = Path(folder).absolute()
+    config = campaign_config(folder)
     with CampaignLock(folder):
         path = _file(folder, out, f"abstain-{catch:g}")
-        config = campaign_config(folder)
         abstention = abstention_of(examples_of(folder), catch=catch)
         found = _written(abstention.repair, path, config)
         ran = None

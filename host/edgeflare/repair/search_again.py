@@ -51,19 +51,24 @@ def search_figures(folder: Path) -> SearchFigures:
     )
 
 
+def check_finished(folder: Path) -> None:
+    """Raise UsageError where a campaign isn't finished; StoreError."""
+    unfinished = summarize(folder).unfinished
+    with Store.open(folder) as store:
+        if unfinished or not store.fact("seeds_complete"):
+            raise UsageError(
+                f"the search of {folder} isn't finished: finish it with `edgeflare resume {folder}` first"
+            )
+
+
 def campaign_config(folder: Path) -> CampaignConfig:
     """Return the configuration of a finished campaign, without survey, control or limits.
 
     Raises UsageError where the campaign isn't finished, a model or seed file isn't there as it was,
     or the oracle compares scores; StoreError.
     """
-    unfinished = summarize(folder).unfinished
+    check_finished(folder)
     with Store.open(folder) as store:
-        if unfinished or not store.fact("seeds_complete"):
-            raise UsageError(
-                f"the search of {folder} isn't finished: finish it with `edgeflare resume {folder}` "
-                "first, so that what is searched again is the same"
-            )
         config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(folder))
         if traits_of(config.search.oracle).compares_scores:
             raise UsageError(

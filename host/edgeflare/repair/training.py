@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.extras import scikit_learn
-from edgeflare._internal.text import percent_text
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import NO_LABEL, Examples
 from edgeflare_agent.repair import Repair
@@ -169,7 +168,7 @@ def train_repair(
     if max_inducing is not None and max_inducing * (agreeing * _SET_ASIDE + 1) < 1:
         needed = math.ceil((1 / max_inducing - 1) / _SET_ASIDE)
         raise UsageError(
-            f"a bound of {percent_text(max_inducing, 0)} needs {needed:,} inputs at least on which the "
+            f"a bound of {100 * max_inducing:g} % needs {needed:,} inputs at least on which the "
             f"models agree, and there are {agreeing:,}: search from more seeds, or raise --max-inducing"
         )
     if len(np.unique(examples.wanted)) < 2:

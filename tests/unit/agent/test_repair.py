@@ -1,5 +1,6 @@
 """What a repair makes of a model's answers, and which repairs are refused."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,8 @@ def test_a_repair_is_the_same_from_its_file(tmp_path: Path) -> None:
         ({"sure": -0.1}, "a margin lies in 0 to 1"),
         ({"mean": np.zeros(3)}, "mean and std need a number for each class"),
         ({"std": np.zeros(4)}, "of std other than 0"),
-        ({"mean": np.full(4, np.inf)}, "must be finite"),
-        ({"mean": np.zeros(4, np.float32)}, "must be finite, and float64"),
+        ({"mean": np.full(4, np.inf)}, "must be float64, and of 1e9 at most"),
+        ({"mean": np.zeros(4, np.float32)}, "must be float64"),
         ({"layers": perceptron().layers[:1]}, "classes need a class for each output"),
         ({"layers": perceptron().layers[1:]}, "its layers don't follow one another"),
         ({"classes": np.array([0, 1, 4])}, "classes need a class for each output"),
@@ -131,7 +132,7 @@ def test_a_repair_fits_outputs_with_its_number_of_classes() -> None:
 def test_a_file_that_is_no_repair_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no repair"):
         load_repair(tmp_path / "none.npz")
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="no file, but a folder or a device"):
         load_repair(tmp_path)
     (tmp_path / "text.npz").write_text("nothing")
     np.savez(tmp_path / "other.npz", images=np.zeros(3))
@@ -143,3 +144,25 @@ def test_a_file_that_is_no_repair_is_told(tmp_path: Path) -> None:
     for name in ("text.npz", "other.npz", "plain.npy", "cut.npz", "changed.npz"):
         with pytest.raises(UsageError, match="is no repair that can be read"):
             load_repair(tmp_path / name)
+
+
+def test_a_hostile_file_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    save_repair(perceptron(), tmp_path / "good.npz")
+    np.savez_compressed(tmp_path / "bomb.npz", about=np.zeros(17 << 20, np.uint8))
+    assert (tmp_path / "bomb.npz").stat().st_size < 1 << 17
+    with pytest.raises(UsageError, match="more than 16 MiB"):
+        load_repair(tmp_path / "bomb.npz")
+    (tmp_path / "long.npz").write_bytes(bytes(17 << 20) + (tmp_path / "good.npz").read_bytes())
+    with pytest.raises(UsageError, match="is no repair that can be read"):
+        load_repair(tmp_path / "long.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    for special in (tmp_path / "pipe.npz", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="no file, but a folder or a device"):
+            load_repair(special)
+
+
+def test_numbers_that_make_every_answer_infinite_are_refused() -> None:
+    repair = perceptron()
+    weights, bias = repair.layers[0]
+    with pytest.raises(RequestError, match="1e9 at most"):
+        repair._replace(layers=((weights * 1e12, bias), *repair.layers[1:])).check()

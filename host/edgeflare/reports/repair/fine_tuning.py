@@ -9,6 +9,7 @@ from typing import Any
 from edgeflare._internal.files import is_unused, replacing, write_whole
 from edgeflare.errors import StoreError
 from edgeflare.metrics import text_of, top_label
+from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
 from edgeflare.reports.media import pcm_wav, png
 from edgeflare.store import SeedRecord, Store
@@ -37,9 +38,10 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
     A line there has the file, its `kind` (seed or trigger), the id of the seed input that it was
     made from, the original's class or text (`wanted`: what the model should learn), the deployed
     model's, and the seed input's true class where it is known. Inputs from one seed input belong
-    into one part, where the set is divided. Raises StoreError where the folder isn't empty, or can't
+    into one part, where the set is divided. Raises UsageError where the campaign isn't finished; StoreError where the folder isn't empty, or can't
     be written.
     """
+    check_finished(campaign)
     with (
         Store.open(campaign) as store,
         translate_write_errors(

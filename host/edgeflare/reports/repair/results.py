@@ -1,5 +1,6 @@
 """Repairs and how they do: in tables, a curve, and a snippet for the application."""
 
+import math
 from pathlib import Path
 
 from edgeflare._internal.files import write_whole
@@ -7,6 +8,7 @@ from edgeflare._internal.text import counted, number_text, p_text, percent_text
 from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.reports.document import Block, Heading, Text, table_of
+from edgeflare.statistics import upper_bound
 
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
 """The averages of DFLARE's table 7."""
@@ -57,12 +59,12 @@ def _trained(found: TrainedRepair) -> list[Block]:
         for name, (words, count) in _FIGURES.items()
     ]
     text = (
-        f"Trained on {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
+        f"Made of {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
         f"{folds} folds of seed inputs, {counted(seeds, 'time')}"
     )
     if found.max_inducing is not None and found.repair.below is not None:
         text += (
-            f". For at most {percent_text(found.max_inducing)} induced, an answer is replaced where the "
+            f". Trained on half of the seed inputs; by the other half, for at most {percent_text(found.max_inducing)} induced, an answer is replaced where the "
             f"model's margin is below {found.repair.below:.3f} and the perceptron finds its class "
             f"likelier by more than {found.repair.sure:.3f}"
         )
@@ -87,6 +89,11 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
             f". Of what {strategy} finds from other seeds like these it catches {percent_text(found.bound)} "
             "or more on average (conformal bound); what another search finds may differ"
         )
+    elif found.wanted < 1:
+        needed = math.ceil(found.wanted / (1 - found.wanted))
+        text += (
+            f". For a bound on what it catches of others, {needed:,} deviations are needed there"
+        )
     rows = [
         [
             one.source,
@@ -99,6 +106,15 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         Heading("What it catches, and what it defers"),
         Text(text),
         table_of(["deviations of", "number", "caught"], rows),
+        *(
+            Text(
+                f"Of {one.source} {percent_text(one.share)} are caught, fewer than the "
+                f"{percent_text(found.wanted)} that the threshold was set for",
+                "strong",
+            )
+            for one in found.caught
+            if one.deviations and upper_bound(one.caught, one.deviations) < found.wanted
+        ),
         Text(
             f"Deferred: {found.deferred:,} of {counted(found.seeds, 'seed input')} of the other half "
             f"({percent_text(found.deferred_share)}; at most {percent_text(found.deferred_bound)} with 95 % confidence)"
