@@ -429,6 +429,9 @@ def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+_NARROWEST = 0.05
+
+
 def curve_chart(
     title: str,
     points: Sequence[tuple[float, float]],
@@ -440,15 +443,20 @@ def curve_chart(
 ) -> Markup:
     """Return a chart of a curve through points (x, y), both 0 to 1, with a mark at the `chosen` one.
 
-    `across` and `upright` name both; `words` formats a value for people.
+    `across` and `upright` name both; `words` formats a value for people. It ends a little beyond
+    the chosen point and the one from which on the curve is at its top.
     """
     axis = Axis(0.0, 1.0)
+    top = max(y for _, y in (*points, chosen))
+    reached = min(x for x, y in (*points, chosen) if y == top)
+    horizontal = Axis(0.0, min(1.0, max(_NARROWEST, 1.5 * reached, 1.5 * chosen[0])))
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return _LEFT + 6 + x / axis.high * (_ACROSS - 12), _down(axis, y)
+        return _LEFT + 6 + x / horizontal.high * (_ACROSS - 12), _down(axis, y)
 
-    parts = [_grid(axis, words), _polyline([place(*one) for one in points])]
-    for tick in axis.ticks:
+    shown = [one for one in points if one[0] <= horizontal.high]
+    parts = [_grid(axis, words), _polyline([place(*one) for one in shown])]
+    for tick in horizontal.ticks:
         at, _ = place(tick, 0.0)
         parts.append(_label(at, _HEIGHT - _BOTTOM + 14, words(tick), "middle"))
     parts.append(
