@@ -253,3 +253,32 @@ def test_a_board_repairs_as_this_machine_does(virtual_board: VirtualBoard, tmp_p
         found = train_campaign(out, random_seeds=1)
     assert found.search is not None
     check_answers(out, Path(found.search.folder), load_repair(Path(found.path)))
+
+
+def test_nothing_is_made_of_an_unfinished_campaign(tmp_path: Path) -> None:
+    flags = (*DEMO_PAIR, "--limit", 4, *FLAGS, "--total-queries", 6)
+    edgeflare("run", *flags, "--out", "out", home=tmp_path)
+    for command in (("train",), ("abstain",), ("recipes",), ("examples",)):
+        more = ("set",) if command == ("examples",) else ()
+        ran = edgeflare("repair", *command, "out", *more, home=tmp_path)
+        assert ran.code == 2
+        assert "isn't finished: finish it with `edgeflare resume" in ran.err
+    assert not (tmp_path / "set").exists()
+
+
+def test_nothing_is_written_into_a_folder_that_is_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for command in ("train", "abstain", "recipes"):
+        assert edgeflare("repair", command, "mine", home=tmp_path).code == 2
+    assert not list((tmp_path / "mine").iterdir())
+
+
+@pytest.mark.parametrize(
+    "flags", [("train", "out", "--max-inducing", "abc"), ("abstain", "out", "--catch", "")]
+)
+def test_a_share_that_is_no_number_is_told_with_its_form(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    ran = edgeflare("repair", *flags, home=tmp_path)
+    assert ran.code == 2
+    assert "a share is a number such as 0.01 or 1%" in " ".join(ran.err.split())
