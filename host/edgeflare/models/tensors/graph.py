@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import first_of
 from edgeflare.errors import ModelError, UsageError
 
 Values: TypeAlias = NDArray[np.float32]
@@ -157,9 +158,10 @@ class ModelGraph(ABC):
         known = {self.input, *(name for one in self.operations for name in one.outputs)}
         unknown = [name for name in wanted if name not in known]
         if unknown:
+            names = [name for one in self.operations for name in one.outputs]
             raise UsageError(
                 f"the model has no tensor {unknown[0]!r} that depends on its input: name tensors "
-                "as the model's file does"
+                f"as the model's file does, {first_of(names)}"
             )
         return wanted
 
