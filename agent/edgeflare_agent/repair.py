@@ -151,7 +151,7 @@ def read_repair(file: Any) -> Repair:
     Raises RequestError, and OSError where it can't be read.
     """
     if not stat.S_ISREG(os.stat(file).st_mode):
-        raise RequestError("it is no file, but a folder or a device")
+        raise RequestError("it is no regular file")
     with open(file, "rb") as opened:
         content = opened.read(_MOST_BYTES + 1)
     try:
@@ -184,8 +184,12 @@ def _problem(repair: Repair) -> str:
     if not all(one.dtype == np.float64 and (np.abs(one) <= _LARGEST).all() for one in floats):
         return "its numbers must be float64, and of 1e9 at most"
     width = repair.size
-    if repair.mean.shape != (width,) or repair.std.shape != (width,) or not repair.std.all():
-        return "mean and std need a number for each class, of std other than 0"
+    if (
+        repair.mean.shape != (width,)
+        or repair.std.shape != (width,)
+        or (np.abs(repair.std) < 1 / _LARGEST).any()
+    ):
+        return "mean and std need a number for each class, of std 1e-9 at least"
     for weights, bias in repair.layers:
         if weights.ndim != 2 or weights.shape[0] != width or bias.shape != weights.shape[1:]:
             return "its layers don't follow one another"

@@ -135,7 +135,8 @@ def prioritise(
     from edgeflare.inspection import prioritise_campaign
     from edgeflare.reports import priority_document
 
-    found = prioritise_campaign(campaign, original=original)
+    with _telling("orders") as tell:
+        found = prioritise_campaign(campaign, original=original, tell=tell)
     print_result(json, found.to_json, lambda: priority_document(found))
     if not json:
         echo_err("\nA new campaign in such an order: edgeflare run ... --prioritise MEASURE")

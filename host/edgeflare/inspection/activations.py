@@ -76,14 +76,29 @@ def activations_of(
     class_of = predicted_class if label is None else label
 
     def activations(sample: Sample) -> Activations:
-        try:
-            given = prepare(sample, spec)
-        except RequestError as error:
-            raise ModelError(f"an input can't be prepared for the model: {error}") from error
-        tensors, output = probe(given)
+        tensors, output = probe(prepared(sample, spec))
         return Activations(tensors, class_of(output))
 
     return map(activations, samples)
+
+
+def activations_or_errors(found: Iterator[Activations]) -> Iterator[Activations | ModelError]:
+    """Yield each of `activations_of`, or the error in place of an input that has none."""
+    while True:
+        try:
+            yield next(found)
+        except StopIteration:
+            return
+        except ModelError as error:
+            yield error
+
+
+def prepared(sample: Sample, spec: Spec) -> NDArray[Any]:
+    """Return a sample as the model takes it. Raises ModelError where it can't be prepared."""
+    try:
+        return prepare(sample, spec)
+    except RequestError as error:
+        raise ModelError(f"an input can't be prepared for the model: {error}") from error
 
 
 def predicted_class(output: NDArray[Any]) -> int:
@@ -107,9 +122,10 @@ def model_digest(path: Path) -> str:
 def default_layers(graph: ModelGraph) -> tuple[str, ...]:
     """Return the names of the tensors that count as layers, in their order in the graph.
 
-    They are the outputs of activation functions, fused ones too, and of convolution and dense operators that no
-    activation function follows, with their bias and batch normalisation. A softmax is no layer; a
-    product of a tensor and its own sigmoid (SiLU, hard swish) is one, in place of the sigmoid.
+    They are the outputs of activation functions, fused ones too, and of convolution and dense
+    operators that no activation function follows, with their bias and batch normalisation. A
+    softmax is no layer; a product of a tensor and its own sigmoid (SiLU, hard swish) is one, in
+    place of the sigmoid.
 
     Raises UsageError where there is none.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError  # noqa: N812
 
 import numpy as np
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _FORMAT = 1
-_DAMAGED = (ValueError, KeyError, EOFError, TypeError, AttributeError, BadZipFile, ZlibError)
+_DAMAGED = (
+    *(ValueError, KeyError, EOFError, TypeError, AttributeError, OverflowError, RuntimeError),
+    *(BadZipFile, ZlibError),
+)
+_MOST_BYTES = 4 << 30
+"""What a saved criterion holds at most, unpacked."""
 
 
 class CoverageCriterion(ABC):
@@ -96,7 +101,8 @@ class CoverageCriterion(ABC):
         """Add what another one has seen, as if its inputs had been this one's.
 
         Raises UsageError where the two are of different kinds, models, layers or settings, or were
-        fitted on different inputs; one that was neither fitted nor updated takes the other's profile.
+        fitted on different inputs; one that was neither fitted nor updated takes the other's
+        profile.
         """
         self._check_mergeable(other)
         if not self._sizes:
@@ -129,12 +135,17 @@ class CoverageCriterion(ABC):
         isn't a saved criterion; OSError where it can't be read.
         """
         try:
+            with ZipFile(path) as packed:
+                if sum(one.file_size for one in packed.infolist()) > _MOST_BYTES:
+                    raise ValueError("it holds more than 4 GiB")
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 stored = {name: archive[name] for name in archive.files}
             key = json.loads(str(stored["key"]))
             known = key.pop("format")
             sizes = tuple(int(one) for one in stored["sizes"])
             inputs, covered = int(stored["inputs"]), stored["covered"]
+            if min(inputs, *sizes, 0) < 0:
+                raise ValueError("it has a number below 0")
         except _DAMAGED as error:
             raise UsageError(f"{path} is no saved coverage: {error}") from error
         if known != _FORMAT:
@@ -477,8 +488,8 @@ class SNAC(UnitCriterion):
 class TKNC(UnitCriterion):
     """Top-k neuron coverage: units that are among the k most active of their layer for some input.
 
-    Of equal units the first ones count. It need not be fitted; where it is, dead units are left out,
-    though they may be among the k.
+    Of equal units the first ones count. It need not be fitted; where it is, dead units are left
+    out, though they may be among the k.
 
     Source: Ma et al., "DeepGauge", ASE 2018; k = 3 as in Gerasimou et al., ICSE 2020.
     """

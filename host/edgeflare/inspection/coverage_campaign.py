@@ -12,6 +12,7 @@ from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import (
     Activations,
     activations_of,
+    activations_or_errors,
     default_layers,
     model_digest,
     penultimate_layer,
@@ -54,8 +55,8 @@ class CriterionEntry(NamedTuple):
     """A criterion that is measured of campaigns.
 
     `make` takes the model's digest and the layers' names; `layers` are those by default. `counts`
-    says what is counted, with names of settings in braces. `keeps_traces`: its profile is the traces
-    of single inputs, by the predicted class.
+    says what is counted, with names of settings in braces. `keeps_traces`: its profile is the
+    traces of single inputs, by the predicted class.
     """
 
     make: Callable[[str, Sequence[str]], CoverageCriterion]
@@ -102,12 +103,12 @@ class CriterionCoverage:
 class CoverageFound:
     """What the inputs of a campaign cover of its original.
 
-    `model` is the name of the original's file. `units` are those of the layers of criteria over units,
-    of which `dead_units` are constant over the profile and left out; both None where there is no such
-    criterion. `profile` is None where the seeds are the profiling inputs, else where these are from;
-    there are `profiled` of them. `traces` is the number of those that LSC and DSC keep, a random
-    subsample drawn with `random_seed` where it is below `profiled`; None without such criteria.
-    `finished`: the campaign is.
+    `model` is the name of the original's file. `units` are those of the layers of criteria over
+    units, of which `dead_units` are constant over the profile and left out; both None where there
+    is no such criterion. `profile` is None where the seeds are the profiling inputs, else where
+    these are from; there are `profiled` of them. `traces` is the number of those that LSC and DSC
+    keep, a random subsample drawn with `random_seed` where it is below `profiled`; None without
+    such criteria. `finished`: the campaign is.
     """
 
     model: str
@@ -149,18 +150,19 @@ def coverage_of_campaign(
 
     The campaign may be unfinished. Its inputs are its seeds, its triggering inputs and its survey's
     findings, each once, as they are stored. `original` is the model's file where it has moved.
-    `profile` is a folder or an ``.npz`` with the profiling inputs, such as training inputs; by default
-    they are the seeds. They are read as seeds are; `resize` is as of `open_seeds`, by default the campaign's.
-    Of audio that is too long for the model the beginning is taken, and other rates are resampled, where the
-    campaign states nothing else. `criteria` are names in `CRITERIA`, by default all. `layers` are names of
-    tensors; by default those in `CRITERIA`. `random_seed` draws the subsample of traces, see `TRACES`.
+    `profile` is a folder or an ``.npz`` with the profiling inputs, such as training inputs; by
+    default they are the seeds. They are read as seeds are; `resize` is as of `open_seeds`, by
+    default the campaign's. Of audio that is too long for the model the beginning is taken, and
+    other rates are resampled, where the campaign states nothing else. `criteria` are names in
+    `CRITERIA`, by default all. `layers` are names of tensors; by default those in `CRITERIA`.
+    `random_seed` draws the subsample of traces, see `TRACES`.
 
     An input on which the original can't answer is left out; a notice says so. Where the campaign is
     running the result isn't stored; a notice says that, too.
 
-    Raises UsageError where the campaign has no seeds yet, its original isn't the file that it was run with
-    or has no tensors that can be read, for names that aren't known, and without onnx for an ONNX model;
-    SeedError for the profile; StoreError.
+    Raises UsageError where the campaign has no seeds yet, its original isn't the file that it was
+    run with or has no tensors that can be read, for names that aren't known, and without onnx for
+    an ONNX model; SeedError for the profile; StoreError.
     """
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
@@ -326,16 +328,11 @@ class _Measurement:
         done, failed, error = 0, 0, None
         if total != 0:
             self._tell(what, 0, total)
-        while True:
-            try:
-                one = next(found, None)
-            except ModelError as raised:
-                error, failed = raised, failed + 1
+        for done, one in enumerate(activations_or_errors(found), start=1):
+            if isinstance(one, ModelError):
+                error, failed = one, failed + 1
             else:
-                if one is None:
-                    break
                 yield one
-            done += 1
             self._tell(what, done, total)
         if error is not None:
             if failed == done:

@@ -1,6 +1,7 @@
 """Importance-driven coverage: which combinations of important units' clusters inputs reach.
 
-Source: Gerasimou, Eniser, Sen and Cakan, "Importance-Driven Deep Learning System Testing", ICSE 2020.
+Source: Gerasimou, Eniser, Sen and Cakan, "Importance-Driven Deep Learning System Testing", ICSE
+2020.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from edgeflare.inspection.activations import Activations
 from edgeflare.inspection.coverage import CoverageCriterion
 from edgeflare.inspection.relevance import most_relevant
 
+IMPORTANT_UNITS = 6
+"""How many units of a layer are important by default, where it has as many (DeepImportance's m)."""
 CLUSTERS = (2, 3, 4)
 """The numbers of clusters of a unit's activations that are tried."""
 
@@ -30,8 +33,8 @@ class IDC(CoverageCriterion):
     number is exact. A unit that is constant over the profile has one cluster. An input on which a
     unit isn't finite reaches none.
 
-    Differences: equation 3 of the paper divides by 1 less the size of a cluster; this is Rousseeuw's size less 1, and a
-    cluster of a single value has silhouette 0.
+    Differences: equation 3 of the paper divides by 1 less the size of a cluster; this is
+    Rousseeuw's size less 1, and a cluster of a single value has silhouette 0.
     """
 
     name = "IDC"
@@ -65,6 +68,11 @@ class IDC(CoverageCriterion):
         self._values: list[NDArray[np.float32]] = []
         self._centroids: tuple[NDArray[np.float64], ...] = ()
         self._reached: set[tuple[int, ...]] = set()
+
+    @property
+    def profiled(self) -> int:
+        """The number of profiling inputs on which all important units are finite."""
+        return len(self._values)
 
     @property
     def centroids(self) -> tuple[NDArray[np.float64], ...]:
@@ -165,7 +173,8 @@ class IDC(CoverageCriterion):
 def important_units(relevance: NDArray[np.float64], number: int) -> tuple[int, ...]:
     """Return the places of a layer's units with the largest relevance in all, the largest first.
 
-    `relevance` as `total_relevance` returns it for the layer. Raises UsageError where the layer has fewer units.
+    `relevance` as `total_relevance` returns it for the layer. Raises UsageError where the layer has
+    fewer units.
     """
     if not 1 <= number <= relevance.size:
         raise UsageError(
@@ -179,8 +188,8 @@ def cluster_centroids(
 ) -> NDArray[np.float64]:
     """Return the centroids of a unit's activations [N], ascending, as many as suit them best.
 
-    k-means with each number of clusters that the values allow; the highest silhouette decides, the smaller
-    number where it is equal. One centroid where no number of clusters does.
+    k-means with each number of clusters that the values allow; the highest silhouette decides, the
+    smaller number where it is equal. One centroid where no number of clusters does.
 
     Raises UsageError without scikit-learn.
     """

@@ -5,12 +5,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.inspection.activations import default_layers
+from edgeflare.inspection.activations import default_layers, prepared
+from edgeflare.inspection.importance import IMPORTANT_UNITS
 from edgeflare.inspection.layer_importance import (
-    IMPORTANT,
     LayerImportance,
     Samples,
     importance_of_layers,
@@ -27,7 +29,6 @@ from edgeflare.inspection.stored import (
     store_found,
     stored_original,
 )
-from edgeflare.models import prepare
 from edgeflare.store import Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
@@ -51,7 +52,7 @@ class RelevantPixels:
 
     sample: str
     label: int
-    pixels: tuple[int, ...]
+    pixels: tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class ImportanceFound:
     inputs: SetCounts
     finished: bool
     layers: tuple[LayerImportance, ...]
-    drawn: tuple[tuple[RelevantPixels, RelevantPixels], ...]
+    drawn: Annotated[tuple[tuple[RelevantPixels, RelevantPixels], ...], Field(max_length=_DRAWN)]
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def importance_of_campaign(
     original: Path | None = None,
     profile: Path | None = None,
     resize: str | None = None,
-    number: int = IMPORTANT,
+    number: int = IMPORTANT_UNITS,
     layers: Iterable[str] = (),
     random_seed: int = 0,
     tell: Tell = silent,
@@ -102,11 +103,13 @@ def importance_of_campaign(
     """Find what matters in a campaign's original, and which of it its inputs reach; store and return it.
 
     Arguments are as of `coverage_of_campaign`; profiling inputs are labelled as seeds are. `number`
-    units of each layer are the important ones. By default `layers` are those of `default_layers` but the
-    last one, whose units are the classes. `random_seed` is that of k-means and of the units drawn at random.
+    units of each layer are the important ones. By default `layers` are those of `default_layers`
+    but the last one, whose units are the classes. `random_seed` is that of k-means and of the units
+    drawn at random.
 
-    Raises as `coverage_of_campaign`, and UsageError where PyTorch or scikit-learn is missing, for an
-    original that is no ONNX model, and for operators that relevance can't be traced back through.
+    Raises as `coverage_of_campaign`, and UsageError where PyTorch or scikit-learn is missing, for
+    an original that is no ONNX model, and for operators that relevance can't be traced back
+    through.
     """
     if number < 1:
         raise UsageError(f"one unit or more of each layer is important, not {number}")
@@ -176,7 +179,7 @@ def _drawn(store: Store, model: StoredOriginal) -> Iterator[tuple[RelevantPixels
 
     def pixels(digest: str, spec: InputSpec) -> RelevantPixels:
         image = store.get_sample(digest)
-        found = relevance.relevances(prepare(image, spec))
+        found = relevance.relevances(prepared(image, spec))
         places = relevance_map(found, spec, image.shape)
         chosen = most_relevant(places, max(1, round(places.size * _DRAWN_SHARE)))
         positive = chosen[places.reshape(-1)[chosen] > 0]

@@ -1,29 +1,35 @@
 """What matters in each layer: its important units, and which of their combinations inputs reach."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import ModelError
-from edgeflare.inspection.activations import activations_of, model_digest
-from edgeflare.inspection.importance import IDC, important_units
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.inspection.activations import (
+    Activations,
+    activations_of,
+    activations_or_errors,
+    model_digest,
+    prepared,
+)
+from edgeflare.inspection.importance import IDC, IMPORTANT_UNITS, important_units
 from edgeflare.inspection.relevance import (
     RelevanceModel,
     relevance_map,
     total_relevance,
     without_relevant,
 )
-from edgeflare.models import Spec, prepare
+from edgeflare.models import Spec
 from edgeflare.models.tensors import ModelGraph
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
 
-IMPORTANT = 6
-"""Important units of a layer, where it has as many (DeepImportance's m)."""
 UNION = "union"
 """The name of all sets of inputs together."""
 _MOVED = 100
@@ -51,8 +57,9 @@ class LayerImportance:
     """One layer: its tensor, its number of `units`, and the `important` ones, the most important first.
 
     `share` is their part of all positive relevance, 0 to 1. `clusters` are the important units'
-    numbers of clusters. `covered` is the share of the clusters' combinations that each set of
-    inputs reaches, by the sets' names, and ``union`` of all of them. `movement` is None of audio.
+    numbers of clusters, whose product is the number of `combinations`. `covered` is the share of
+    the clusters' combinations that each set of inputs reaches, by the sets' names, and ``union`` of
+    all of them. `movement` is None of audio.
     """
 
     layer: str
@@ -60,9 +67,13 @@ class LayerImportance:
     important: tuple[int, ...]
     share: float
     clusters: tuple[int, ...]
-    combinations: int
     covered: Mapping[str, float]
     movement: Movement | None
+
+    @property
+    def combinations(self) -> int:
+        """The number of all combinations of clusters; far beyond float where there are many units."""
+        return prod(self.clusters)
 
 
 def importance_of_layers(
@@ -74,7 +85,7 @@ def importance_of_layers(
     sets: Mapping[str, Samples],
     layers: Sequence[str],
     *,
-    number: int = IMPORTANT,
+    number: int = IMPORTANT_UNITS,
     random_seed: int = 0,
 ) -> tuple[tuple[LayerImportance, ...], int]:
     """Return what matters in these layers, and how many profiling inputs counted.
@@ -84,7 +95,8 @@ def importance_of_layers(
     names. Of each layer `number` units are the important ones, all where it has fewer. A few
     activations at a time are held, and of the profile the important units' activations.
 
-    Raises UsageError as `RelevanceModel` and its `relevances`, and without scikit-learn.
+    Raises UsageError as `RelevanceModel` and its `relevances`, without scikit-learn, and where a
+    layer has no finite activations; ModelError as `total_relevance`.
     """
     model = RelevanceModel(path, graph)
     relevance, counted = total_relevance(model, spec, zip(profile(), labels, strict=True), layers)
@@ -95,14 +107,20 @@ def importance_of_layers(
         )
         for name, units in relevance.items()
     }
-    for one in activations_of(graph, spec, profile(), layers):
+    for one in _answered(graph, spec, profile(), layers):
         for criterion in criteria.values():
             criterion.fit([one])
+    for name, criterion in criteria.items():
+        if not criterion.profiled:
+            raise UsageError(
+                f"no profiling input has finite activations in the layer {name}: name other layers"
+            )
+        _ = criterion.centroids  # once, before there are copies
     covered: dict[str, dict[str, float]] = {name: {} for name in criteria}
     union = {name: criterion.emptied() for name, criterion in criteria.items()}
     for set_name, samples in sets.items():
         fresh = {name: criterion.emptied() for name, criterion in criteria.items()}
-        for one in activations_of(graph, spec, samples(), layers):
+        for one in _answered(graph, spec, samples(), layers):
             for criterion in fresh.values():
                 criterion.update([one])
         for name, criterion in fresh.items():
@@ -123,12 +141,20 @@ def importance_of_layers(
                 criterion.units,
                 float(share),
                 tuple(len(one) for one in criterion.centroids),
-                criterion.combinations,
                 covered[name],
                 moved.get(name),
             )
         )
     return tuple(found), counted
+
+
+def _answered(
+    graph: ModelGraph, spec: Spec, samples: Iterable[Sample], layers: Sequence[str]
+) -> Iterator[Activations]:
+    """Yield the activations of inputs, without those on which the model can't answer."""
+    for one in activations_or_errors(activations_of(graph, spec, samples, layers)):
+        if not isinstance(one, ModelError):
+            yield one
 
 
 def _movements(
@@ -139,29 +165,34 @@ def _movements(
     criteria: Mapping[str, IDC],
     random_seed: int,
 ) -> dict[str, Movement]:
-    """Return the movement of each layer's units; nothing of audio."""
+    """Return the movement of each layer's units; nothing of audio, and where nothing is finite."""
     if not isinstance(spec, InputSpec):
         return {}
 
-    def changed() -> Iterator[Sample]:
+    def pairs() -> Iterator[Sample]:
+        """Yield images, each followed by itself with its most relevant pixels changed."""
         for image in islice(profile(), _MOVED):
-            try:
-                found = model.relevances(prepare(image, spec))
-            except ModelError:  # its score isn't finite: it moves nothing
+            with suppress(ModelError):  # its score isn't finite
+                found = model.relevances(prepared(image, spec))
+                changed = without_relevant(image, relevance_map(found, spec, image.shape))
                 yield image
-            else:
-                yield without_relevant(image, relevance_map(found, spec, image.shape))
+                yield changed
 
     names = list(criteria)
-    before = activations_of(graph, spec, islice(profile(), _MOVED), names)
-    after = activations_of(graph, spec, changed(), names)
     moves: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
-    for old, new in zip(before, after, strict=True):
+    read = activations_or_errors(activations_of(graph, spec, pairs(), names))
+    for old, new in zip(read, read, strict=True):
+        if isinstance(old, ModelError) or isinstance(new, ModelError):
+            continue
         for name in names:
-            moves[name].append(new.layers[name].units.astype(np.float64) - old.layers[name].units)
+            units = np.stack([one.layers[name].units for one in (old, new)]).astype(np.float64)
+            if np.isfinite(units).all():
+                moves[name].append(units[1] - units[0])
     rng = np.random.default_rng(random_seed)
     found = {}
     for name, criterion in criteria.items():
+        if not moves[name]:
+            continue
         move = np.array(moves[name])
         count = len(criterion.units)
         drawn = [rng.choice(move.shape[1], count, replace=False) for _ in range(_DRAWS)]

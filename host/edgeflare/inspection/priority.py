@@ -4,19 +4,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import (
     Activations,
     activations_of,
+    activations_or_errors,
     model_digest,
     penultimate_layer,
 )
-from edgeflare.inspection.importance import IDC, important_units
+from edgeflare.inspection.importance import IDC, IMPORTANT_UNITS, important_units
 from edgeflare.inspection.relevance import RelevanceModel, total_relevance
 from edgeflare.inspection.surprise import DSC
 from edgeflare.metrics import is_finite
@@ -33,18 +34,20 @@ PRIORITY_MEASURES: Mapping[PriorityMeasure, str] = {
     "drift": "how much the two models' answers to the survey differ, most first",
 }
 """The measures, each in a few words: `priorities` computes all but drift, which `drift_priorities` does."""
-IMPORTANT_UNITS = 6
-"""How many important units a combination is of, where the layer has as many."""
 _BATCH = 64
 _T = TypeVar("_T")
 
 
 class InspectedOriginal(NamedTuple):
-    """An original whose layers are read: its file, its graph, and its input."""
+    """An original whose layers are read: its file, its graph, its input.
+
+    `label` makes the predicted class of a raw output, `predicted_class` where it is None.
+    """
 
     path: Path
     graph: ModelGraph
     spec: Spec
+    label: Callable[[NDArray[Any]], int] | None = None
 
 
 def priorities(
@@ -55,10 +58,11 @@ def priorities(
 ) -> NDArray[np.float64]:
     """Return how promising each seed is by a measure, float64 [seeds]: higher is more promising.
 
-    `seeds` is iterated once, by ``rarity`` three times; 64 samples are held at once, and by ``surprise`` and
-    ``rarity`` the activations of one layer on all seeds. `scores` returns the original's probabilities, float64
-    [classes], for each of several samples, None for one that it can't answer. `inside` is for
-    ``surprise`` and ``rarity``. NaN for a seed on which there is no such measure.
+    `seeds` is iterated once, by ``rarity`` three times; 64 samples are held at once, and by
+    ``surprise`` and ``rarity`` the activations of one layer on all seeds. `scores` returns the
+    original's probabilities, float64 [classes], for each of several samples, None for one that it
+    can't answer. `inside` is for ``surprise`` and ``rarity``. NaN for a seed on which there is no
+    such measure.
 
     - ``margin``: minus the `edgeflare.oracles.margin`, -1 to 0;
     - ``gini``: 1 - sum(p ** 2), 0 to 1 - 1 / classes (Feng et al., "DeepGini", ISSTA 2020);
@@ -85,11 +89,8 @@ def priorities(
         raise UsageError(f"{measure} looks into the original: name its file and its graph")
     layer = penultimate_layer(inside.graph)
     if measure == "surprise":
-        samples = (seed.sample for seed in seeds)
         return surprise_priorities(
-            list(activations_of(inside.graph, inside.spec, samples, [layer])),
-            model_digest(inside.path),
-            layer,
+            _activations(seeds, inside, layer), model_digest(inside.path), layer
         )
     return rarity_priorities(
         _combinations(seeds, inside, layer), [_margin(one) for one in _answers(seeds, scores)]
@@ -103,7 +104,8 @@ def _margin(output: Output | None) -> float | None:
 def gini(output: Output | None) -> float:
     """Return 1 - sum(p ** 2) of probabilities, float64 [classes]: 0 (sure) to 1 - 1 / classes.
 
-    NaN for no answer, and for one with NaN or infinity. Source: Feng et al., "DeepGini", ISSTA 2020, equation 1.
+    NaN for no answer, and for one with NaN or infinity. Source: Feng et al., "DeepGini", ISSTA
+    2020, equation 1.
     """
     if output is None or isinstance(output, Transcript) or not is_finite(output):
         return np.nan
@@ -111,27 +113,29 @@ def gini(output: Output | None) -> float:
 
 
 def surprise_priorities(
-    activations: Sequence[Activations], model: str, layer: str
+    activations: Sequence[Activations | None], model: str, layer: str
 ) -> NDArray[np.float64]:
     """Return the distance-based surprise of each seed, float64 [seeds], 0 to infinity.
 
-    Each half of the seeds is the profile of the other one: of the seeds of one predicted class the first,
-    third, fifth ... are in one half. `model` is the `model_digest`. Infinite where the other half
-    has no seed of the predicted class, or of no other one; NaN where the layer isn't finite. See
-    `DSC`, its errors, and its source.
+    Each half of the seeds is the profile of the other one: of the seeds of one predicted class the
+    first, third, fifth ... are in one half. `model` is the `model_digest`. Infinite where the other
+    half has no seed of the predicted class, or of no other one; NaN without activations, and where
+    the layer isn't finite. See `DSC`, its errors, and its source.
     """
     found = np.full(len(activations), np.nan)
     halves: tuple[list[int], list[int]] = ([], [])
     seen: Counter[int] = Counter()
     for place, one in enumerate(activations):
-        if np.isfinite(one.layers[layer].units).all():
+        if one is not None and np.isfinite(one.layers[layer].units).all():
             halves[seen[one.label] % 2].append(place)
             seen[one.label] += 1
     for own, other in (halves, halves[::-1]):
         criterion = DSC(model, [layer])
-        criterion.fit(activations[place] for place in other)
+        criterion.fit(one for one in (activations[place] for place in other) if one is not None)
         for place in own:
-            found[place] = criterion.surprise(activations[place]) if other else np.inf
+            one = activations[place]
+            assert one is not None  # noqa: S101 - it is in a half
+            found[place] = criterion.surprise(one) if other else np.inf
     return found
 
 
@@ -140,10 +144,11 @@ def rarity_priorities(
 ) -> NDArray[np.float64]:
     """Return ranks by how rare each seed's combination is, float64 [seeds], whole numbers from 0.
 
-    `combinations` are those of important units' clusters (`IDC.combination`), None or NaN where there is no
-    such thing: NaN then. A combination that fewer seeds have ranks higher; of equally rare ones
-    the seed with the smaller of the original's `margins` does, one without a margin lowest.
-    Seeds that are equal in both have the same rank. Raises UsageError where the two differ in length.
+    `combinations` are those of important units' clusters (`IDC.combination`), None or NaN where
+    there is no such thing: NaN then. A combination that fewer seeds have ranks higher; of equally
+    rare ones the seed with the smaller of the original's `margins` does, one without a margin
+    lowest. Seeds that are equal in both have the same rank. Raises UsageError where the two differ
+    in length.
     """
     if len(combinations) != len(margins):
         raise UsageError(
@@ -162,7 +167,8 @@ def rarity_priorities(
 def drift_priorities(variations: Iterable[Sequence[float]]) -> NDArray[np.float64]:
     """Return the mean of each seed's total variations, float64 [seeds], 0 to 1; NaN without any.
 
-    They are of both models' probabilities on inputs made from the seed (`SurveyRecord.total_variation`).
+    They are of both models' probabilities on inputs made from the seed
+    (`SurveyRecord.total_variation`).
     """
     return np.array([np.mean(one) if len(one) else np.nan for one in variations], np.float64)
 
@@ -178,13 +184,13 @@ def order_of(found: NDArray[np.float64]) -> NDArray[np.intp]:
 def apfd(order: Sequence[int] | NDArray[np.intp], found: Iterable[int]) -> float:
     """Return the average percentage of faults detected, 0 to 1: higher where findings come early.
 
-    `order` has the places of all n seeds, each once; `found` the places of the m seeds that have a finding. It is
-    1 - sum(TF_i) / (n * m) + 1 / (2 * n), where TF_i is the 1-based place of the i-th finding in
-    the order; random order gives 0.5 on average.
+    `order` has the places of all n seeds, each once; `found` the places of the m seeds that have a
+    finding. It is 1 - sum(TF_i) / (n * m) + 1 / (2 * n), where TF_i is the 1-based place of the
+    i-th finding in the order; random order gives 0.5 on average.
 
-    Source: Rothermel et al., "Prioritizing Test Cases For Regression Testing", IEEE TSE 2001; each seed with
-    a finding counts as one fault. Raises UsageError where nothing is found, and for an order that isn't one or
-    lacks a finding.
+    Source: Rothermel et al., "Prioritizing Test Cases For Regression Testing", IEEE TSE 2001; each
+    seed with a finding counts as one fault. Raises UsageError where nothing is found, and for an
+    order that isn't one or lacks a finding.
     """
     first = np.flatnonzero(_are_found(order, found)) + 1
     return float(1 - first.sum() / (len(order) * len(first)) + 1 / (2 * len(order)))
@@ -198,9 +204,10 @@ def found_within(
 ) -> float:
     """Return the share of all findings, 0 to 1, that are found within a share of the whole budget.
 
-    `order` and `found` as `apfd` takes them. `costs` has what each seed costs, [seeds], 1 each where it is
-    None; those seeds count that are paid for wholly before the budget is spent. Raises UsageError as `apfd`,
-    for a share that isn't from 0 to 1, and for costs of other seeds or below 0.
+    `order` and `found` as `apfd` takes them. `costs` has what each seed costs, [seeds], 1 each
+    where it is None; those seeds count that are paid for wholly before the budget is spent. Raises
+    UsageError as `apfd`, for a share that isn't from 0 to 1, and for costs of other seeds or below
+    0.
     """
     if not 0 <= share <= 1:
         raise UsageError(f"a share of the budget is from 0 to 1, not {share}")
@@ -228,7 +235,7 @@ def _combinations(
     seeds: Iterable[SeedInput], inside: InspectedOriginal, layer: str
 ) -> list[tuple[int, ...] | None]:
     """Return each seed's combination of the important units' clusters."""
-    path, graph, spec = inside
+    path, graph, spec, _ = inside
     labelled = ((seed.sample, seed.label) for seed in seeds)
     totals, _ = total_relevance(RelevanceModel(path, graph), spec, labelled, [layer])
     if layer not in totals:
@@ -236,12 +243,21 @@ def _combinations(
     relevance = totals[layer]
     units = important_units(relevance, min(IMPORTANT_UNITS, relevance.size))
     criterion = IDC(model_digest(path), layer, units)
-    found = list(activations_of(graph, spec, (seed.sample for seed in seeds), [layer]))
-    criterion.fit(found)
-    usable = [bool(np.isfinite(one.layers[layer].units[list(units)]).all()) for one in found]
-    if not any(usable):
+    found = _activations(seeds, inside, layer)
+    criterion.fit(one for one in found if one is not None)
+    if not criterion.profiled:
         return [None] * len(found)
-    return [criterion.combination(one) for one in found]
+    return [None if one is None else criterion.combination(one) for one in found]
+
+
+def _activations(
+    seeds: Iterable[SeedInput], inside: InspectedOriginal, layer: str
+) -> list[Activations | None]:
+    """Return each seed's activations; None where the original can't answer on it."""
+    samples = (seed.sample for seed in seeds)
+    read = activations_of(inside.graph, inside.spec, samples, [layer], label=inside.label)
+    found = activations_or_errors(read)
+    return [None if isinstance(one, ModelError) else one for one in found]
 
 
 def _answers(

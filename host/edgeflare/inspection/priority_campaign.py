@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.priority import (
     PRIORITY_MEASURES,
     InspectedOriginal,
@@ -18,7 +18,7 @@ from edgeflare.inspection.priority import (
     order_of,
     priorities,
 )
-from edgeflare.inspection.stored import stored_original
+from edgeflare.inspection.stored import Tell, silent, stored_original
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,
@@ -47,8 +47,8 @@ class PriorityFigures:
 
     `measure` is a priority measure, or "random": then all are means over shuffles. `apfd` is 0 to
     1, `within` the share of the findings, 0 to 1, by the share of the budget: "0.1", "0.25", "0.5".
-    `p` is the chance of an APFD as high as this in random order, by the shuffles: at least 1 / (shuffles + 1),
-    1 where all seeds have a finding, None of random order.
+    `p` is the chance of an APFD as high as this in random order, by the shuffles: at least 1 /
+    (shuffles + 1), 1 where all seeds have a finding, None of random order.
     """
 
     measure: str
@@ -121,20 +121,22 @@ def prioritise_campaign(
     measures: Sequence[PriorityMeasure] = tuple(PRIORITY_MEASURES),
     shuffles: int = 200,
     random_seed: int = 0,
+    tell: Tell = silent,
 ) -> PriorityComparison:
     """Return how early each order of a campaign's seeds brings its findings.
 
-    Each kind of finding that the campaign has is judged by itself: seeds that deviate themselves, among all
-    that are answered; triggering inputs, among the seeds that were searched; confident deviations
-    of the survey, among the seeds that it asked about. A seed of several replicas counts once, with their
-    costs added. ``drift`` is known of the survey, so that it orders the searches alone.
+    Each kind of finding that the campaign has is judged by itself: seeds that deviate themselves,
+    among all that are answered; triggering inputs, among the seeds that were searched; confident
+    deviations of the survey, among the seeds that it asked about. A seed of several replicas counts
+    once, with their costs added. ``drift`` is known of the survey, so that it orders the searches
+    alone.
 
     ``surprise`` and ``rarity`` run the original once more, from the file that the campaign names,
-    or `original` where it has moved; where that is gone, changed, or can't be looked into they are left out, and so is ``rarity``
-    without the extra `inspection`.
+    or `original` where it has moved; where that is gone, changed, or can't be looked into they are
+    left out, and so is ``rarity`` without the extra `inspection`.
 
-    Raises UsageError for speech recognisers, for a campaign without answers, for unknown measures and
-    less than one shuffle; StoreError.
+    Raises UsageError for speech recognisers, for a campaign without answers, for unknown measures
+    and less than one shuffle; StoreError.
     """
     if unknown := [one for one in measures if one not in PRIORITY_MEASURES]:
         raise UsageError(
@@ -153,11 +155,14 @@ def prioritise_campaign(
             )
         known: dict[PriorityMeasure, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}
-        for measure in dict.fromkeys(measures):
+        wanted = tuple(dict.fromkeys(measures))
+        for done, measure in enumerate(wanted):
+            tell("by measures", done, len(wanted))
             try:
                 known[measure] = _priorities(measure, store, answers, original)
-            except EdgeFlareError as error:
+            except (ModelError, UsageError) as error:
                 left_out[measure] = str(error)
+        tell("by measures", len(wanted), len(wanted))
         kinds = [one for one in _findings(store) if one.found.any()]
     rng = np.random.default_rng(random_seed)
     return PriorityComparison(
@@ -176,13 +181,13 @@ def _priorities(
     answers: Sequence[Output | None],
     original: Path | None,
 ) -> NDArray[np.float64]:
-    """Return the priorities of all seeds. Raises an EdgeFlareError where there are none."""
+    """Return the priorities of all seeds. Raises UsageError and ModelError where there are none."""
     if measure == "drift":
         return _drift(store)
     inside = None
     if measure in _INSIDE:
         model = stored_original(store, original)
-        inside = InspectedOriginal(model.path, model.graph, model.spec)
+        inside = InspectedOriginal(model.path, model.graph, model.spec, model.label)
     left = iter(answers)
 
     def scores(samples: Sequence[Sample]) -> list[Output | None]:

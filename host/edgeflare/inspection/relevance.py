@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import InputSpec, Spec, prepare
+from edgeflare.inspection.activations import prepared
+from edgeflare.models import InputSpec, Spec
 from edgeflare.models.gradients import DifferentiableModel, Operator, as_image, one_thread
 from edgeflare.models.gradients.operators import OPERATORS
 from edgeflare.models.tensors import ModelGraph
@@ -26,14 +27,27 @@ Rule: TypeAlias = Literal["zero", "epsilon", "alpha-beta"]
 _TINY = 1e-12
 """What counts as a sum of 0."""
 _ELEMENTWISE = (
-    *("Abs", "Celu", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Neg", "Pow"),
-    *("Reciprocal", "Selu", "Sigmoid", "Softplus", "Sqrt", "Tanh", "Clip"),
+    *("Abs", "Clip", "Elu", "Erf", "Exp", "HardSigmoid", "HardSwish", "Log", "Pow", "Reciprocal"),
+    *("Sigmoid", "Softplus", "Sqrt", "Tanh"),
 )
-"""Operators that hand each value's relevance on; of Relu, LeakyRelu and PRelu the gradient does."""
+"""Operators that hand each value's relevance on."""
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _PRODUCTS = ("MatMul", "Mul")
-_UNKNOWN = ("GRU", "LSTM", "LogSoftmax", "Mod", "RNN", "ReduceL2", "ReduceProd", "Softmax")
-"""Operators without a rule here, where relevance has to pass them."""
+_MOVING = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that leave values as they are."""
+_BY_GRADIENT = frozenset(
+    [
+        *_MOVING,
+        *("Add", "Concat", "Expand", "Gather", "Neg", "Pad", "Resize", "Slice", "Split", "Sub"),
+        *("Sum", "Tile", "AveragePool", "BatchNormalization", "GlobalAveragePool", "ReduceMean"),
+        *("ReduceSum", "DequantizeLinear", "QuantizeLinear"),  # linear, or as if they were
+        *("GlobalMaxPool", "Max", "MaxPool", "Min", "ReduceMax", "ReduceMin", "Where"),
+        *("LeakyRelu", "PRelu", "Relu"),
+        *("And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"),
+        *("Not", "Or", "Shape"),  # nothing passes these
+    ]
+)
+"""Operators through which a value times its gradient is its relevance as it is."""
 _LAST = ("LogSoftmax", "Sigmoid", "Softmax")
 """Operators at the end of a model that are left out: relevance begins before them."""
 
@@ -69,9 +83,10 @@ class RelevanceModel:
     Biases take part in z, so that they take up relevance as well. Not safe to use from several
     threads at once.
 
-    Differences: DeepImportance spreads a bias' relevance over the layer's inputs; this way relevance is
-    exactly activation times gradient where activation functions are ReLU, and the shares that biases
-    take are not given to units. A product's rule is Achtibat et al.'s (AttnLRP, ICML 2024).
+    Differences: DeepImportance spreads a bias' relevance over the layer's inputs; this way
+    relevance is exactly activation times gradient where activation functions are ReLU, and the
+    shares that biases take are not given to units. A product's rule is Achtibat et al.'s (AttnLRP,
+    ICML 2024).
     """
 
     def __init__(
@@ -98,6 +113,8 @@ class RelevanceModel:
         self._graph = graph
         self._model = DifferentiableModel(path, _rules(OPERATORS, rule, epsilon, alpha))
         end = self._model.node_of(graph.output)
+        while end is not None and end.kind in _MOVING:
+            end = self._model.node_of(end.inputs[0])
         is_last = end is not None and end.kind in _LAST
         self._start = end.inputs[0] if end is not None and is_last else graph.output
 
@@ -107,9 +124,9 @@ class RelevanceModel:
         """Share out the score of class `label`, by default of the largest one, on one input tensor.
 
         `given` is what the model takes, its batch axis 1; `layers` are names of tensors. A single
-        score is that of class 1 of two. Raises UsageError for names of no tensor that depends on the input, and
-        where relevance would have to pass an operator without a rule; ModelError for a score that
-        isn't finite.
+        score is that of class 1 of two. Raises UsageError for names of no tensor that depends on
+        the input, and where relevance would have to pass an operator without a rule; ModelError for
+        a score that isn't finite.
         """
         with one_thread(torch):
             leaf = torch.from_numpy(np.array(given, np.float32)).requires_grad_(True)
@@ -155,25 +172,27 @@ def total_relevance(
 ) -> tuple[dict[str, NDArray[np.float64]], int]:
     """Return each unit's relevance, summed with its sign over samples, and how many counted.
 
-    `samples` come with their labels; those that the model decides differently, and those on which its score isn't
-    finite, don't count; those without a label (None) do. `spec` is the model's input. float64 [units] by the names of `layers`, zeros where none
-    counted.
+    `samples` come with their labels; those that the model decides differently, and those on which
+    its score isn't finite, don't count; those without a label (None) do. `spec` is the model's
+    input. float64 [units] by the names of `layers`, zeros where none counted, and nothing where
+    there are no samples; of units where it isn't finite 0 is added.
 
     Source: Gerasimou et al., "Importance-Driven Deep Learning System Testing", ICSE 2020, algorithm
-    1 with cumulative relevance. Raises as `RelevanceModel.relevances`, ModelError where no score is finite.
+    1 with cumulative relevance. Raises as `RelevanceModel.relevances`, ModelError where no score is
+    finite.
     """
     total: dict[str, NDArray[np.float64]] = {}
     count, failure = 0, None
     for sample, label in samples:
         try:
-            one = model.relevances(prepare(sample, spec), layers)
+            one = model.relevances(prepared(sample, spec), layers)
         except ModelError as error:
             failure = error
             continue
         for name, units in one.layers.items():
             known = total.setdefault(name, np.zeros(units.size))
             if label in (None, one.label):
-                known += units
+                known += np.where(np.isfinite(units), units, 0.0)
         count += label in (None, one.label)
     if failure is not None and not total:
         raise failure
@@ -228,13 +247,13 @@ def _rules(
 
     Relevance R of a tensor a is written as a * s; what autograd hands back is s.
     """
-    rules = {kind: _handing_on(known[kind]) for kind in _ELEMENTWISE if kind in known}
+    rules = {kind: _refused(kind, run) for kind, run in known.items() if kind not in _BY_GRADIENT}
+    rules |= {kind: _handing_on(known[kind]) for kind in _ELEMENTWISE}
     rules["Div"] = lambda inputs, given, opset: known["Div"](
         [inputs[0], inputs[1].detach()], given, opset
     )
     for kind in ("InstanceNormalization", "LayerNormalization"):
         rules[kind] = _normalisation(known[kind], by_channel=kind == "InstanceNormalization")
-    rules |= {kind: _refused(kind, known[kind]) for kind in _UNKNOWN if kind in known}
     for kind in (*_WEIGHTED, "Mul"):
         run = known[kind]
         if kind in _WEIGHTED and rule == "epsilon":
@@ -290,7 +309,7 @@ def _by_sign(run: Operator, alpha: float) -> Operator:
     def by_sign(inputs: Sequence[Any], attributes: Mapping[str, Any], opset: int) -> Any:
         result = run(inputs, attributes, opset)
         value, weights, *bias = inputs
-        if weights.requires_grad or not value.requires_grad:
+        if weights.requires_grad == value.requires_grad:
             return result
 
         def part(sign: int) -> Any:

@@ -87,8 +87,9 @@ class StoredOriginal(NamedTuple):
 def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
     """Open the original of a campaign.
 
-    `moved` is the model's file where it isn't where it was. Raises UsageError where the campaign has no
-    seeds yet, its original isn't the file that it was run with, or has no tensors that can be read.
+    `moved` is the model's file where it isn't where it was. Raises UsageError where the campaign
+    has no seeds yet, its original isn't the file that it was run with, or has no tensors that can
+    be read.
     """
     known = store.models.get("original")
     if not known or not store.seed_count():
@@ -135,8 +136,8 @@ def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> 
 def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Return the digests of a campaign's inputs by sets, each once, in their order, and notices.
 
-    The sets are those of `SetShares` but the union. Survey findings whose samples aren't stored are left
-    out; a notice says so. Raises StoreError.
+    The sets are those of `SetShares` but the union. Survey findings whose samples aren't stored are
+    left out; a notice says so. Raises StoreError.
     """
     notices = []
     triggers = (

@@ -131,15 +131,16 @@ class LSC(SurpriseCriterion):
     """Likelihood-based surprise coverage.
 
     Surprise (LSA) is -log of a Gaussian kernel density estimate, with Scott's bandwidth, over the
-    profiling traces of the same predicted class. Units whose variance in a class is below `variance`
-    are dropped for that class. A class with one trace or without such units has no density: its
-    surprise is infinite.
+    profiling traces of the same predicted class. Units whose variance in a class is below
+    `variance` are dropped for that class. A class with one trace or without such units has no
+    density: its surprise is infinite.
 
     Source: Kim et al., ICSE 2019, whose threshold of the variance is the default; `upper` and
     `sections` as in Gerasimou et al., ICSE 2020.
 
-    Differences: `ridge` times the mean variance is added to each variance, so that a class with fewer traces
-    than units has a density, too; in directions where its traces don't differ, surprise is large.
+    Differences: `ridge` times the mean variance is added to each variance, so that a class with
+    fewer traces than units has a density, too; in directions where its traces don't differ,
+    surprise is large.
     """
 
     name = "LSC"

@@ -474,6 +474,7 @@ def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> st
             *lines,
             ")",
         ]
+    steps.append('(HERE / "prepared.onnx").unlink()')
     sources = "".join(f"\n\n{inspect.getsource(one)}" for one in functions)
     version = import_module("onnxruntime").__version__
     is_old = _is_old(model)

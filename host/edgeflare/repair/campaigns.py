@@ -127,9 +127,7 @@ def train_campaign(
     config = campaign_config(folder)
 
     def tell(done: int) -> None:
-        if done == 1:
-            progress(Stage("training", "folds", FOLDS * random_seeds))
-        progress(Step(done))
+        progress(Step(done) if done else Stage("training", "folds", FOLDS * random_seeds))
 
     with CampaignLock(folder):
         name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"

@@ -150,7 +150,7 @@ def train_repair(
     """Train a repair, and judge it by cross-validation with so many random seeds.
 
     `max_inducing` (above 0, up to 1) bounds the inducing ratio, on average over inputs drawn as these; None:
-    there is no bound. `tell` gets the number of folds done. Raises UsageError for too few inputs and
+    there is no bound. `tell` gets the number of folds done, 0 once the inputs are known to do. Raises UsageError for too few inputs and
     where scikit-learn is missing.
     """
     if max_inducing is not None and not 0 < max_inducing <= 1:
@@ -174,6 +174,7 @@ def train_repair(
     if len(np.unique(examples.wanted)) < 2:
         raise UsageError("the original decides for one class alone; search from other seed inputs")
     figures: list[FoldFigures] = []
+    tell(0)
     for random_seed in range(random_seeds):
         for fold, test in enumerate(_divided(examples, random_seed)):
             repair = _trained(examples.at(~test), variant, max_inducing, random_seed)

@@ -23,6 +23,8 @@ from edgeflare.inspection import (
 )
 from edgeflare.models import InputSpec, prepare, spec_from_json
 from edgeflare.models.tensors import open_graph
+from edgeflare.reports import importance_document
+from edgeflare.reports.document import to_markdown
 from edgeflare.store import Store
 
 pytest.importorskip("torch", reason="it is in the extra inspection")
@@ -66,7 +68,7 @@ def test_figures_are_those_of_the_library(campaign: Path, tmp_path: Path) -> Non
         assert tuple(one["important"]) == important_units(relevance[one["layer"]], 4)
         idc = IDC(model_digest(ORIGINAL), one["layer"], one["important"])
         idc.fit(activations_of(graph, spec, seeds, names))
-        assert one["combinations"] == idc.combinations
+        assert np.prod(one["clusters"]) == idc.combinations
         for which, samples in (("seeds", seeds), ("triggers", triggers)):
             fresh = idc.emptied()
             fresh.update(activations_of(graph, spec, samples, names))
@@ -134,12 +136,37 @@ def test_a_bad_profile_is_told_in_one_sentence(campaign: Path, tmp_path: Path) -
     assert "Traceback" not in ran.err
 
 
-def test_a_damaged_result_is_told(copy: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["layers", "pixel", "many"])
+def test_a_damaged_result_is_told(copy: Path, tmp_path: Path, damage: str) -> None:
     with Store.open(copy) as store:
-        store.set_fact("importance", {"layers": 1})
+        fact = store.fact("importance")
+        if damage == "layers":
+            fact["layers"] = 1
+        elif damage == "pixel":
+            fact["drawn"][0][0]["pixels"][0] = 10**30
+        else:
+            fact["drawn"] *= 10
+        store.set_fact("importance", fact)
     ran = edgeflare("report", copy, home=tmp_path)
     assert ran.code != 0
     assert "importance" in ran.err
-    assert "Traceback" not in ran.err
-    importance_of_campaign(copy)
+    assert "fault of EdgeFlare" not in ran.err
+
+
+def test_a_pair_of_other_images_is_left_out_of_the_page(copy: Path, tmp_path: Path) -> None:
+    with Store.open(copy) as store:
+        fact = store.fact("importance")
+        fact["drawn"][0][0]["sample"] = store.put_sample(np.zeros((5, 9, 1), np.uint8))
+        store.set_fact("importance", fact)
     assert edgeflare("report", copy, home=tmp_path).code == 0
+    text = (copy / "report.html").read_text(encoding="utf-8")
+    assert text.count("each with its most relevant pixels") == 5
+
+
+def test_all_units_of_wide_layers_can_be_important(copy: Path) -> None:
+    """120 and 84 units have more combinations than a float holds digits for."""
+    found = importance_of_campaign(copy, number=9999)
+    assert max(one.combinations for one in found.layers) > 2**84
+    with Store.open(copy) as store:
+        assert stored_importance(store) == found
+    assert "10^" in to_markdown(importance_document(found))

@@ -89,7 +89,7 @@ def test_a_repair_is_the_same_from_its_file(tmp_path: Path) -> None:
         ({"below": np.nan}, "a margin lies in 0 to 1"),
         ({"sure": -0.1}, "a margin lies in 0 to 1"),
         ({"mean": np.zeros(3)}, "mean and std need a number for each class"),
-        ({"std": np.zeros(4)}, "of std other than 0"),
+        ({"std": np.zeros(4)}, "of std 1e-9 at least"),
         ({"mean": np.full(4, np.inf)}, "must be float64, and of 1e9 at most"),
         ({"mean": np.zeros(4, np.float32)}, "must be float64"),
         ({"layers": perceptron().layers[:1]}, "classes need a class for each output"),
@@ -132,7 +132,7 @@ def test_a_repair_fits_outputs_with_its_number_of_classes() -> None:
 def test_a_file_that_is_no_repair_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no repair"):
         load_repair(tmp_path / "none.npz")
-    with pytest.raises(UsageError, match="no file, but a folder or a device"):
+    with pytest.raises(UsageError, match="no regular file"):
         load_repair(tmp_path)
     (tmp_path / "text.npz").write_text("nothing")
     np.savez(tmp_path / "other.npz", images=np.zeros(3))
@@ -157,7 +157,7 @@ def test_a_hostile_file_is_refused_before_it_is_unpacked(tmp_path: Path) -> None
         load_repair(tmp_path / "long.npz")
     os.mkfifo(tmp_path / "pipe.npz")
     for special in (tmp_path / "pipe.npz", Path("/dev/zero")):
-        with pytest.raises(UsageError, match="no file, but a folder or a device"):
+        with pytest.raises(UsageError, match="no regular file"):
             load_repair(special)
 
 

@@ -452,3 +452,33 @@ def test_an_emptied_one_has_the_profile_alone(name: str) -> None:
     whole = fitted(name)
     whole.update(TEST)
     assert begun.score == whole.score
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"inputs": np.array(np.inf)},
+        {"inputs": np.array(-5)},
+        {"sizes": np.array([np.inf, 1])},
+        {"sizes": np.array([-3, 5])},
+        {"key": np.array("[" * 100_000)},
+    ],
+)
+def test_a_hostile_file_is_told(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = tmp_path / "made.npz"
+    fitted("NC").save(path)
+    with np.load(path) as archive:
+        arrays = {**archive, **changes}
+    np.savez(path, **arrays)
+    with pytest.raises(UsageError, match="is no saved coverage"):
+        fitted("NC").load(path)
+
+
+def test_a_file_that_unpacks_to_far_more_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "made.npz"
+    fitted("KMNC").save(path)
+    monkeypatch.setattr("edgeflare.inspection.coverage._MOST_BYTES", 50)
+    with pytest.raises(UsageError, match="holds more than"):
+        fitted("KMNC").load(path)

@@ -7,6 +7,7 @@ import pytest
 from onnx import helper
 from onnx_nets import convolutional, saved
 
+from edgeflare.errors import UsageError
 from edgeflare.inspection import (
     IDC,
     RelevanceModel,
@@ -74,6 +75,40 @@ def test_of_a_layer_with_fewer_units_all_are_important(tmp_path: Path) -> None:
     assert (one.share, one.covered) == (0.0, {"union": 0.0})
     assert one.movement is not None
     assert one.movement.important == pytest.approx(one.movement.random)
+
+
+def test_units_that_are_not_finite_count_for_nothing(tmp_path: Path) -> None:
+    """Channel 1 overflows in a branch that the decision doesn't take."""
+    weights = np.ones((3, 1, 1, 1), np.float32)
+    weights[1] = 3e38
+    constants = {
+        "w": weights,
+        "b": np.array([1, 1, 1], np.float32),
+        "v": np.eye(3, dtype=np.float32),
+        "none": np.float32(0),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"]),
+        helper.make_node("Mul", ["c", "c"], ["r"]),
+        helper.make_node("Where", ["inf", "none", "r"], ["kept"]),
+        helper.make_node("GlobalAveragePool", ["kept"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["y"]),
+    ]
+    nodes.insert(2, helper.make_node("IsInf", ["r"], ["inf"]))
+    path = saved(tmp_path / "m.onnx", nodes, constants, [1, 1, 8, 8])
+    graph, spec = open_graph(path, "onnx", {}), spec_of(1, 1, 8, 8)
+    profile = [one[:, :, :1] for one in images(10, 4)]
+    (one,), _ = importance_of_layers(
+        path, graph, spec, lambda: profile, [None] * 10, {}, ["r"], number=1
+    )
+    assert 0 <= one.share <= 1
+    assert one.important != (1,)
+    assert one.movement is None  # no image has finite units alone
+    with pytest.raises(
+        UsageError, match="no profiling input has finite activations in the layer r"
+    ):
+        importance_of_layers(path, graph, spec, lambda: profile, [None] * 10, {}, ["r"], number=3)
 
 
 def test_units_that_the_decision_depends_on_move(tmp_path: Path) -> None:

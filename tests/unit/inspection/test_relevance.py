@@ -256,7 +256,9 @@ def test_inputs_without_a_finite_score_do_not_count(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", nodes, {"w": weights}, [1, 2, 2, 1])
     model, spec = opened(path), spec_of(path, (1, 2, 2, 1), scale="1/255")
     black, white = (np.full((2, 2, 1), level, np.uint8) for level in (0, 255))
-    total, count = total_relevance(model, spec, [(black, None), (white, None)], ["z"])
+    wrong = np.zeros((3, 3, 1), np.uint8)  # it can't be prepared
+    given = [(black, None), (wrong, None), (white, None)]
+    total, count = total_relevance(model, spec, given, ["z"])
     alone, _ = total_relevance(model, spec, [(white, None)], ["z"])
     assert count == 1
     np.testing.assert_array_equal(total["z"], alone["z"])
@@ -336,13 +338,36 @@ def test_bad_calls_are_told(tmp_path: Path) -> None:
         most_relevant(np.zeros(3), 4)
 
 
-def test_an_operator_without_a_rule_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["Softmax", "Floor", "Sign", "Sin", "Cos", "Round"])
+def test_an_operator_without_a_rule_is_named(tmp_path: Path, kind: str) -> None:
     nodes = [
         helper.make_node("Gemm", ["x", "w"], ["z"]),
-        helper.make_node("Softmax", ["z"], ["attention"]),
-        helper.make_node("Gemm", ["attention", "v"], ["y"]),
+        helper.make_node(kind, ["z"], ["a"]),
+        helper.make_node("Gemm", ["a", "v"], ["y"]),
     ]
     constants = {"w": FIRST, "v": SECOND}
     model = opened(saved(tmp_path / "m.onnx", nodes, constants, [1, 6]))
-    with pytest.raises(UsageError, match="can't be traced back through Softmax"):
+    with pytest.raises(UsageError, match=f"can't be traced back through {kind}"):
         model.relevances(GIVEN[0])
+
+
+def test_a_softmax_is_found_behind_what_only_moves_it(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["z"]),
+        helper.make_node("Softmax", ["z"], ["s"]),
+        helper.make_node("Flatten", ["s"], ["f"]),
+        helper.make_node("Identity", ["f"], ["y"]),
+    ]
+    model = opened(saved(tmp_path / "m.onnx", nodes, {"w": FIRST}, [1, 6]))
+    assert model.relevances(GIVEN[0]).score == pytest.approx((GIVEN[0] @ FIRST).max(), rel=1e-5)
+
+
+def test_signs_count_whichever_input_has_the_weights(tmp_path: Path) -> None:
+    weights = np.random.default_rng(7).normal(size=(3, 6)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["w", "x"], ["y"])]
+    path = saved(tmp_path / "m.onnx", nodes, {"w": weights}, [6, 1])
+    given = GIVEN[0].reshape(6, 1)
+    found = opened(path, rule="alpha-beta").relevances(given)
+    start = np.where(np.arange(3) == found.label, (weights @ given)[:, 0], 0)
+    expected = by_sign(given[:, 0], weights.T, start, 1.0)
+    np.testing.assert_allclose(found.values[:, 0], expected, rtol=1e-4, atol=1e-6)

@@ -34,7 +34,9 @@ def test_a_bound_is_told_or_how_many_deviations_it_needs() -> None:
     few = texts(replace(FOUND, calibrated_on=15, bound=None))
     assert "conformal" not in few
     assert "19 deviations are needed there" in few
-    assert "needed" not in texts(replace(FOUND, wanted=1.0, bound=None))
+    assert "no bound on what it catches of others for 100 %" in texts(
+        replace(FOUND, wanted=1.0, bound=None)
+    )
 
 
 @pytest.mark.parametrize(("caught", "is_told"), [(9, True), (14, False), (15, False), (0, True)])

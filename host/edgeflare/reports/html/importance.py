@@ -3,13 +3,18 @@
 import base64
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from edgeflare.errors import StoreError
 from edgeflare.inspection import ImportanceFound, RelevantPixels
 from edgeflare.reports.document import Name, to_html
 from edgeflare.reports.inspection.importance import importance_document
-from edgeflare.reports.inspection.pixels import marked
 from edgeflare.reports.media import panel, png
 from edgeflare.store import Store
+from edgeflare.types import Sample
+
+_RED = (229, 57, 53)
+_DIMMED = 0.5
 
 
 class PixelCard(NamedTuple):
@@ -28,16 +33,25 @@ def importance_context(
     cards = []
     for pair in found.drawn:
         try:
-            pictures = [_picture(store, one) for one in pair]
+            first, second = (_picture(store, one) for one in pair)
         except StoreError:  # its file is gone
             continue
-        data = base64.b64encode(png(panel(*pictures))).decode()
+        if first.shape != second.shape:  # no seed and what was found from it
+            continue
+        data = base64.b64encode(png(panel(first, second))).decode()
         words = " and ".join(name(one.label) for one in pair)
         cards.append(PixelCard(words, f"data:image/png;base64,{data}"))
     return {"tables": to_html(importance_document(found)), "cards": cards}
 
 
-def _picture(store: Store, one: RelevantPixels) -> Any:
+def _picture(store: Store, one: RelevantPixels) -> Sample:
+    """Return an image, and beside it the same in grey with the pixels in red. Raises StoreError."""
     image = store.get_sample(one.sample)
-    shown = image if image.shape[2] == 3 else image.repeat(3, axis=2)
-    return panel(shown, marked(image, one.pixels))
+    if image.ndim != 3:
+        raise StoreError(f"the sample {one.sample} is no image")
+    grey = image.mean(axis=2, keepdims=True) * _DIMMED
+    marked = grey.repeat(3, axis=2).round().astype(np.uint8)
+    rows = marked.reshape(-1, 3)
+    places = np.array(one.pixels, np.int64)
+    rows[places[places < len(rows)]] = _RED
+    return panel(image if image.shape[2] == 3 else image.repeat(3, axis=2), marked)

@@ -1,11 +1,15 @@
 """What matters in the original, as a table by layers."""
 
+import math
+
 from edgeflare._internal.text import NOTHING, counted, first_names, number_text, percent_text
 from edgeflare.inspection import ImportanceFound, LayerImportance
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.inspection.coverage import NO_MEASURE, SET_NAMES
 
 _UNITS_NAMED = 6
+_DIGITS = 9
+"""From so many on a number is told as a power of ten."""
 
 
 def importance_document(found: ImportanceFound) -> list[Block]:
@@ -14,7 +18,7 @@ def importance_document(found: ImportanceFound) -> list[Block]:
         Column("layer", 0, lambda one: one.layer, text=True),
         Column("important units", 4, _units, text=True),
         Column("of the relevance", 1, lambda one: percent_text(one.share)),
-        Column("combinations", 2, lambda one: f"{one.combinations:,}"),
+        Column("combinations", 2, _combinations),
         *(_covered(found, which) for which in SET_NAMES if getattr(found.inputs, which)),
         Column("moved", 3, _moved),
     )
@@ -34,6 +38,11 @@ def importance_document(found: ImportanceFound) -> list[Block]:
 def _units(one: LayerImportance) -> str:
     named = [str(unit) for unit in one.important[:_UNITS_NAMED]]
     return f"{first_names(named, len(one.important))} of {one.units:,}"
+
+
+def _combinations(one: LayerImportance) -> str:
+    digits = sum(map(math.log10, one.clusters))
+    return f"{one.combinations:,}" if digits < _DIGITS else f"10^{digits:.1f}"
 
 
 def _covered(found: ImportanceFound, which: str) -> Column:

@@ -89,7 +89,9 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
             f". Of what {strategy} finds from other seeds like these it catches {percent_text(found.bound)} "
             "or more on average (conformal bound); what another search finds may differ"
         )
-    elif found.wanted < 1:
+    elif found.wanted == 1:
+        text += ". There is no bound on what it catches of others for 100 %"
+    else:
         needed = math.ceil(found.wanted / (1 - found.wanted))
         text += (
             f". For a bound on what it catches of others, {needed:,} deviations are needed there"
