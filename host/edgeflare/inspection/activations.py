@@ -8,44 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import ModelError
 from edgeflare.models import Spec, prepare
 from edgeflare.models.quantized import content_digest
-from edgeflare.models.tensors import (
-    ACTIVATIONS,
-    ROUNDING,
-    ModelGraph,
-    Operation,
-    UnitActivations,
-)
+from edgeflare.models.tensors import ModelGraph, UnitActivations
+from edgeflare.models.tensors import default_layers as default_layers  # noqa: PLC0414 - public here, too
+from edgeflare.models.tensors import penultimate_layer as penultimate_layer  # noqa: PLC0414
 from edgeflare.types import Sample
 from edgeflare_agent.errors import RequestError
-
-_WEIGHTED = frozenset(
-    [
-        *("Conv", "ConvTranspose", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul"),
-        *("QGemm", "QLinearConv", "QLinearMatMul"),
-        *("BATCH_MATMUL", "CONV_2D", "CONV_3D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
-        *("TRANSPOSE_CONV",),
-    ]
-)
-"""Kinds of convolution and dense operators."""
-_AFFINE = frozenset(
-    [
-        *("Add", "BatchNormalization", "Div", "Mul", "QLinearAdd", "QLinearMul", "Sub"),
-        *("ADD", "DIV", "MUL", "SUB"),
-    ]
-)
-"""Kinds of operators that add a bias or normalise, where all but one of their inputs are constant."""
-_BETWEEN = (
-    _AFFINE
-    | ROUNDING
-    | {"Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-    | {"CAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE", "TRANSPOSE"}
-)
-"""Kinds of operators that may stand between a convolution and its activation function."""
-_GATES = frozenset(["HardSigmoid", "QLinearSigmoid", "Sigmoid", "LOGISTIC"])
-_PRODUCTS = frozenset(["Mul", "QLinearMul", "MUL"])
 
 
 class Activations(NamedTuple):
@@ -117,77 +87,3 @@ def model_digest(path: Path) -> str:
     if path.suffix.lower() == ".onnx":
         extras.onnx()
     return content_digest(path, ()).hex()
-
-
-def default_layers(graph: ModelGraph) -> tuple[str, ...]:
-    """Return the names of the tensors that count as layers, in their order in the graph.
-
-    They are the outputs of activation functions, fused ones too, and of convolution and dense
-    operators that no activation function follows, with their bias and batch normalisation. A
-    softmax is no layer; a product of a tensor and its own sigmoid (SiLU, hard swish) is one, in
-    place of the sigmoid.
-
-    Raises UsageError where there is none.
-
-    Differences: DeepXplore (Pei et al., SOSP 2017) counts the output of every Keras layer but input
-    and flatten, so pooling and softmax, too, and convolutions beside their activations.
-    """
-    readers: dict[str, list[Operation]] = {}
-    for one in graph.operations:
-        for name in one.inputs:
-            readers.setdefault(name, []).append(one)
-    found: dict[str, None] = {}
-    for one in graph.operations:
-        name = one.outputs[0]
-        if one.activated or one.kind in ACTIVATIONS:
-            found[_product_with_gate(one, readers) or name] = None
-        elif one.kind in _WEIGHTED and len(one.inputs) == 1 and not _is_activated(name, readers):
-            found[_with_bias(name, readers)] = None
-    if not found:
-        raise UsageError(
-            "the model has no activation, convolution or dense operator that is known here: name "
-            "the tensors that count as layers"
-        )
-    return tuple(found)
-
-
-def penultimate_layer(graph: ModelGraph) -> str:
-    """Return the last layer but one of `default_layers`, of a single one that.
-
-    Surprise adequacy and DeepImportance look at this layer by default. Raises UsageError as
-    `default_layers`.
-    """
-    return default_layers(graph)[-2:][0]
-
-
-def _product_with_gate(gate: Operation, readers: Mapping[str, Sequence[Operation]]) -> str | None:
-    """Return the product of a gate and its own input, None where there is none."""
-    if gate.kind not in _GATES:
-        return None
-    wanted = {gate.inputs[0], gate.outputs[0]}
-    for one in readers.get(gate.outputs[0], ()):
-        if one.kind in _PRODUCTS and set(one.inputs) == wanted:
-            return one.outputs[0]
-    return None
-
-
-def _is_activated(name: str, readers: Mapping[str, Sequence[Operation]]) -> bool:
-    """Whether an activation function reads a tensor, or what is only moved, scaled or added to."""
-    left, seen = [name], {name}
-    while left:
-        for one in readers.get(left.pop(), ()):
-            if one.activated or one.kind in ACTIVATIONS:
-                return True
-            if one.kind in _BETWEEN and one.outputs[0] not in seen:
-                seen.add(one.outputs[0])
-                left.append(one.outputs[0])
-    return False
-
-
-def _with_bias(name: str, readers: Mapping[str, Sequence[Operation]]) -> str:
-    """Return the tensor after the constants that are added to this one or multiplied with it."""
-    while True:
-        of_it = readers.get(name, ())
-        if len(of_it) != 1 or of_it[0].kind not in _AFFINE or len(of_it[0].inputs) != 1:
-            return name
-        name = of_it[0].outputs[0]

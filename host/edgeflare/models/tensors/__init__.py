@@ -11,6 +11,7 @@ from edgeflare.models.tensors.graph import (
     SubModel,
     UnitActivations,
 )
+from edgeflare.models.tensors.layers import default_layers, penultimate_layer
 from edgeflare.models.tensors.open import open_graph
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "Probed",
     "SubModel",
     "UnitActivations",
+    "default_layers",
     "open_graph",
+    "penultimate_layer",
 ]
