@@ -90,13 +90,47 @@ AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 """Decisions on two answers that are no deviation."""
 
 
+class JointObjective(NamedTuple):
+    """What DeepXplore raises at an input (Pei et al., SOSP 2017, equations 2 and 3).
+
+    The models are the original and `others`, float or QDQ ONNX files that take what the original
+    takes. With the score of class `label` of each, its logit where the model ends in a softmax, it
+    is the sum over all models but the one at the place `deviating` (0: the original), less `weight`
+    times that one's, plus `unit_weight` times the activation of one unit of each model: that with
+    the number in `units`, in the order of the models; None: no unit. With a `unit_weight` of 0 no
+    units are read. A unit is active where its activation, scaled to 0..1 over its layer at this
+    input, is above `threshold`.
+    """
+
+    others: tuple[str, ...]
+    label: int
+    deviating: int
+    weight: float
+    unit_weight: float
+    threshold: float
+    units: tuple[int | None, ...]
+
+
+class JointGradient(NamedTuple):
+    """The answer about a `JointObjective` at one sample.
+
+    `gradient`: float64 of the sample's shape, per level of an image. `labels`: the decision of each
+    model, the original first. `active`: bool [units] for each model; empty with a `unit_weight` of 0.
+    """
+
+    gradient: NDArray[np.float64]
+    labels: tuple[int, ...]
+    active: tuple[NDArray[np.bool_], ...]
+
+
 class Ask(NamedTuple):
     """A query that a strategy yields: samples, and which models are to answer.
 
     `want`: what is answered; a "gradient" is the original's alone, of its log-odds of the first of
     `classes` over each of the others, with respect to a sample's values. It counts as one host-only
-    query for each of `classes`: a forward pass, and a backward pass for each of the others. Only an
-    original that can be differentiated answers it (see `OriginalModel.gradients`).
+    query for each of `classes`: a forward pass, and a backward pass for each of the others. With
+    `joint` it is that of this objective, and counts as two for each model. Only an original that
+    can be differentiated answers it (see `OriginalModel.gradients`).
 
     `best` is the best triggering input so far, where the strategy searches for a better one: the
     result of the search if a budget ends it.
@@ -107,6 +141,7 @@ class Ask(NamedTuple):
     want: Literal["scores", "gradient"] = "scores"
     best: "Outcome | None" = None
     classes: Sequence[int] = ()
+    joint: JointObjective | None = None
 
 
 class Outputs(NamedTuple):
@@ -125,11 +160,13 @@ class Answer(NamedTuple):
     """The reply to an `Ask`: one `Outputs` for each of its samples, in order.
 
     `gradients`: of an `Ask` that wants them, one for each sample, float64 [classes - 1, ...] of
-    the sample's shape, per level of an image (1 of 255); the outputs then have no answers.
+    the sample's shape, per level of an image (1 of 255); the outputs then have no answers. `joint`:
+    the same of an `Ask` with an objective of several models.
     """
 
     outputs: Sequence[Outputs]
     gradients: Sequence[NDArray[np.float64]] = ()
+    joint: Sequence[JointGradient] = ()
 
 
 class FrontPoint(NamedTuple):

@@ -30,10 +30,9 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
-from edgeflare.campaign.resolution import takes_gradients
 from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
-from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
 from edgeflare.campaign.survey.references import check_references
@@ -47,6 +46,7 @@ from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, CampaignLock, Store
 from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
+from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
 
 Fill: TypeAlias = Callable[[Store], None]
@@ -101,8 +101,7 @@ def start(
                 raise UsageError(f"{error}{clause}") from error
             if source is not None:
                 check_priority(config, sides)
-            if takes_gradients(config.search):
-                original.check_gradients()
+            search = _with_gradients(config.search, original)
             check_one_model(fleet)
             paths = config.original.path, config.deployed.path
             is_alike = sides[0].spec == sides[1].spec
@@ -119,6 +118,7 @@ def start(
                     "out": folder,
                     "inventory": find_inventory(config.inventory),
                     "seeds": seeds if keep_seeds else given,
+                    "search": search,
                 }
             )
             store = stack.enter_context(
@@ -183,8 +183,7 @@ def resume(
                 fleet = searching.enter_context(opened)
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
-                if takes_gradients(config.search):
-                    original.check_gradients()
+                _with_gradients(config.search, original)
                 check_one_model(fleet)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)
@@ -305,3 +304,16 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         yield original
     finally:
         original.close()
+
+
+def _with_gradients(search: SearchConfig, original: OriginalModel) -> SearchConfig:
+    """Return a search whose further originals are named by their full paths.
+
+    Raises UsageError where it asks for gradients that can't be had.
+    """
+    if not takes_gradients(search.strategy, search.options):
+        return search
+    others = [str(one) for one in other_originals(search.strategy, search.options)]
+    original.check_gradients(others)
+    options = {**search.options, "others": others} if others else search.options
+    return search.model_copy(update={"options": options})

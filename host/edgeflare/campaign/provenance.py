@@ -15,7 +15,6 @@ from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.model_pair import ModelInterface
-from edgeflare.campaign.resolution import takes_gradients
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, SearchConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
@@ -24,6 +23,7 @@ from edgeflare.models import InputSpec, OriginalModel, OutputReader, Spec
 from edgeflare.models.outputs import as_output
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
+from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.types import Transcript
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
@@ -31,14 +31,16 @@ _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert"
 
 def environment(search: SearchConfig) -> dict[str, Any]:
     """Return the versions of all on the host that may change a result."""
-    used: dict[plugins.Kind, str] = {"strategy": search.strategy, "oracle": search.oracle}
+    strategy, options = search.strategy, search.options
+    used: dict[plugins.Kind, str] = {"strategy": strategy, "oracle": search.oracle}
     return {
         "edgeflare": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         **{name: version(name) for name in _LIBRARIES},
-        **({"torch": _version_of("torch")} if takes_gradients(search) else {}),
+        **({"torch": _version_of("torch")} if takes_gradients(strategy, options) else {}),
+        **{f"model {one.name}": file_sha256(one) for one in other_originals(strategy, options)},
         **{
             f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
         },

@@ -27,13 +27,6 @@ _LEAST_TIMES = 3
 _LEAST_PATIENCE_S = 60.0
 
 
-def takes_gradients(search: SearchConfig) -> bool:
-    """Whether the search asks for gradients of the original."""
-    if search.strategy != STRATEGY:
-        return False
-    return BoundaryOptions.model_validate(search.options).gradients
-
-
 class _MeasuredDevice(Protocol):
     """A device with the deployed model, such as a ReconnectingSession."""
 

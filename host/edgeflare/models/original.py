@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
-from edgeflare.models.gradients import InputGradients
+from edgeflare.models.gradients import InputGradients, JointGradients
 from edgeflare.models.original_process import (
     LoadedModel,
     ModelHere,
@@ -22,7 +22,7 @@ from edgeflare.models.original_process import (
     users_runtime,
 )
 from edgeflare.models.outputs import OutputReader
-from edgeflare.types import Output, Sample, Scores
+from edgeflare.types import Ask, Output, Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -112,6 +112,7 @@ class OriginalModel:
         self._reader: OutputReader | None = None
         self._gradients_lock = threading.Lock()
         self._gradients: InputGradients | None = None
+        self._joint: JointGradients | None = None
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
@@ -194,10 +195,8 @@ class OriginalModel:
                 )
         return raws, seconds
 
-    def gradients(
-        self, samples: Sequence[Sample], classes: Sequence[int]
-    ) -> tuple[list[Scores], list[float]]:
-        """Return a gradient for each sample, float64 [classes - 1, ...] of its shape, as `Answer` has it.
+    def gradients(self, ask: Ask) -> tuple[list[Any], list[float]]:
+        """Return a gradient for each sample of a request, as `Answer` has it, joint ones, too.
 
         Computed in this process and thread by PyTorch, with one thread of its own, one sample after
         the other: the seconds elsewhere are 0. Raises as `check_gradients`.
@@ -207,13 +206,30 @@ class OriginalModel:
                 self._gradients = self._differentiable()
             assert self._reader is not None, "read_with comes first"  # noqa: S101
             kind = self._reader.kind
-            found = [self._gradients.log_odds(one, classes, kind) for one in samples]
+            if ask.joint is None:
+                found: list[Any] = [
+                    self._gradients.log_odds(one, ask.classes, kind) for one in ask.samples
+                ]
+            else:
+                joint = self._joint_gradients(ask.joint.others)
+                found = [joint.at(one, ask.joint, kind) for one in ask.samples]
         return found, [0.0] * len(found)
 
-    def check_gradients(self) -> None:
-        """Raise UsageError where this model has no gradients, or PyTorch is missing."""
+    def check_gradients(self, others: Sequence[str] = ()) -> None:
+        """Raise UsageError where this model has no gradients, or PyTorch is missing.
+
+        `others` are the files of a `JointObjective`, which are checked, too.
+        """
         with self._gradients_lock:
             self._gradients = self._differentiable()
+            if others:
+                self._joint_gradients(tuple(others))
+
+    def _joint_gradients(self, others: tuple[str, ...]) -> JointGradients:
+        assert self._gradients is not None  # noqa: S101 - the callers have made them
+        if self._joint is None or self._joint.others != others:
+            self._joint = JointGradients(self._gradients, others)
+        return self._joint
 
     def _differentiable(self) -> InputGradients:
         configuration = self._configuration

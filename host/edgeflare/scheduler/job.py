@@ -5,8 +5,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
@@ -86,7 +84,7 @@ It may also yield a future, to go on once that is settled; it is sent an answer 
 
 def answer_of(
     ask: Ask,
-    original: Sequence[Output] | None,
+    original: Sequence[Any] | None,
     deployed: Sequence[Output] | None,
     oracle: Oracle,
 ) -> Answer:
@@ -95,9 +93,9 @@ def answer_of(
     `original`: the gradients, where the request wants those.
     """
     if ask.want == "gradient":
-        nothing = Outputs(None, None, Decision.UNDECIDED)
-        found = [np.asarray(one) for one in original or ()]
-        return Answer([nothing] * len(ask.samples), found)
+        nothing = [Outputs(None, None, Decision.UNDECIDED)] * len(ask.samples)
+        found = original or ()
+        return Answer(nothing, found) if ask.joint is None else Answer(nothing, joint=found)
     outputs = []
     for index in range(len(ask.samples)):
         first = None if original is None else original[index]

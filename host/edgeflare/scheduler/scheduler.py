@@ -92,10 +92,8 @@ class Original(Protocol):
 class DifferentiableOriginal(Protocol):
     """An original that can answer with gradients, too (see `Ask`)."""
 
-    def gradients(
-        self, samples: Sequence[Sample], classes: Sequence[int]
-    ) -> tuple[Sequence[Output], Sequence[float]]:
-        """Return a gradient of `classes` for each sample, and seconds; both as `Answer` and `answer`."""
+    def gradients(self, ask: Ask) -> tuple[Sequence[Any], Sequence[float]]:
+        """Return a gradient for each sample, and seconds; both as `Answer` and `answer`."""
         ...
 
 
@@ -438,7 +436,7 @@ class Scheduler(Generic[R]):
             ask = exchanges[0].ask
             if ask.want == "gradient":
                 assert isinstance(self._original, DifferentiableOriginal)  # noqa: S101
-                outputs, seconds = self._original.gradients(samples, ask.classes)
+                outputs, seconds = self._original.gradients(ask)
             else:
                 outputs, seconds = self._original.answer(samples)
             own_s = (time.thread_time() - began) / len(samples)

@@ -91,8 +91,7 @@ class QueryMeter:
         if ask.want == "gradient" and ask.of != "original":
             raise StrategyError('a strategy asks for a gradient with of="original" alone')
         if ask.of == "original":
-            passes = len(ask.classes) if ask.want == "gradient" else 1
-            self._pay_host(passes * len(ask.samples))
+            self._pay_host(_passes(ask) * len(ask.samples))
             return (yield ask)
         if ask.of == "both" and self.oracle.floor > 0:
             return (yield from self._above_floor(ask))
@@ -352,6 +351,13 @@ def _found(outcome: Outcome, detail: str = "") -> UnconfirmedTrigger:
     return UnconfirmedTrigger(
         Status.FOUND, outcome.sample, outcome.mutations, detail, outcome.earlier
     )
+
+
+def _passes(ask: Ask) -> int:
+    """Return the host-only queries that a sample costs, see `Ask`."""
+    if ask.joint is not None:
+        return 2 * (1 + len(ask.joint.others))
+    return len(ask.classes) if ask.want == "gradient" else 1
 
 
 def _deviates(answer: Answer) -> bool:

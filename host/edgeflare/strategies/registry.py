@@ -13,6 +13,7 @@ whose instances are strategies::
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_audio
 from edgeflare.strategies.boundary.shrink import ShrinkOptions
+from edgeflare.strategies.deepxplore import DeepxploreOptions, deepxplore
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.strategies.diffchaser import DiffchaserOptions, diffchaser
+from edgeflare.strategies.gradient import ConstrainedOptions, GradientOptions, gradient
 from edgeflare.strategies.operators import check_operator_pool, operators_named
 from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Operator, default_pool
@@ -66,9 +69,25 @@ _STRATEGIES = {
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
+    "gradient": _Entry(GradientOptions, gradient),
+    "deepxplore": _Entry(DeepxploreOptions, deepxplore),
     "shrink": _Entry(ShrinkOptions, _shrink),
     "none": _Entry(_NoneOptions, _none),
 }
+
+
+def takes_gradients(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether a strategy asks for gradients of the original. Raises UsageError as `build_strategy`."""
+    parsed = _parsed(name, options)
+    if isinstance(parsed, BoundaryOptions):
+        return parsed.gradients
+    return isinstance(parsed, ConstrainedOptions)
+
+
+def other_originals(name: str, options: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Return the files of further models that a strategy has beside the original, in their order."""
+    parsed = _parsed(name, options)
+    return parsed.others if isinstance(parsed, DeepxploreOptions) else ()
 
 
 def strategy_names() -> tuple[str, ...]:
@@ -109,6 +128,8 @@ def check_audio_search(
     parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:
         check_operator_pool(pool, "audio")
+    if isinstance(parsed, ConstrainedOptions):
+        raise UsageError(f"strategy {name} changes images alone; state boundary for audio")
     if isinstance(parsed, BoundaryOptions):
         check_audio(parsed, pool, words=words)
     elif (

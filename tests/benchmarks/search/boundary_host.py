@@ -176,7 +176,7 @@ def driven(steps: Generator[Any, Any, Any], models: Models, oracle: Any, digest:
         digest.add(ask.of, *ask.samples)
         if ask.want == "gradient":
             nothing = Outputs(None, None, Decision.UNDECIDED)
-            gradients, _ = models.original.gradients(ask.samples, ask.classes)
+            gradients, _ = models.original.gradients(ask)
             reply = Answer([nothing] * len(ask.samples), gradients)
             continue
         ours: Sequence[Any] = [None] * len(ask.samples)
@@ -204,12 +204,14 @@ def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]
     """Return milliseconds a seed, by where they were spent, queries a seed, and the digest of all searches."""
     from edgeflare.metrics import l2
     from edgeflare.scheduler.search_job import SearchJob
+    from edgeflare.types import Ask
 
     models = loaded(data, name)
     settings = settings_for(strategy, max(models.images[0].shape[:2]))
     seeds = seeds_of(models, count)
     if strategy == GRADIENTS:
-        models.original.gradients([seeds[0].sample], (0, 1))  # imports PyTorch, once a process
+        first = Ask((seeds[0].sample,), "original", "gradient", classes=(0, 1))
+        models.original.gradients(first)  # imports PyTorch, once a process
     distances = []
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     began = [processor_s(pid) for pid in ("self", *children)]

@@ -202,7 +202,8 @@ class SearchConfig(Section):
         default=_BY_LABELS,
         description="The search strategy: boundary (the default: along the original's decision "
         "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
-        "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), shrink (moves "
+        "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), gradient (along "
+        "the gradient of the original's margin), deepxplore (along that of several models), shrink (moves "
         "known triggers nearer: see edgeflare shrink) or none (nothing is searched: only the seeds "
         "themselves are compared).",
     )
@@ -269,7 +270,9 @@ class SearchConfig(Section):
         "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
         "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=20, effort=64, "
         "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9, "
-        "gradients=true. shrink: triggers=FILE, changes=FILE, device_budget=20.",
+        "gradients=true. gradient: constraint=light, occlusion or blackout, step=10, steps=50, size=10, "
+        "attempts=10. deepxplore: others=MODEL.onnx, constraint, step, steps, size, weight=1, "
+        "unit_weight=0.1, threshold=0. shrink: triggers=FILE, changes=FILE, device_budget=20.",
         examples=[{"device_budget": 20, "max_l2": 2.0}],
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
@@ -360,11 +363,11 @@ class SearchConfig(Section):
             )
         if oracle.compares_scores and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _BY_SCORES)
-        if oracle.compares_scores and self.strategy == _BY_LABELS:
+        if oracle.compares_scores and self.strategy in (_BY_LABELS, "gradient"):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
-                strategy=Key("strategy", f"the strategy {_BY_LABELS}", _BY_LABELS),
+                strategy=Key("strategy", f"the strategy {self.strategy}", self.strategy),
                 oracle=chosen,
                 other=_BY_SCORES,
             )

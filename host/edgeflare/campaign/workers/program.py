@@ -314,10 +314,10 @@ class _Worker:
             text = str(error) if known else traceback.format_exc()
             self._outbox.put(number, Raised(_kind(error), text))
 
-    def _answers(self, ask: Ask) -> tuple[Sequence[Output], Sequence[float]]:
+    def _answers(self, ask: Ask) -> tuple[Sequence[Any], Sequence[float]]:
         if ask.want == "gradient":
             began = time.thread_time()
-            gradients, _ = self.original.gradients(ask.samples, ask.classes)
+            gradients, _ = self.original.gradients(ask)
             return gradients, [time.thread_time() - began]
         return self.original.answer(ask.samples)
 

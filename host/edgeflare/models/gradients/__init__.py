@@ -1,6 +1,14 @@
 """Gradients of the original, an ONNX model on the host; needs the extra `torch`."""
 
+from edgeflare.models.gradients.joint import JointGradients
 from edgeflare.models.gradients.model import DifferentiableModel, Operator
 from edgeflare.models.gradients.of_input import InputGradients, as_image, one_thread
 
-__all__ = ["DifferentiableModel", "InputGradients", "Operator", "as_image", "one_thread"]
+__all__ = [
+    "DifferentiableModel",
+    "InputGradients",
+    "JointGradients",
+    "Operator",
+    "as_image",
+    "one_thread",
+]

@@ -27,6 +27,9 @@ class InputGradients:
 
     Not safe to use from several threads at once. The last bits depend on the processor and on
     PyTorch's version.
+
+    `path` is its file, `model` what runs it, `spec` what an image is prepared by, `output` the name
+    of the tensor that it answers with.
     """
 
     def __init__(self, path: Path, spec: InputSpec, output: str) -> None:
@@ -36,15 +39,15 @@ class InputGradients:
         a quantised model, whose answers don't change with small changes of its input.
         """
         self._torch = extras.torch()
-        self._model = DifferentiableModel(path)
-        self._spec = spec
-        self._output = output
-        if any(map(_rounds, self._model.kinds)) or not spec.dtype.startswith("float"):
+        self.path = path
+        self.model = DifferentiableModel(path)
+        self.spec = spec
+        self.output = output
+        if any(map(_rounds, self.model.kinds)) or not spec.dtype.startswith("float"):
             raise UsageError(
                 f"gradients of the original: {path} is quantised, so that its gradient is 0 almost "
                 "everywhere; give a float model, or leave gradients out"
             )
-        self._end = self._model.node_of(output)
 
     def log_odds(
         self, sample: Sample, classes: Sequence[int], kind: OutputKind
@@ -55,49 +58,29 @@ class InputGradients:
         model ends in a softmax or a sigmoid, its argument is differentiated, which is exact for
         saturated probabilities, too. Not finite where the model's own arithmetic is not.
         """
-        prepared = prepare(sample, self._spec).astype(np.float32)
-        low, high = self._spec.clip or (-np.inf, np.inf)
-        inside = (prepared > low) & (prepared < high)
         with one_thread(self._torch):
-            leaf = self._torch.from_numpy(prepared).requires_grad_(True)
-            tensor, logs = self._logarithms(kind)
-            values = logs(self._model.run({self._model.inputs[0]: leaf}, (tensor,))[tensor])
+            leaf, inside = self.leaf(sample)
+            tensor, logs = logarithms(self.model, self.output, kind)
+            values = logs(self.model.run({self.model.inputs[0]: leaf}, (tensor,))[tensor])
             first, *others = classes
             found = []
             for place, other in enumerate(others, start=1):
                 (slopes,) = self._torch.autograd.grad(
                     values[first] - values[other], leaf, retain_graph=place < len(others)
                 )
-                found.append(self._of_pixels(slopes.numpy() * inside, sample.shape))
+                found.append(self.of_pixels(slopes.numpy() * inside, sample.shape))
         return np.array(found)
 
-    def _logarithms(self, kind: OutputKind) -> tuple[str, Callable[[Any], Any]]:
-        """Return a tensor's name, and what makes log-probabilities of it, up to one constant."""
-        torch, end = self._torch, self._end
-        name = self._output
-        closing = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(kind)
-        if end is not None and closing == end.kind:
-            name = end.inputs[0]
-            kind = "logits" if kind == "probabilities" else "sigmoid-logits"
+    def leaf(self, sample: Sample) -> tuple[Any, NDArray[np.bool_]]:
+        """Return a sample prepared, as a tensor that wants a gradient, and which values weren't clipped."""
+        prepared = prepare(sample, self.spec).astype(np.float32)
+        low, high = self.spec.clip or (-np.inf, np.inf)
+        inside = (prepared > low) & (prepared < high)
+        return self._torch.from_numpy(prepared).requires_grad_(True), inside
 
-        def logs(value: Any) -> Any:
-            flat = value.reshape(-1)
-            if kind == "logits":
-                return flat
-            if kind == "sigmoid-logits":
-                sure = torch.nn.functional.logsigmoid
-                return (
-                    torch.stack([sure(-flat[0]), sure(flat[0])]) if len(flat) == 1 else sure(flat)
-                )
-            if kind == "sigmoid" and len(flat) == 1:
-                flat = torch.stack([1.0 - flat[0], flat[0]])
-            return flat.clamp(min=_SMALLEST).log()
-
-        return name, logs
-
-    def _of_pixels(self, slopes: Any, shape: Sequence[int]) -> NDArray[np.float64]:
+    def of_pixels(self, slopes: Any, shape: Sequence[int]) -> NDArray[np.float64]:
         """Return the gradient with respect to an image's levels, of that of what it is prepared to."""
-        spec = self._spec
+        spec = self.spec
         std = np.array(spec.std[::-1] if spec.color == "BGR" else spec.std)
         found = as_image(slopes, spec) * (spec.scale[0] / spec.scale[1]) / std
         height, width = spec.upright_size
@@ -107,6 +90,33 @@ class InputGradients:
             found = np.tensordot(rows, found, (0, 0))
             found = np.tensordot(columns, found, (0, 1)).transpose(1, 0, 2)
         return np.ascontiguousarray(found)
+
+
+def logarithms(
+    model: DifferentiableModel, output: str, kind: OutputKind
+) -> tuple[str, Callable[[Any], Any]]:
+    """Return a tensor's name, and what makes log-probabilities of it, up to one constant.
+
+    Where the model ends in the softmax or sigmoid that `kind` says, the tensor is its argument.
+    """
+    torch, end, name = extras.torch(), model.node_of(output), output
+    closing = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(kind)
+    if end is not None and closing == end.kind:
+        name = end.inputs[0]
+        kind = "logits" if kind == "probabilities" else "sigmoid-logits"
+
+    def logs(value: Any) -> Any:
+        flat = value.reshape(-1)
+        if kind == "logits":
+            return flat
+        if kind == "sigmoid-logits":
+            sure = torch.nn.functional.logsigmoid
+            return torch.stack([sure(-flat[0]), sure(flat[0])]) if len(flat) == 1 else sure(flat)
+        if kind == "sigmoid" and len(flat) == 1:
+            flat = torch.stack([1.0 - flat[0], flat[0]])
+        return flat.clamp(min=_SMALLEST).log()
+
+    return name, logs
 
 
 def as_image(prepared: NDArray[Any], spec: InputSpec) -> NDArray[np.float64]:

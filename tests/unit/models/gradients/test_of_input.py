@@ -13,6 +13,7 @@ from small_models import quantized_onnx
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputKind, OutputReader, TensorInfo
 from edgeflare.models.gradients import InputGradients
+from edgeflare.types import Ask
 
 pytestmark = pytest.mark.torch
 
@@ -41,7 +42,9 @@ def test_a_gradient_is_the_slope_of_the_log_odds_per_level(name: str) -> None:
     size = (height + 9, width - 5) if spec.resize else (height, width)
     sample = rng.integers(60, 190, (*size, 1), dtype=np.uint8)
 
-    ((over_five, over_two),), _ = model.gradients([sample], (3, 5, 2))
+    ((over_five, over_two),), _ = model.gradients(
+        Ask((sample,), "original", "gradient", classes=(3, 5, 2))
+    )
 
     way = np.sign(over_five) * 2  # levels, in the direction in which the log-odds grow
     up, down = (sample + way).astype(np.uint8), (sample - way).astype(np.uint8)

@@ -1,0 +1,143 @@
+"""How a step along a gradient may change an image: DeepXplore's constraints.
+
+Pei et al., SOSP 2017, section 6.2: the light of the whole image, a single rectangle that covers a
+part of it, and small dark patches.
+
+Differences: by the authors' code a step of ``light`` is 10,000 times the mean gradient, which makes
+all of an image white or black at once; here its sign counts, so that a step is `step` levels. They
+clip images once, at the end, and never round them; here each step ends at an image that a file can
+hold (see `moved`): of images that are rounded at the end many no longer make a difference.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+
+from edgeflare._internal.exact import Floats
+from edgeflare.strategies.boundary.points import IMAGE_SPACE
+from edgeflare.types import Sample
+
+ConstraintName: TypeAlias = Literal["light", "occlusion", "blackout"]
+CONSTRAINTS: tuple[str, ...] = get_args(ConstraintName)
+
+_OCCLUSION_SHARE = 0.35
+_PATCH_SHARE = 0.2
+"""Sides of the rectangle and of a patch, as shares of the image's shorter side (the authors: 10 and
+6 of 28 pixels)."""
+_DRAWS = 100
+_TINY = 1e-5
+
+
+class Constraint(Protocol):
+    """Makes steps of one walk."""
+
+    def step(self, sample: Sample, gradient: Floats) -> Floats:
+        """Return the change of an image, in levels, that raises what `gradient` is of.
+
+        Both are float64 [H, W, C]. 0 everywhere where no change that is allowed raises it.
+        """
+        ...
+
+
+def make_constraint(
+    name: ConstraintName, step: float, size: int | None, attempt: int, rng: np.random.Generator
+) -> Constraint:
+    """Return the constraint for the walk of this number, from 0.
+
+    `size`: the side of the rectangle or of a patch in pixels; None: in proportion to the image. The
+    rectangle lies where the gradient at the first step is steepest, in further walks at random.
+    Every second walk of light goes the other way.
+    """
+    made: Mapping[str, Callable[[], Constraint]] = {
+        "light": lambda: _Light(step, against=attempt % 2 == 1),
+        "occlusion": lambda: _Occlusion(step, size, rng if attempt else None),
+        "blackout": lambda: _Blackout(size, rng),
+    }
+    return made[name]()
+
+
+def moved(sample: Sample, change: Floats) -> Sample:
+    """Return an image after a change in levels, rounded and clipped to uint8."""
+    return IMAGE_SPACE.sample(IMAGE_SPACE.values(sample) + change)
+
+
+def _side(size: int | None, share: float, shape: tuple[int, ...]) -> int:
+    shorter = min(shape[:2])
+    return max(1, min(shorter, round(share * shorter) if size is None else size))
+
+
+class _Light:
+    """All values become brighter or darker by the same number of levels."""
+
+    def __init__(self, step: float, *, against: bool) -> None:
+        self._step = step
+        self._against = against
+        self._way: float | None = None
+
+    def step(self, sample: Sample, gradient: Floats) -> Floats:
+        del sample
+        if self._way is None or not self._against:
+            self._way = float(np.sign(gradient.mean())) * (-1.0 if self._against else 1.0)
+        return np.full(gradient.shape, self._step * self._way)
+
+
+class _Occlusion:
+    """One rectangle, whose place stays the same, follows the gradient."""
+
+    def __init__(self, step: float, size: int | None, rng: np.random.Generator | None) -> None:
+        self._step = step
+        self._size = size
+        self._rng = rng
+        self._place: tuple[slice, slice] | None = None
+
+    def step(self, sample: Sample, gradient: Floats) -> Floats:
+        del sample
+        if self._place is None:
+            self._place = self._placed(gradient)
+        change = np.zeros(gradient.shape)
+        change[self._place] = self._step * _normalised(gradient)[self._place]
+        return change
+
+    def _placed(self, gradient: Floats) -> tuple[slice, slice]:
+        side = _side(self._size, _OCCLUSION_SHARE, gradient.shape)
+        rows, columns = (length - side + 1 for length in gradient.shape[:2])
+        if self._rng is not None:
+            row, column = int(self._rng.integers(rows)), int(self._rng.integers(columns))
+        else:
+            steepness = np.zeros((rows + side, columns + side))
+            steepness[1:, 1:] = np.square(gradient).sum(axis=2).cumsum(axis=0).cumsum(axis=1)
+            inside = (
+                steepness[side:, side:]
+                - steepness[:rows, side:]
+                - steepness[side:, :columns]
+                + steepness[:rows, :columns]
+            )
+            row, column = (int(one) for one in np.unravel_index(inside.argmax(), inside.shape))
+        return slice(row, row + side), slice(column, column + side)
+
+
+class _Blackout:
+    """A square patch at a random place becomes black, where that raises the objective."""
+
+    def __init__(self, size: int | None, rng: np.random.Generator) -> None:
+        self._size = size
+        self._rng = rng
+
+    def step(self, sample: Sample, gradient: Floats) -> Floats:
+        side = _side(self._size, _PATCH_SHARE, gradient.shape)
+        change = np.zeros(gradient.shape)
+        for _ in range(_DRAWS):
+            row, column = (
+                int(self._rng.integers(length - side + 1)) for length in gradient.shape[:2]
+            )
+            place = slice(row, row + side), slice(column, column + side)
+            if gradient[place].mean() < 0 and sample[place].any():
+                change[place] = -IMAGE_SPACE.high
+                break
+        return change
+
+
+def _normalised(gradient: Floats) -> Floats:
+    """Return a gradient over its root mean square, as the authors' code has it."""
+    return np.asarray(gradient / (float(np.sqrt(np.square(gradient).mean())) + _TINY))
