@@ -62,6 +62,11 @@ class Affine:
         powers = np.exp(logits - logits.max())
         return np.asarray(powers / powers.sum())
 
+    def gradient(self, sample: Sample, classes: Sequence[int]) -> NDArray[np.float64]:
+        """The gradients of the log-odds of the first class over the others, per level."""
+        slopes = (self.weights[:, [classes[0]]] - self.weights[:, list(classes[1:])]).T / 255.0
+        return np.asarray(slopes.reshape(-1, *sample.shape))
+
 
 Model = Callable[[Sample], Scores]
 
@@ -217,6 +222,13 @@ def played(
             ending: Ending = stop.value
             return ending
         run.asks.append(ask)
+        if ask.want == "gradient":
+            assert isinstance(pair.original, Affine)
+            run.host += len(ask.classes) * len(ask.samples)
+            nothing = [Outputs(None, None, Decision.UNDECIDED)] * len(ask.samples)
+            found = [pair.original.gradient(one, ask.classes) for one in ask.samples]
+            answer = Answer(nothing, found)
+            continue
         answer = Answer([_answered(pair, ask, sample, run) for sample in ask.samples])
         if ask.of == "both":
             run.trips.append(len(ask.samples))

@@ -4,9 +4,10 @@ Pei et al., SOSP 2017, section 6.2: the light of the whole image, a single recta
 part of it, and small dark patches.
 
 Differences: by the authors' code a step of ``light`` is 10,000 times the mean gradient, which makes
-all of an image white or black at once; here its sign counts, so that a step is `step` levels. They
-clip images once, at the end, and never round them; here each step ends at an image that a file can
-hold (see `moved`): of images that are rounded at the end many no longer make a difference.
+all of an image white or black at once; here its sign at the first step counts, so that a step is
+`step` levels and all go the same way. They clip images once, at the end, and never round them; here
+each step ends at an image that a file can hold (see `moved`): of images that are rounded at the end
+many no longer make a difference. Their patch of ``blackout`` may fall where all is black already.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +69,7 @@ def _side(size: int | None, share: float, shape: tuple[int, ...]) -> int:
 
 
 class _Light:
-    """All values become brighter or darker by the same number of levels."""
+    """All values become brighter, or darker, by the same number of levels at each step."""
 
     def __init__(self, step: float, *, against: bool) -> None:
         self._step = step
@@ -77,7 +78,7 @@ class _Light:
 
     def step(self, sample: Sample, gradient: Floats) -> Floats:
         del sample
-        if self._way is None or not self._against:
+        if self._way is None:
             self._way = float(np.sign(gradient.mean())) * (-1.0 if self._against else 1.0)
         return np.full(gradient.shape, self._step * self._way)
 

@@ -82,7 +82,7 @@ class DeepxploreOptions(ConstrainedOptions):
         description="Weight of the units that no image has activated (lambda 2); 0: none are read.",
     )
     threshold: float = Field(
-        default=0.0,
+        default=0.5,
         ge=0,
         lt=1,
         allow_inf_nan=False,

@@ -3,7 +3,7 @@
 Each step follows the gradient of the log-odds of the seed's label over its best rival, as
 `boundary` has it with ``gradients=true``, and ends at an image that a file can hold. Where the
 original's decision changes between two steps the device is asked beside the boundary, as by the
-boundary search, at images between those two: mixtures of both, which keep the constraint, too.
+boundary search, at images between those two, after a part of the step.
 
 Source: none; the constraints are DeepXplore's, whose objective needs several models (see
 `deepxplore`). Figures: docs/research/gradient-search.md.
@@ -16,17 +16,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from edgeflare._internal.exact import Floats
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket
-from edgeflare.strategies.boundary.points import (
-    IMAGE_SPACE,
-    OriginalProbe,
-    Path,
-    PathPoint,
-    to_sample,
-)
+from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.boundary.schedule import is_hopeless
 from edgeflare.strategies.constraints import Constraint, ConstraintName, make_constraint, moved
@@ -82,27 +77,29 @@ class GradientOptions(ConstrainedOptions):
 
 
 class WalkPath:
-    """The images of a walk from the seed, one at each whole `t`, and mixtures of two between."""
+    """A walk from the seed: the image after each step at a whole `t`, parts of a step between."""
 
     exact = True
     start: PathPoint | None = None
 
     def __init__(self, seed: Sample) -> None:
         self.max_t = 0.0
-        self._samples = [seed]
+        self._ends = [seed]
+        self._changes: list[Floats] = []
 
-    def append(self, sample: Sample) -> float:
-        """Go on to an image; return its `t`."""
-        self._samples.append(sample)
+    def step(self, change: Floats) -> Sample:
+        """Go on by a change in levels; return the image that this leads to."""
+        self._changes.append(change)
+        self._ends.append(moved(self._ends[-1], change))
         self.max_t += 1.0
-        return self.max_t
+        return self._ends[-1]
 
     def at(self, t: float) -> Sample:
         """Return the image at `t`."""
-        before = min(int(t), int(self.max_t))
-        after = min(before + 1, int(self.max_t))
-        first, second = (IMAGE_SPACE.values(self._samples[one]) for one in (before, after))
-        return to_sample(first + (t - before) * (second - first))
+        before = min(int(t), len(self._changes))
+        if t == before:
+            return self._ends[before]
+        return moved(self._ends[before], (t - before) * self._changes[before])
 
     def mutations(self, t: float) -> tuple[dict[str, Any], ...]:
         """Return (): a walk is no mutation."""
@@ -157,10 +154,10 @@ def _walk(
     here = probe.seed_point(path)
     for _ in range(steps):
         (slopes,) = yield from probe.gradients(here.sample, (probe.label, here.rival))
-        sample = moved(here.sample, constraint.step(here.sample, -slopes))
+        sample = path.step(constraint.step(here.sample, -slopes))
         if np.array_equal(sample, here.sample):
             return None
-        (point,) = yield from probe.ask((path,), (path.append(sample),), (sample,))
+        (point,) = yield from probe.ask((path,), (path.max_t,), (sample,))
         if point.log_odds < 0:
             return Bracket(here, point)
         here = point
