@@ -7,23 +7,28 @@ import numpy as np
 import pytest
 from campaigns import found_in
 from command import DEMO
+from small_models import damaged_onnx
 
 from edgeflare import CampaignConfig, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import provenance
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
+from edgeflare.strategies.constraints import CONSTRAINTS
+from edgeflare.types import Status
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 GRADIENTS = {"gradients": True}
 
 
-def config(out: Path, options: dict[str, object], **more: object) -> CampaignConfig:
+def config(
+    out: Path, options: dict[str, object], strategy: str = "boundary", **more: object
+) -> CampaignConfig:
     values = {
         "original": {"path": DEMO / "original.onnx"},
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": 10},
-        "search": {"strategy": "boundary", "options": options, "timeout_s": 0},
+        "search": {"strategy": strategy, "options": options, "timeout_s": 0},
         "survey": {"enabled": False},
         "workers": 0,
         "out": out,
@@ -95,3 +100,89 @@ def test_pytorchs_version_belongs_to_what_a_campaign_is_resumed_with(
 
     with pytest.raises(UsageError, match=r"torch was .*, is 0\.0"):
         resume_campaign(stopped.out, changes={"fleet": {"total_queries": None}})
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A further original: the demo's with other weights in a part of it."""
+    return damaged_onnx(tmp_path / "damaged.onnx", 0.3)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_a_constrained_descent_finds_images_that_deviate_once_written_and_read(
+    tmp_path: Path, constraint: str
+) -> None:
+    out = run_campaign(config(tmp_path / "c", {"constraint": constraint}, "gradient"))
+
+    with Store.open(out) as store:
+        seeds = {seed.id: store.get_sample(seed.sample) for seed in store.seeds()}
+        found = [
+            (seeds[one.seed_id], store.get_sample(one.trigger))
+            for one in store.outcomes()
+            if one.status is Status.FOUND and one.trigger
+        ]
+    assert len(found) >= 7
+    np.savez(tmp_path / "found.npz", images=np.array([trigger for _, trigger in found]))
+    again = config(tmp_path / "again", {}, "none", seeds={"path": tmp_path / "found.npz"})
+    with Store.open(run_campaign(again)) as store:
+        assert {one.status for one in store.outcomes()} == {Status.SEED_DEVIATES}
+    for seed, trigger in found:
+        change = trigger.astype(int) - seed
+        if constraint == "blackout":
+            assert change.max() <= 0
+        elif constraint == "occlusion":
+            rows, columns, _ = np.nonzero(change)
+            assert max(np.ptp(rows), np.ptp(columns)) < round(0.35 * min(seed.shape[:2]))
+
+
+@pytest.mark.torch
+def test_deepxplore_asks_about_what_the_hosts_models_differ_on(
+    tmp_path: Path, damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"others": damaged.name, "constraint": "blackout"}  # relative to this folder
+    alone = run_campaign(config(tmp_path / "alone", options, "deepxplore"))
+    limited = config(
+        tmp_path / "workers", options, "deepxplore", workers=2, fleet={"total_queries": 34}
+    )
+    run_campaign(limited)
+    monkeypatch.chdir("/")
+    resume_campaign(limited.out, changes={"fleet": {"total_queries": None}})
+
+    assert found_in(limited.out) == found_in(alone)
+    with Store.open(alone) as store:
+        outcomes = list(store.outcomes())
+    assert sum(one.status is Status.FOUND for one in outcomes) >= 2
+    assert all(one.host_only_queries >= 4 for one in outcomes)  # two models, both ways
+
+
+@pytest.mark.torch
+def test_a_further_original_that_was_changed_is_named_on_resuming(
+    tmp_path: Path, damaged: Path
+) -> None:
+    options = {"others": [str(damaged)]}
+    stopped = config(tmp_path / "c", options, "deepxplore", fleet={"total_queries": 14})
+    run_campaign(stopped)
+    damaged_onnx(damaged, 0.5)
+
+    with pytest.raises(UsageError, match=r"model damaged\.onnx"):
+        resume_campaign(stopped.out, changes={"fleet": {"total_queries": None}})
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "option 'others': Field required"),
+        ({"others": "nowhere.onnx"}, "nowhere.onnx can't be read"),
+        ({"others": []}, "option 'others'"),
+    ],
+)
+def test_deepxplore_without_a_further_original_does_not_begin(
+    tmp_path: Path, options: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        run_campaign(config(tmp_path / "out", options, "deepxplore"))
+
+    assert not (tmp_path / "out").exists()
