@@ -11,7 +11,8 @@ alone: the LeNets published with it).
 Random changes have the size of what `gradient` found (of the pair's median where it found none) under the same constraint:
 the same number of levels on all values, brighter or darker; noise in a square of the same side at a random place; as many
 black patches at random places. They have as many device queries as `gradient` took, at least ten. With --without-units
-DeepXplore is run again with the weight of units at 0.
+DeepXplore is run again with next to no weight of units (which are read all the same, for the last column: the share of
+the models' units that all searches together activated).
 """
 
 import argparse
@@ -45,6 +46,7 @@ from edgeflare.types import Decision, Sample, Seed, Status
 _RANDOM_QUERIES = 10
 _FURTHER = ("models/deepxplore/lenet4.onnx", "models/deepxplore/lenet5.onnx")
 _COPY = Recipe("weights", per_channel=True, calibration="none")
+_NEXT_TO_NOTHING = 1e-12
 _SQUARE, _PATCH = 0.35, 0.2
 _HEAD = ("pair", "constraint", "search", "found", "device", "host", "L2", "as PNG", "covered")
 
@@ -195,10 +197,10 @@ def rows(data: Path, pair: str, count: int, folder: Path, *, without_units: bool
         ]
         yield row(pair, constraint, "random", models, seeds, random)
         for name, others in beside.items():
-            for weight in (0.1, 0.0) if without_units else (0.1,):
+            for weight in (0.1, _NEXT_TO_NOTHING) if without_units else (0.1,):
                 options = {"constraint": constraint, "others": others, "unit_weight": weight}
                 runs = [searched(models, one, "deepxplore", options) for one in seeds]
-                named = name if weight else f"{name}, without units"
+                named = name if weight > _NEXT_TO_NOTHING else f"{name}, without units"
                 yield row(pair, constraint, named, models, seeds, runs)
     models.original.close()
     models.deployed.close()
