@@ -1,7 +1,7 @@
 """Triggering inputs by `gradient`, by `deepxplore` and by random changes of equal size, under each constraint.
 
 python tests/benchmarks/search/gradient_search.py --data FOLDER [--pairs LeNet-1 LeNet-5 ResNet-20] [--seeds 60]
-    [--without-units]
+    [--without-units] [--weight 2]
 
 Needs the extras `torch` and `bench`. A row for each pair, constraint and search: seeds from which the device was found
 to decide differently, device and host queries a seed, the median L2 of what was found, and how many of these images
@@ -12,7 +12,7 @@ Random changes have the size of what `gradient` found (of the pair's median wher
 the same number of levels on all values, brighter or darker; noise in a square of the same side at a random place; as many
 black patches at random places. They have as many device queries as `gradient` took, at least ten. With --without-units
 DeepXplore is run again with next to no weight of units (which are read all the same, for the last column: the share of
-the models' units that all searches together activated).
+the models' units that all searches together activated). --weight is lambda 1 of DeepXplore, for the model that is to deviate.
 """
 
 import argparse
@@ -166,7 +166,9 @@ def row(
     return "| " + " | ".join(values) + " |"
 
 
-def rows(data: Path, pair: str, count: int, folder: Path, *, without_units: bool) -> Iterator[str]:
+def rows(
+    data: Path, pair: str, count: int, folder: Path, weight: float, *, without_units: bool
+) -> Iterator[str]:
     """Yield the rows of a pair."""
     models = loaded(data, pair)
     seeds = seeds_of(models, count)
@@ -197,10 +199,11 @@ def rows(data: Path, pair: str, count: int, folder: Path, *, without_units: bool
         ]
         yield row(pair, constraint, "random", models, seeds, random)
         for name, others in beside.items():
-            for weight in (0.1, _NEXT_TO_NOTHING) if without_units else (0.1,):
-                options = {"constraint": constraint, "others": others, "unit_weight": weight}
-                runs = [searched(models, one, "deepxplore", options) for one in seeds]
-                named = name if weight > _NEXT_TO_NOTHING else f"{name}, without units"
+            for units in (0.1, _NEXT_TO_NOTHING) if without_units else (0.1,):
+                options = {"constraint": constraint, "others": others}
+                weights = {"unit_weight": units, "weight": weight}
+                runs = [searched(models, one, "deepxplore", options | weights) for one in seeds]
+                named = name if units > _NEXT_TO_NOTHING else f"{name}, without units"
                 yield row(pair, constraint, named, models, seeds, runs)
     models.original.close()
     models.deployed.close()
@@ -215,12 +218,18 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", default=["LeNet-1", "LeNet-5", "ResNet-20"])
     parser.add_argument("--seeds", type=int, default=60)
     parser.add_argument("--without-units", action="store_true")
+    parser.add_argument("--weight", type=float, default=2.0)
     asked = parser.parse_args()
     print("| " + " | ".join(_HEAD) + " |\n|" + " --- |" * len(_HEAD), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for pair in asked.pairs:
             for line in rows(
-                asked.data, pair, asked.seeds, Path(folder), without_units=asked.without_units
+                asked.data,
+                pair,
+                asked.seeds,
+                Path(folder),
+                asked.weight,
+                without_units=asked.without_units,
             ):
                 print(line, flush=True)
 
