@@ -19,11 +19,11 @@ from edgeflare.inspection.classes.pairs import (
     LEAST_INPUTS,
     avg_cd,
     both_directions,
+    class_pairs,
     directional_leak,
     directional_type1_confusion,
     memberships,
-    upper,
-    upper_pairs,
+    pair_values,
 )
 from edgeflare.statistics import bootstrap_interval, holm, permutation_p
 
@@ -45,7 +45,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 _Change = Annotated[float, Field(ge=-1, le=1)]
 
 
-class Interval(NamedTuple):
+class ChangeInterval(NamedTuple):
     """A 95 % interval of a difference of shares or of probabilities, within [-1, 1]."""
 
     low: _Change
@@ -65,7 +65,7 @@ class ClassChange:
     label: _Class
     original: _Count
     deployed: _Count
-    change: Interval
+    change: ChangeInterval
     p: _Share
     adjusted_p: _Share
     inputs: _Count | None
@@ -96,12 +96,12 @@ class PairChange:
     inputs: _Count
     original: _Count
     deployed: _Count
-    change: Interval
+    change: ChangeInterval
     p: _Share
     adjusted_p: _Share
     original_leak: _Share | None
     deployed_leak: _Share | None
-    leak_change: Interval | None
+    leak_change: ChangeInterval | None
     leak_p: _Share | None
     examples: tuple[_Count, ...] = ()
 
@@ -124,7 +124,7 @@ class BiasChange:
     second: _Class
     original: _Share
     deployed: _Share
-    change: Interval
+    change: ChangeInterval
     adjusted_p: _Share
 
     @property
@@ -266,13 +266,13 @@ class _Moves(NamedTuple):
         return min(1.0, 2.0 ** (1 - self.gained - self.lost))
 
     @property
-    def change(self) -> Interval:
+    def change(self) -> ChangeInterval:
         """Agresti and Min's interval (2005) of the difference of paired shares."""
         count, gained, lost = self.inputs + 2, self.gained + 0.5, self.lost + 0.5
         difference = (gained - lost) / count
         variance = (gained + lost - (gained - lost) ** 2 / count) / count**2
         half = _Z * math.sqrt(variance)
-        return Interval(max(-1.0, difference - half), min(1.0, difference + half))
+        return ChangeInterval(max(-1.0, difference - half), min(1.0, difference + half))
 
 
 class _Sides(NamedTuple):
@@ -405,7 +405,7 @@ def _pair_change(
         adjusted_p=adjusted_p,
         original_leak=leaks[0],
         deployed_leak=leaks[1] if has_probabilities else None,
-        leak_change=Interval(max(-1.0, low), min(1.0, high)) if has_probabilities else None,
+        leak_change=ChangeInterval(max(-1.0, low), min(1.0, high)) if has_probabilities else None,
         leak_p=leak_p,
         examples=tuple(moved[:examples].tolist()),
     )
@@ -425,7 +425,7 @@ def _biases(
 
     def disparities(inputs: NDArray[np.intp], said: NDArray[np.intp]) -> NDArray[np.float64]:
         confusion = directional_type1_confusion(truth[inputs], said, len(large))
-        return upper(avg_cd(both_directions(confusion)))
+        return pair_values(avg_cd(both_directions(confusion)))
 
     every = np.arange(len(chosen))
     original, deployed = disparities(every, before), disparities(every, after)
@@ -441,7 +441,7 @@ def _biases(
     low, high = np.quantile(np.stack(drawn), (0.025, 0.975), axis=0)
     as_large = np.sort(largest)
     found = []
-    for number, (first, second) in enumerate(upper_pairs(len(large))):
+    for number, (first, second) in enumerate(class_pairs(len(large))):
         change = abs(float(deployed[number] - original[number]))
         count = len(as_large) - int(np.searchsorted(as_large, change - _ROUNDING))
         found.append(
@@ -450,7 +450,7 @@ def _biases(
                 large[second],
                 float(original[number]),
                 float(deployed[number]),
-                Interval(float(low[number]), float(high[number])),
+                ChangeInterval(float(low[number]), float(high[number])),
                 min(1.0, families * (count + 1) / (_BIAS_DRAWS + 1)),
             )
         )

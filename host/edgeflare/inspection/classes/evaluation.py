@@ -21,7 +21,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
-class Detection:
+class PairDetection:
     """Flagged pairs against true ones: those of the flagged that are true, and that aren't.
 
     `true` is the number of all true pairs. `precision` is None where none is flagged, `recall`
@@ -49,7 +49,7 @@ class CostEffectiveness:
     random: _Share = 0.5
 
 
-def outliers(values: ArrayLike) -> NDArray[np.bool_]:
+def outlying(values: ArrayLike) -> NDArray[np.bool_]:
     """Return which values are above the mean by more than one standard deviation, bool [values].
 
     The standard deviation is that of the population. Values that aren't known (NaN) count for
@@ -65,7 +65,7 @@ def outliers(values: ArrayLike) -> NDArray[np.bool_]:
     return found
 
 
-def most_suspicious(values: ArrayLike, share: float = TOP_SHARE) -> NDArray[np.bool_]:
+def top_share_of(values: ArrayLike, share: float = TOP_SHARE) -> NDArray[np.bool_]:
     """Return which values are among the highest ones, bool [values]: of n that are known n * share.
 
     That number is rounded down; of equal values the first ones count. Raises UsageError for a share
@@ -81,13 +81,13 @@ def most_suspicious(values: ArrayLike, share: float = TOP_SHARE) -> NDArray[np.b
     return found
 
 
-def detection(flagged: ArrayLike, true: ArrayLike) -> Detection:
+def detected(flagged: ArrayLike, true: ArrayLike) -> PairDetection:
     """Return how many of the flagged pairs are true ones; both are bool [pairs]."""
     said, real = np.asarray(flagged, bool), np.asarray(true, bool)
     _check_alike(said, real)
     hits, all_true = int((said & real).sum()), int(real.sum())
     misses = int(said.sum()) - hits
-    return Detection(
+    return PairDetection(
         hits,
         misses,
         all_true,

@@ -112,7 +112,7 @@ def avg_bias(distances: Pairs, *, nearer_than: float | None = None) -> Pairs:
 
 def near_distance(distances: Pairs) -> float:
     """Return the mean less one standard deviation (population) of the distances of all pairs."""
-    known = upper(distances)
+    known = pair_values(distances)
     known = known[np.isfinite(known)]
     return float(known.mean() - known.std()) if known.size else float("nan")
 
@@ -127,13 +127,13 @@ def avg_cd(confusion: Pairs) -> Pairs:
     return _over_third_classes(confusion, lambda first, second: np.abs(first - second))
 
 
-def upper(pairs: Pairs) -> NDArray[np.float64]:
-    """Return the figures of pairs a < b, in the order of `upper_pairs`."""
+def pair_values(pairs: Pairs) -> NDArray[np.float64]:
+    """Return the figures of pairs a < b, in the order of `class_pairs`."""
     found: NDArray[np.float64] = pairs[np.triu_indices(len(pairs), 1)]
     return found
 
 
-def upper_pairs(classes: int) -> list[tuple[int, int]]:
+def class_pairs(classes: int) -> list[tuple[int, int]]:
     """Return all pairs a < b: those of the first class first."""
     first, second = np.triu_indices(classes, 1)
     return list(zip(first.tolist(), second.tolist(), strict=True))
