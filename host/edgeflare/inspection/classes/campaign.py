@@ -498,7 +498,7 @@ class _Measures(NamedTuple):
         )
 
     def evaluations(self) -> tuple[MeasureEvaluation, ...]:
-        """Return how well the measures find the true pairs; nothing without labels."""
+        """Return how well the measures find the true pairs; nothing where there is none."""
         compared = (
             ("NAPVD", -1, self.distance, self.confusion),
             ("leak", 1, self.leak, self.confusion),
@@ -511,7 +511,7 @@ class _Measures(NamedTuple):
         return tuple(
             replace(one, correlation=None if one.correlation is None else sign * one.correlation)
             for one, (_, sign, _, _) in zip(found, compared, strict=True)
-            if one.pairs
+            if one.by_deviation.true
         )
 
 
