@@ -81,7 +81,6 @@ from .classes.campaign import (
     ClassesFound as ClassesFound,
     DecisionTable as DecisionTable,
     ExampleSeed as ExampleSeed,
-    MeasureEvaluation as MeasureEvaluation,
     SuspectPair as SuspectPair,
     classes_of_campaign as classes_of_campaign,
     stored_classes as stored_classes,
@@ -97,9 +96,11 @@ from .classes.deployment import (
 )
 from .classes.evaluation import (
     CostEffectiveness as CostEffectiveness,
+    MeasureEvaluation as MeasureEvaluation,
     PairDetection as PairDetection,
     cost_effectiveness as cost_effectiveness,
     detected as detected,
+    evaluate_measure as evaluate_measure,
     top_share_of as top_share_of,
     outlying as outlying,
     spearman as spearman,

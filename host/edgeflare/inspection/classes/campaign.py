@@ -25,13 +25,9 @@ from edgeflare.inspection.classes.deployment import (
     compare_deployment,
 )
 from edgeflare.inspection.classes.evaluation import (
-    CostEffectiveness,
-    PairDetection,
-    cost_effectiveness,
-    detected,
+    MeasureEvaluation,
+    evaluate_measure,
     outlying,
-    spearman,
-    top_share_of,
 )
 from edgeflare.inspection.classes.pairs import (
     LEAST_INPUTS,
@@ -97,24 +93,6 @@ class SuspectPair:
     by_distance: bool
     by_leak: bool
     confused: bool | None
-
-
-@dataclass(frozen=True)
-class MeasureEvaluation:
-    """How well a measure of the original's pairs finds the true ones, by labels.
-
-    `measure` is NAPVD, leak, or avg_bias; the first two are compared with the original's confusion,
-    the last with its confusion disparity. `correlation` is Spearman's, of the measure itself: NAPVD
-    should be negative. `by_deviation` flags pairs beyond a standard deviation, `top` the most
-    suspicious hundredth.
-    """
-
-    measure: str
-    pairs: _Count
-    correlation: Annotated[float, Field(ge=-1, le=1)] | None
-    by_deviation: PairDetection
-    top: PairDetection
-    cost: CostEffectiveness | None
 
 
 @dataclass(frozen=True)
@@ -513,27 +491,6 @@ class _Measures(NamedTuple):
             for one, (_, sign, _, _) in zip(found, compared, strict=True)
             if one.by_deviation.true
         )
-
-
-def evaluate_measure(
-    measure: str, values: NDArray[np.float64], truth: NDArray[np.float64]
-) -> MeasureEvaluation:
-    """Return how well a measure of pairs, float64 [pairs], finds those that are true outlying.
-
-    `values` are higher where a pair is more suspicious, `truth` is what was measured of the same
-    pairs; those for which either isn't known (NaN) are left out.
-    """
-    known = np.isfinite(values) & np.isfinite(truth)
-    values, truth = values[known], truth[known]
-    true = outlying(truth)
-    return MeasureEvaluation(
-        measure,
-        len(values),
-        spearman(values, truth),
-        detected(outlying(values), true),
-        detected(top_share_of(values), true),
-        cost_effectiveness(values, true),
-    )
 
 
 def _known(value: Any) -> float | None:

@@ -49,6 +49,24 @@ class CostEffectiveness:
     random: _Share = 0.5
 
 
+@dataclass(frozen=True)
+class MeasureEvaluation:
+    """How well a measure of the original's pairs finds the true ones, by labels.
+
+    `measure` is NAPVD, leak, or avg_bias; the first two are compared with the original's confusion,
+    the last with its confusion disparity. `correlation` is Spearman's, of the measure itself: NAPVD
+    should be negative. `by_deviation` flags pairs beyond a standard deviation, `top` the most
+    suspicious hundredth.
+    """
+
+    measure: str
+    pairs: _Count
+    correlation: Annotated[float, Field(ge=-1, le=1)] | None
+    by_deviation: PairDetection
+    top: PairDetection
+    cost: CostEffectiveness | None
+
+
 def outlying(values: ArrayLike) -> NDArray[np.bool_]:
     """Return which values are above the mean by more than one standard deviation, bool [values].
 
@@ -114,6 +132,27 @@ def cost_effectiveness(values: ArrayLike, true: ArrayLike) -> CostEffectiveness 
     effect = np.concatenate([[0.0], np.cumsum(found) / real.sum()])
     area = float((np.diff(cost) * (effect[1:] + effect[:-1]) / 2).sum())
     return CostEffectiveness(min(area, 1.0), 1 - float(real.mean()) / 2)
+
+
+def evaluate_measure(
+    measure: str, values: NDArray[np.float64], truth: NDArray[np.float64]
+) -> MeasureEvaluation:
+    """Return how well a measure of pairs, float64 [pairs], finds those that are true outlying.
+
+    `values` are higher where a pair is more suspicious, `truth` is what was measured of the same
+    pairs; those for which either isn't known (NaN) are left out.
+    """
+    known = np.isfinite(values) & np.isfinite(truth)
+    values, truth = values[known], truth[known]
+    true = outlying(truth)
+    return MeasureEvaluation(
+        measure,
+        len(values),
+        spearman(values, truth),
+        detected(outlying(values), true),
+        detected(top_share_of(values), true),
+        cost_effectiveness(values, true),
+    )
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | None:

@@ -70,9 +70,9 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
         f", and of {counted(found.tested_pairs, 'pair')} of classes" if found.tested_pairs else ""
     )
     classes = counted(len(found.changes), "class", "classes")
+    tested = f"decisions for {classes}{pairs}"
     return [
-        f"The deployed model treats no class otherwise than the original beyond chance (tested: decisions "
-        f"for {classes}{pairs})."
+        f"The deployed model treats no class otherwise than the original beyond chance (tested: {tested})."
     ]
 
 
