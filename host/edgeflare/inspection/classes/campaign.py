@@ -134,7 +134,7 @@ class ClassesFound:
     """Which classes a campaign's original confuses, and what the deployed model changes.
 
     `model` is the name of the original's file, which has `classes` classes. `inputs` seeds were
-    answered by both models; `labelled`: all of them have labels. `profile` is None where the seeds
+    answered by both models, `moved` of them not alike; `labelled`: all of them have labels. `profile` is None where the seeds
     are the profiling inputs of NAPVD, else where these are from; there are `profiled` of them.
     `enough` is the number of classes with inputs enough for pairs. `changes`, `pairs` and `biases`
     are as of `DeploymentComparison`, `suspects` are the original's pairs that are flagged, those of
@@ -144,6 +144,7 @@ class ClassesFound:
     model: str
     classes: _Count
     inputs: _Count
+    moved: _Count
     labelled: bool
     enough: _Count
     profile: str | None
@@ -361,6 +362,7 @@ def _found(
         model="",
         classes=classes,
         inputs=compared.inputs,
+        moved=compared.moved,
         labelled=labels is not None,
         enough=enough,
         profile=None,
@@ -508,7 +510,7 @@ def _decisions(
     classes = [one.label for one in changes]
     if len(classes) > MOST_DRAWN:
         named = [label for one in pairs for label in (one.label, one.said)]
-        moved = [one.label for one in changes if one.original != one.deployed]
+        moved = [one.label for one in changes if one.moved]
         classes = list(dict.fromkeys([*named, *moved]))[: MOST_DRAWN // 2]
     classes = sorted(classes)
     tables = (

@@ -57,7 +57,10 @@ class ClassChange:
     """How often each model decides for a class.
 
     `original` and `deployed` are numbers of inputs, `change` is that of the share of all inputs.
-    `p` is McNemar's exact test of it, `adjusted_p` for all classes and pairs. Of labelled inputs
+    `p` is McNemar's exact test of it, `adjusted_p` for all classes and pairs. `moved` answers move
+    to or away from the class, and `shift` is the mean absolute change of its probability, None of a
+    deployed model that returns labels alone. `in_pairs`: it is one of a pair that is significant.
+    A class whose answers move both ways may be decided for as often as before. Of labelled inputs
     `inputs` is the number of those of the class, of which either model gets `original_recall` and
     `deployed_recall` right; else these are None.
     """
@@ -68,6 +71,9 @@ class ClassChange:
     change: ChangeInterval
     p: _Share
     adjusted_p: _Share
+    moved: _Count
+    shift: _Share | None
+    in_pairs: bool
     inputs: _Count | None
     original_recall: _Share | None
     deployed_recall: _Share | None
@@ -134,15 +140,19 @@ class BiasChange:
 
 
 class DeploymentComparison(NamedTuple):
-    """What deployment changed, each from the strongest evidence on; `inputs` were compared.
+    """What deployment changed; `inputs` were compared, of which `moved` got another answer.
 
-    `classes` has those that a model decides for or that are labels. `pairs` has those with a change
+    `classes` has those that a model decides for or that are labels: significant ones and those in
+    significant pairs first, then by `ClassChange.moved` and `ClassChange.shift`. So a single class
+    that deployment has damaged is the first one, as all moved answers are to or away from it, and
+    not those that it takes inputs from. `pairs` and `biases` begin with the least p. `pairs` has those with a change
     in decisions, or a leak that was tested; `tested_pairs` is the number of all that have inputs
     enough. `biases` is empty without labels, and of less than three or more than
     `MOST_BIAS_CLASSES` classes with inputs enough. `pairs` and `biases` have `MOST_PAIRS` at most.
     """
 
     inputs: int
+    moved: int
     classes: tuple[ClassChange, ...]
     pairs: tuple[PairChange, ...]
     biases: tuple[BiasChange, ...]
@@ -181,7 +191,7 @@ def compare_deployment(
     if not (np.isfinite(original).all() and np.isfinite(deployed).all()):
         raise UsageError("answers that are not finite can't be compared: leave them out")
     if not len(original):
-        return DeploymentComparison(0, (), (), (), 0)
+        return DeploymentComparison(0, 0, (), (), (), 0)
     sides = _Sides.of(original, deployed, labels)
     families = 1 + has_probabilities + (labels is not None)
     of_classes, of_pairs = _class_moves(sides), _pair_moves(sides)
@@ -190,11 +200,6 @@ def compare_deployment(
         [one.p for one in moves], [one.least_p for one in moves], level=LEVEL / families
     )
     whole = [min(1.0, families * one) for one in adjusted]
-    changes = [
-        _class_change(sides, label, one, p, labelled=labels is not None)
-        for (label, one), p in zip(of_classes.items(), whole, strict=False)
-    ]
-    changes.sort(key=lambda one: (one.p, -abs(one.deployed - one.original), one.label))
     leaks = _leaks(sides, families) if has_probabilities else {}
     decided = dict(zip(of_pairs, whole[len(of_classes) :], strict=True))
     evidence = {
@@ -205,20 +210,44 @@ def compare_deployment(
         for pair in {**decided, **leaks}
     }
     strongest = sorted(evidence, key=lambda pair: (*evidence[pair], *pair))[:MOST_PAIRS]
+    pairs = tuple(
+        _pair_change(
+            sides,
+            pair,
+            decided.get(pair, 1.0),
+            leaks.get(pair),
+            has_probabilities=has_probabilities,
+            examples=examples,
+        )
+        for pair in strongest
+    )
+    in_pairs = {label for one in pairs if one.is_significant for label in (one.label, one.said)}
+    shifts = np.abs(deployed - original).mean(axis=0)
+    changes = [
+        _class_change(
+            sides,
+            label,
+            one,
+            p,
+            shift=min(1.0, float(shifts[label])) if has_probabilities else None,
+            in_pairs=label in in_pairs,
+            labelled=labels is not None,
+        )
+        for (label, one), p in zip(of_classes.items(), whole, strict=False)
+    ]
+    changes.sort(
+        key=lambda one: (
+            not (one.is_significant or one.in_pairs),
+            -one.moved,
+            -(one.shift or 0.0),
+            one.label,
+        )
+    )
     return DeploymentComparison(
         inputs=len(original),
+        moved=int((sides.before != sides.after).sum()),
         classes=tuple(changes),
-        pairs=tuple(
-            _pair_change(
-                sides,
-                pair,
-                decided.get(pair, 1.0),
-                leaks.get(pair),
-                has_probabilities=has_probabilities,
-                examples=examples,
-            )
-            for pair in strongest
-        ),
+        pairs=pairs,
         biases=() if labels is None else _biases(sides, labels, families, random_seed),
         tested_pairs=len(sides.large) * max(0, len(sides.occurring) - 1),
     )
@@ -335,7 +364,14 @@ def _pair_moves(sides: _Sides) -> dict[tuple[int, int], _Moves]:
 
 
 def _class_change(
-    sides: _Sides, label: int, moves: _Moves, adjusted_p: float, *, labelled: bool
+    sides: _Sides,
+    label: int,
+    moves: _Moves,
+    adjusted_p: float,
+    *,
+    shift: float | None,
+    in_pairs: bool,
+    labelled: bool,
 ) -> ClassChange:
     inputs = np.flatnonzero(sides.members[:, label]) if labelled else np.zeros(0, np.intp)
     kept = _moves(sides, inputs, label)
@@ -346,6 +382,9 @@ def _class_change(
         change=moves.change,
         p=moves.p,
         adjusted_p=adjusted_p,
+        moved=moves.gained + moves.lost,
+        shift=shift,
+        in_pairs=in_pairs,
         inputs=kept.inputs if labelled else None,
         original_recall=kept.original / kept.inputs if kept.inputs else None,
         deployed_recall=kept.deployed / kept.inputs if kept.inputs else None,

@@ -52,9 +52,10 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
     """Return what deployment changed beyond chance, a sentence each, or that nothing is seen."""
     lines = [
         f"Class {name(one.label)} is decided for {one.deployed:,} times where the original does so "
-        f"{one.original:,} times ({p_text(one.adjusted_p)})."
+        f"{one.original:,} times ({p_text(one.adjusted_p)}): {one.moved:,} of "
+        f"{counted(found.moved, 'moved answer')} are to or away from it."
         for one in found.changes
-        if one.is_significant
+        if one.is_significant or one.in_pairs
     ][:_SAID]
     lines += [_pair_words(one, found, name) for one in found.pairs if one.is_significant][:_SAID]
     lines += [
@@ -108,6 +109,7 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("deployed", 0, lambda one: f"{one.deployed:,}"),
             Column("change of the share", 2, lambda one: _interval(one.change)),
             Column("p", 0, lambda one: p_value_text(one.adjusted_p)),
+            Column("moved answers", 1, lambda one: f"{one.moved:,}"),
             Column("labelled so", 3, lambda one: _count(one.inputs), optional=True),
             Column("original right", 1, _recall("original_recall"), optional=True),
             Column("deployed right", 1, _recall("deployed_recall"), optional=True),
