@@ -86,6 +86,7 @@ from .classes.campaign import (
     stored_classes as stored_classes,
 )
 from .classes.deployment import (
+    LEVEL as LEVEL,
     BiasChange as BiasChange,
     ClassChange as ClassChange,
     DeploymentComparison as DeploymentComparison,

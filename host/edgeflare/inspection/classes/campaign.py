@@ -43,6 +43,9 @@ from edgeflare.inspection.classes.pairs import (
     pair_values,
 )
 from edgeflare.inspection.stored import (
+    ClassIndex,
+    Count,
+    Share,
     StoredOriginal,
     Tell,
     profile_source,
@@ -64,10 +67,7 @@ MOST_DRAWN = 40
 """With more classes than this the table of decisions has those of the strongest changes alone."""
 _EXAMPLES = 3
 
-_Class = Annotated[int, Field(ge=0, lt=1 << 31)]
-_Count = Annotated[int, Field(ge=0, lt=1 << 62)]
-_Share = Annotated[float, Field(ge=0, le=1)]
-_Row = Annotated[tuple[_Count, ...], Field(max_length=MOST_DRAWN)]
+_Row = Annotated[tuple[Count, ...], Field(max_length=MOST_DRAWN)]
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class SuspectPair:
     standard deviation beyond the mean of all pairs; `confused`: it truly is, in the same sense.
     """
 
-    first: _Class
-    second: _Class
+    first: ClassIndex
+    second: ClassIndex
     distance: Annotated[float, Field(ge=0)] | None
-    bias: _Share | None
-    leak: _Share | None
-    deployed_leak: _Share | None
-    confusion: _Share | None
-    deployed_confusion: _Share | None
+    bias: Share | None
+    leak: Share | None
+    deployed_leak: Share | None
+    confusion: Share | None
+    deployed_confusion: Share | None
     by_distance: bool
     by_leak: bool
     confused: bool | None
@@ -121,12 +121,12 @@ class ExampleSeed:
     `place` is what `PairChange.examples` names.
     """
 
-    place: _Count
+    place: Count
     id: str
     sample: str
-    label: _Class | None
-    original: _Class
-    deployed: _Class
+    label: ClassIndex | None
+    original: ClassIndex
+    deployed: ClassIndex
 
 
 @dataclass(frozen=True)
@@ -142,18 +142,18 @@ class ClassesFound:
     """
 
     model: str
-    classes: _Count
-    inputs: _Count
-    moved: _Count
+    classes: Count
+    inputs: Count
+    moved: Count
     labelled: bool
-    enough: _Count
+    enough: Count
     profile: str | None
-    profiled: _Count
+    profiled: Count
     random_seed: int
     finished: bool
     changes: tuple[ClassChange, ...]
     pairs: tuple[PairChange, ...]
-    tested_pairs: _Count
+    tested_pairs: Count
     biases: tuple[BiasChange, ...]
     suspects: tuple[SuspectPair, ...]
     evaluations: tuple[MeasureEvaluation, ...]

@@ -25,6 +25,7 @@ from edgeflare.inspection.classes.pairs import (
     memberships,
     pair_values,
 )
+from edgeflare.inspection.stored import ClassIndex, Count, Share
 from edgeflare.statistics import bootstrap_interval, holm, permutation_p
 
 LEVEL = 0.05
@@ -39,9 +40,6 @@ _BIAS_DRAWS = 1_000
 _ROUNDING = 1e-12
 _Z = 1.959963984540054
 
-_Count = Annotated[int, Field(ge=0)]
-_Class = Annotated[int, Field(ge=0)]
-_Share = Annotated[float, Field(ge=0, le=1)]
 _Change = Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -65,18 +63,18 @@ class ClassChange:
     `deployed_recall` right; else these are None.
     """
 
-    label: _Class
-    original: _Count
-    deployed: _Count
+    label: ClassIndex
+    original: Count
+    deployed: Count
     change: ChangeInterval
-    p: _Share
-    adjusted_p: _Share
-    moved: _Count
-    shift: _Share | None
+    p: Share
+    adjusted_p: Share
+    moved: Count
+    shift: Share | None
     in_pairs: bool
-    inputs: _Count | None
-    original_recall: _Share | None
-    deployed_recall: _Share | None
+    inputs: Count | None
+    original_recall: Share | None
+    deployed_recall: Share | None
 
     @property
     def is_significant(self) -> bool:
@@ -97,19 +95,19 @@ class PairChange:
     below `LEAST_LEAK`. `examples` are the places of inputs that moved to `said` or away from it, the first ones.
     """
 
-    label: _Class
-    said: _Class
-    inputs: _Count
-    original: _Count
-    deployed: _Count
+    label: ClassIndex
+    said: ClassIndex
+    inputs: Count
+    original: Count
+    deployed: Count
     change: ChangeInterval
-    p: _Share
-    adjusted_p: _Share
-    original_leak: _Share | None
-    deployed_leak: _Share | None
+    p: Share
+    adjusted_p: Share
+    original_leak: Share | None
+    deployed_leak: Share | None
     leak_change: ChangeInterval | None
-    leak_p: _Share | None
-    examples: tuple[_Count, ...] = ()
+    leak_p: Share | None
+    examples: tuple[Count, ...] = ()
 
     @property
     def is_significant(self) -> bool:
@@ -126,12 +124,12 @@ class BiasChange:
     for all pairs: of the largest difference of any pair, where the models change places at random.
     """
 
-    first: _Class
-    second: _Class
-    original: _Share
-    deployed: _Share
+    first: ClassIndex
+    second: ClassIndex
+    original: Share
+    deployed: Share
     change: ChangeInterval
-    adjusted_p: _Share
+    adjusted_p: Share
 
     @property
     def is_significant(self) -> bool:

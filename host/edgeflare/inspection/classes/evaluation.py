@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from edgeflare.errors import UsageError
+from edgeflare.inspection.stored import Count, Share
 from edgeflare.statistics import pearson, ranked
 
 TOP_SHARE = 0.01
 """The share of all pairs that is flagged where the most suspicious ones are wanted."""
-_Count = Annotated[int, Field(ge=0)]
-_Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,11 @@ class PairDetection:
     where none is true; 0 to 1.
     """
 
-    true_positives: _Count
-    false_positives: _Count
-    true: _Count
-    precision: _Share | None
-    recall: _Share | None
+    true_positives: Count
+    false_positives: Count
+    true: Count
+    precision: Share | None
+    recall: Share | None
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ class CostEffectiveness:
     order has 0.5.
     """
 
-    area: _Share
-    optimal: _Share
-    random: _Share = 0.5
+    area: Share
+    optimal: Share
+    random: Share = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class MeasureEvaluation:
     """
 
     measure: str
-    pairs: _Count
+    pairs: Count
     correlation: Annotated[float, Field(ge=-1, le=1)] | None
     by_deviation: PairDetection
     top: PairDetection

@@ -11,6 +11,7 @@ from edgeflare._internal.text import (
     percent_text,
 )
 from edgeflare.inspection import (
+    LEVEL,
     BiasChange,
     ChangeInterval,
     ClassChange,
@@ -22,7 +23,7 @@ from edgeflare.inspection import (
 )
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Name, Table, Text
 
-_SAID = 5
+_SAID = 3
 """Changes of each kind that are told in a sentence, at most."""
 _ROWS = 15
 """Rows of a table, at most."""
@@ -54,8 +55,8 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
         f"Class {name(one.label)} is decided for {one.deployed:,} times where the original does so "
         f"{one.original:,} times ({p_text(one.adjusted_p)}): {one.moved:,} of "
         f"{counted(found.moved, 'moved answer')} are to or away from it."
-        for one in found.changes
-        if one.is_significant or one.in_pairs
+        for place, one in enumerate(found.changes)
+        if one.is_significant or (one.in_pairs and not place)
     ][:_SAID]
     lines += [_pair_words(one, found, name) for one in found.pairs if one.is_significant][:_SAID]
     lines += [
@@ -79,8 +80,7 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
 
 def _pair_words(one: PairChange, found: ClassesFound, name: Name) -> str:
     inputs = f"Of {counted(one.inputs, 'seed')} {_group(one, found, name)}"
-    leak_p = 1.0 if one.leak_p is None else one.leak_p
-    if one.adjusted_p <= leak_p:
+    if one.leak_p is None or one.adjusted_p < LEVEL:
         return (
             f"{inputs} the deployed model takes {one.deployed:,} for {name(one.said)}, the original "
             f"{one.original:,} ({p_text(one.adjusted_p)})."
@@ -88,7 +88,7 @@ def _pair_words(one: PairChange, found: ClassesFound, name: Name) -> str:
     return (
         f"{inputs} the deployed model gives {name(one.said)} a probability of "
         f"{percent_text(one.deployed_leak)} on average, the original {percent_text(one.original_leak)} "
-        f"({p_text(leak_p)})."
+        f"({p_text(one.leak_p)})."
     )
 
 
@@ -115,7 +115,7 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("deployed right", 1, _recall("deployed_recall"), optional=True),
         ),
         rows,
-        "How often each model decides for a class, strongest evidence first"
+        "How often each model decides for a class, most moved answers first"
         + (f"; {more:,} more are in the JSON" if more > 0 else ""),
         "class-changes",
     )
