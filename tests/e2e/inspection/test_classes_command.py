@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +28,7 @@ from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.reports import classes_document
 from edgeflare.reports.document import to_markdown
-from edgeflare.store import Store
+from edgeflare.store import CampaignLock, Store
 
 CLASSES, EACH, DAMAGED = 5, 30, 3
 NAMES = ("owl", "cat", "dog", "elk", "bee")
@@ -249,6 +251,81 @@ def test_a_seed_whose_file_is_gone_has_no_picture(home: Path) -> None:
     assert edgeflare("report", "c", home=home).code == 0
     text = (home / "c" / "report.html").read_text(encoding="utf-8")
     assert "Seeds whose answers moved" not in text
+
+
+def _texts(store: Store) -> None:
+    models = store.models
+    models["original"]["output"]["kind"] = "transcript"
+    store.set_models(models["original"], models["deployed"])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "flags", "words"),
+    [
+        (_texts, (), "returns texts"),
+        (None, ("--layer", "nothing"), "no tensor 'nothing'"),
+        (None, ("--profile", "nothing"), "there are no seeds at "),
+        (None, ("--original", "nothing.onnx"), "isn't there"),
+        (None, ("--class-names", "nothing.txt"), "nothing.txt"),
+    ],
+)
+def test_what_can_not_be_inspected_is_told(
+    home: Path, spoil: Callable[[Store], None] | None, flags: tuple[object, ...], words: str
+) -> None:
+    if spoil is not None:
+        with Store.open(home / "c") as store:
+            spoil(store)
+    ran = inspect(home, *flags)
+    assert (ran.code, ran.out) == (2, ""), ran.both
+    assert words in ran.sentence
+
+
+def test_a_running_campaigns_result_is_told_and_not_stored(home: Path) -> None:
+    with CampaignLock(home / "c"):
+        ran = inspect(home)
+    assert ran.code == 0
+    assert "the result isn't stored" in ran.out
+    with Store.open(home / "c") as store:
+        assert stored_classes(store) is None
+
+
+def replace_answers(folder: Path, which: str, scores: np.ndarray, seeds: int) -> None:
+    """Write other scores over a model's answers to the first seeds."""
+    with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
+        connection.execute(
+            f"update seed_answers set {which} = ? where seed <= ?",
+            (scores.astype("<f8").tobytes(), seeds),
+        )
+
+
+def test_scores_beyond_1_can_be_read_back(home: Path) -> None:
+    """As of a user who states that logits are probabilities."""
+    replace_answers(home / "c", "original", np.arange(5.0) - 1, 70)
+    replace_answers(home / "c", "deployed", np.arange(5.0)[::-1], 60)
+    found = classes_of_campaign(home / "c")
+    with Store.open(home / "c") as store:
+        assert stored_classes(store) == found
+    assert edgeflare("report", "c", home=home).code == 0
+
+
+def test_answers_that_are_not_finite_are_left_out(home: Path) -> None:
+    replace_answers(home / "c", "deployed", np.full(5, np.nan), 20)
+    found = classes_of_campaign(home / "c")
+    words = "seeds left out on which a model answers NaN or infinity"
+    assert any(words in one for one in found.notices)
+    assert 120 < found.inputs < 150
+    replace_answers(home / "c", "deployed", np.full(5, np.inf), 1000)
+    ran = inspect(home)
+    assert ran.code == 2
+    assert "has no seed yet that both models answered" in ran.sentence
+
+
+def test_answers_of_several_sizes_are_damage(home: Path) -> None:
+    for which in ("original", "deployed"):
+        replace_answers(home / "c", which, np.array([0.5, 0.5]), 3)
+    ran = inspect(home)
+    assert ran.code == 2
+    assert "is damaged" in ran.sentence
 
 
 def test_seeds_without_labels_are_compared_by_decisions(made: Path, tmp_path: Path) -> None:

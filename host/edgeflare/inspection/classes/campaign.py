@@ -57,7 +57,7 @@ from edgeflare.metrics import class_scores, is_finite
 from edgeflare.store import Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
-from edgeflare.store.records import SeedRecord, is_answer
+from edgeflare.store.records import SeedRecord
 from edgeflare.types import Sample
 
 _FACT = "classes"
@@ -233,25 +233,27 @@ class _Answers(NamedTuple):
 def _answers(store: Store) -> tuple[_Answers, list[str]]:
     """Return the stored answers, and notices. Raises UsageError where there are none."""
     notices = []
+    replicas = store.fact("replicas") or [""]
     answered = [
         (one, one.outputs.original, one.outputs.deployed)
-        for one in store.seeds()
+        for one in store.seeds(replicas[0])
         if one.outputs is not None
     ]
-    known = [
-        (one, class_scores(original), class_scores(deployed))
-        for one, original, deployed in answered
-        if original is not None
-        and deployed is not None
-        and is_answer(deployed)
-        and is_finite(original)
-        and is_finite(deployed)
-    ]
+    with decoding(store.folder, "an answer to a seed"):
+        known = [
+            (one, class_scores(original), class_scores(deployed))
+            for one, original, deployed in answered
+            if original is not None and is_finite(original)
+            if deployed is not None and is_finite(deployed)
+        ]
     if not known:
-        raise UsageError(f"the campaign in {store.folder} has no answers yet: resume it")
+        raise UsageError(
+            f"the campaign in {store.folder} has no seed yet that both models answered: go on with "
+            f"`edgeflare resume {store.folder}`"
+        )
     if left_out := len(answered) - len(known):
         notices.append(
-            f"{counted(left_out, 'seed')} left out on which a model failed or answers NaN or infinity"
+            f"{counted(left_out, 'seed')} left out on which a model answers NaN or infinity"
         )
     seeds = [one for one, _, _ in known]
     with decoding(store.folder, "the answers to the seeds"):
@@ -264,7 +266,6 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
             f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class: "
             "all are compared without labels; label all seeds to see each class's recall"
         )
-    replicas = store.fact("replicas") or [""]
     if len(replicas) > 1:
         notices.append(
             f"the deployed model's answers are those of {replicas[0]}, the first of "
@@ -465,11 +466,11 @@ class _Measures(NamedTuple):
                 first=self.classes[pairs[place][0]],
                 second=self.classes[pairs[place][1]],
                 distance=_known(distance[place]),
-                bias=_known(bias[place]),
-                leak=_known(leak[place]),
-                deployed_leak=_known(deployed_leak[place]),
-                confusion=_known(confusion[place]),
-                deployed_confusion=_known(deployed_confusion[place]),
+                bias=_share(bias[place]),
+                leak=_share(leak[place]),
+                deployed_leak=_share(deployed_leak[place]),
+                confusion=_share(confusion[place]),
+                deployed_confusion=_share(deployed_confusion[place]),
                 by_distance=bool(by_distance[place]),
                 by_leak=bool(by_leak[place]),
                 confused=bool(confused[place]) if np.isfinite(confusion[place]) else None,
@@ -497,6 +498,11 @@ class _Measures(NamedTuple):
 
 def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _share(value: Any) -> float | None:
+    """Return a figure within 0..1, which rounding of a model's scores may exceed; None for NaN."""
+    return None if np.isnan(value) else float(np.clip(value, 0, 1))
 
 
 def _decisions(

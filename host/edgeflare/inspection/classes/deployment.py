@@ -270,6 +270,11 @@ def tarone_holm(ps: Sequence[float], least: Sequence[float], *, level: float) ->
     return adjusted
 
 
+def _within(low: float, high: float) -> ChangeInterval:
+    """Return an interval within [-1, 1], which scores that are no probabilities may exceed."""
+    return ChangeInterval(*(min(1.0, max(-1.0, one)) for one in (low, high)))
+
+
 class _Moves(NamedTuple):
     """Of `inputs`, how many the original decides so, and how many move there and away."""
 
@@ -299,7 +304,7 @@ class _Moves(NamedTuple):
         difference = (gained - lost) / count
         variance = (gained + lost - (gained - lost) ** 2 / count) / count**2
         half = _Z * math.sqrt(variance)
-        return ChangeInterval(max(-1.0, difference - half), min(1.0, difference + half))
+        return _within(difference - half, difference + half)
 
 
 class _Sides(NamedTuple):
@@ -442,7 +447,7 @@ def _pair_change(
         adjusted_p=adjusted_p,
         original_leak=leaks[0],
         deployed_leak=leaks[1] if has_probabilities else None,
-        leak_change=ChangeInterval(max(-1.0, low), min(1.0, high)) if has_probabilities else None,
+        leak_change=_within(low, high) if has_probabilities else None,
         leak_p=leak_p,
         examples=tuple(moved[:examples].tolist()),
     )
@@ -485,9 +490,9 @@ def _biases(
             BiasChange(
                 large[first],
                 large[second],
-                float(original[number]),
-                float(deployed[number]),
-                ChangeInterval(float(low[number]), float(high[number])),
+                min(1.0, float(original[number])),
+                min(1.0, float(deployed[number])),
+                _within(float(low[number]), float(high[number])),
                 min(1.0, families * (count + 1) / (_BIAS_DRAWS + 1)),
             )
         )
