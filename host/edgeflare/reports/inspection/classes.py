@@ -1,6 +1,7 @@
 """Which classes the original confuses, and what deployment changed, as sentences and tables."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from edgeflare._internal.text import (
     NOTHING,
@@ -27,6 +28,9 @@ _SAID = 3
 """Changes of each kind that are told in a sentence, at most."""
 _ROWS = 15
 """Rows of a table, at most."""
+_FEW = 5
+"""Rows of a table of changes of which less are significant."""
+_Change = TypeVar("_Change", PairChange, BiasChange)
 
 
 def classes_document(found: ClassesFound, name: Name) -> list[Block]:
@@ -107,12 +111,12 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("class", 0, lambda one: name(one.label), text=True),
             Column("original", 0, lambda one: f"{one.original:,}"),
             Column("deployed", 0, lambda one: f"{one.deployed:,}"),
-            Column("change of the share", 2, lambda one: _interval(one.change)),
+            Column("change of the share", 1, lambda one: _interval(one.change)),
             Column("p", 0, lambda one: p_value_text(one.adjusted_p)),
-            Column("moved answers", 1, lambda one: f"{one.moved:,}"),
-            Column("labelled so", 3, lambda one: _count(one.inputs), optional=True),
-            Column("original right", 1, _recall("original_recall"), optional=True),
-            Column("deployed right", 1, _recall("deployed_recall"), optional=True),
+            Column("moved answers", 4, lambda one: f"{one.moved:,}"),
+            Column("labelled so", 2, lambda one: _count(one.inputs), optional=True),
+            Column("original right", 3, _recall("original_recall"), optional=True),
+            Column("deployed right", 3, _recall("deployed_recall"), optional=True),
         ),
         rows,
         "How often each model decides for a class, most moved answers first"
@@ -123,18 +127,18 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
         (
             Column("class", 0, lambda one: name(one.label), text=True),
             Column("taken for", 0, lambda one: name(one.said), text=True),
-            Column("seeds", 2, lambda one: f"{one.inputs:,}"),
+            Column("seeds", 4, lambda one: f"{one.inputs:,}"),
             Column("original", 0, lambda one: f"{one.original:,}"),
             Column("deployed", 0, lambda one: f"{one.deployed:,}"),
             Column("change of the share", 3, lambda one: _interval(one.change)),
             Column("p", 0, lambda one: p_value_text(one.adjusted_p)),
-            Column("original leak", 1, lambda one: percent_text(one.original_leak, 2)),
-            Column("deployed leak", 1, lambda one: percent_text(one.deployed_leak, 2)),
-            Column("change of leak", 3, lambda one: _interval(one.leak_change)),
-            Column("p of leak", 1, lambda one: p_value_text(one.leak_p)),
+            Column("original leak", 5, lambda one: percent_text(one.original_leak, 2)),
+            Column("deployed leak", 5, lambda one: percent_text(one.deployed_leak, 2)),
+            Column("change of leak", 2, lambda one: _interval(one.leak_change)),
+            Column("p of leak", 0, lambda one: p_value_text(one.leak_p)),
             Column(
                 "such as",
-                4,
+                1,
                 lambda one: ", ".join(
                     examples[place] for place in one.examples if place in examples
                 ),
@@ -142,11 +146,10 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
                 optional=True,
             ),
         ),
-        found.pairs[:_ROWS],
+        _strongest(found.pairs),
         "Pairs of classes that deployment changed, strongest evidence first",
         "pair-changes",
     )
-    changed = [one for one in found.biases if one.original != one.deployed][:_ROWS]
     yield Table(
         (
             Column("classes", 0, lambda one: _two(one, name), text=True),
@@ -155,7 +158,7 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("change", 1, lambda one: _interval(one.change, 4)),
             Column("p", 0, lambda one: p_value_text(one.adjusted_p)),
         ),
-        changed,
+        _strongest([one for one in found.biases if one.original != one.deployed]),
         "How unequally two classes are confused with third ones (average confusion disparity)",
         "bias-changes",
     )
@@ -181,13 +184,13 @@ def _original(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("classes", 0, lambda one: _two(one, name), text=True),
             Column("leak", 0, lambda one: percent_text(one.leak, 2)),
             Column(
-                "deployed leak", 2, lambda one: percent_text(one.deployed_leak, 2), optional=True
+                "deployed leak", 5, lambda one: percent_text(one.deployed_leak, 2), optional=True
             ),
             Column("NAPVD", 0, lambda one: number_text(one.distance, 3)),
-            Column("bias", 3, lambda one: number_text(one.bias, 3)),
+            Column("bias", 1, lambda one: number_text(one.bias, 3)),
             Column("confused", 0, lambda one: percent_text(one.confusion), optional=True),
             Column("deployed", 1, lambda one: percent_text(one.deployed_confusion), optional=True),
-            Column("flagged by", 1, _flagged, text=True),
+            Column("flagged by", 4, _flagged, text=True),
         ),
         found.suspects[:_ROWS],
         f"{counted(len(found.suspects), 'pair')} of classes stand out, the largest leak first",
@@ -199,11 +202,11 @@ def _original(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("pairs", 2, lambda one: f"{one.pairs:,}"),
             Column("Spearman", 0, lambda one: number_text(one.correlation, 3)),
             Column("flagged: true", 0, lambda one: _true(one.by_deviation), text=True),
-            Column("precision", 1, lambda one: percent_text(one.by_deviation.precision)),
-            Column("recall", 1, lambda one: percent_text(one.by_deviation.recall)),
+            Column("precision", 3, lambda one: percent_text(one.by_deviation.precision)),
+            Column("recall", 3, lambda one: percent_text(one.by_deviation.recall)),
             Column("top 1 %: true", 2, lambda one: _true(one.top), text=True),
-            Column("AUCEC", 1, _area),
-            Column("at best", 3, lambda one: number_text(one.cost.optimal if one.cost else None)),
+            Column("AUCEC", 4, _area),
+            Column("at best", 1, lambda one: number_text(one.cost.optimal if one.cost else None)),
         ),
         found.evaluations,
         "How well each measure finds what the labels show (random order has AUCEC 0.50)",
@@ -225,6 +228,12 @@ def _how(found: ClassesFound) -> Iterator[str]:
             "answers alone tell. NAPVD: how far the classes are apart by which units they activate, "
             f"{counted(found.profiled, 'profiling input')}: {source}; small where they may be confused"
         )
+
+
+def _strongest(changes: Sequence[_Change]) -> Sequence[_Change]:
+    """Return the significant changes, which come first, or some others where they are few."""
+    significant = sum(one.is_significant for one in changes)
+    return changes[: min(_ROWS, max(_FEW, significant))]
 
 
 def _interval(change: ChangeInterval | None, digits: int | None = None) -> str:
