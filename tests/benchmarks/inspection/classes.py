@@ -180,7 +180,8 @@ def of_release(values: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
 def table_4(data: Path) -> Table:
     """Return the table of bias errors."""
     table = Table(
-        *("setting", "true", "eq. 3-4", "with threshold", "Spearman", "AUCEC", "release", "paper"),
+        *("setting", "true", "eq. 3-4", "with threshold", "Spearman", "AUCEC", "release"),
+        *("Spearman of it", "paper"),
         title="Table 4: bias, TP/FP at std, top 1 %",
     )
     for name, known in TABLE_4.items():
@@ -195,6 +196,7 @@ def table_4(data: Path) -> Table:
             by_deviation, top = (flag(values) for flag in (outlying, top_share_of))
             texts.append(f"{shown(detected(by_deviation, true))}, {shown(detected(top, true))}")
         cost = cost_effectiveness(near, true)
+        of_authors = bias_of_release(given)
         assert cost is not None
         table.add_row(
             name,
@@ -202,7 +204,8 @@ def table_4(data: Path) -> Table:
             *texts,
             number_text(spearman(near, truth), 3),
             number_text(cost.area, 3),
-            of_release(*bias_of_release(given)),
+            of_release(*of_authors),
+            number_text(spearman(*of_authors), 3),
             known,
         )
     return table
@@ -344,7 +347,7 @@ def with_planted(path: Path, target: Path, label: int, bits: int) -> None:
 def planted(data: Path) -> Table:
     """Return how often the planted class is named first, of all ten, by the number of bits."""
     table = Table(
-        *("original", "bits", "moved answers", "any", "named first", "and significant"),
+        *("original", "bits", "moved answers", "named first", "and significant", "least p"),
         title="One class's last-layer weights quantised, each of ten classes in turn, 500 images",
     )
     for name in ("LeNet-1", "LeNet-5", "ResNet-20"):
@@ -354,7 +357,7 @@ def planted(data: Path) -> Table:
             labels = archive["labels"].astype(np.int64)
         original = scores_of(data / pair.original, pair.entry, images)
         for bits in BITS:
-            moved, any_moved, first, significant = [], 0, 0, 0
+            moved, first, significant, by_p = [], 0, 0, 0
             for label in range(10):
                 with tempfile.TemporaryDirectory() as folder:
                     target = Path(folder) / "planted.onnx"
@@ -362,12 +365,12 @@ def planted(data: Path) -> Table:
                     deployed = scores_of(target, pair.entry, images)
                 found = compare_deployment(original, deployed, labels)
                 moved.append(found.moved)
-                any_moved += found.moved > 0
                 named = found.classes[0].label == label
                 first += named
                 change = found.classes[0]
+                by_p += min(found.classes, key=lambda one: one.p).label == label
                 significant += named and (change.is_significant or change.in_pairs)
-            counts = (f"{one} of 10" for one in (any_moved, first, significant))
+            counts = (f"{one} of 10" for one in (first, significant, by_p))
             table.add_row(name, str(bits), f"{min(moved)} to {max(moved)}", *counts)
     return table
 
