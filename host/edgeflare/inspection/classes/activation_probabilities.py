@@ -9,6 +9,9 @@ from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import Activations
 from edgeflare.inspection.coverage import scaled_units
 
+_CLOSE = 1e-6
+"""Squares of distances below this share of those of the vectors are not taken from products."""
+
 
 class ActivationProbabilities:
     """The neuron activation probability matrix of a model, from one input after the other.
@@ -116,10 +119,12 @@ def napvd(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     the model may confuse the two classes. Source: Tian et al., ICSE 2020, equation 2.
     """
     rows = np.ascontiguousarray(np.asarray(probabilities, np.float64).T)
-    found = np.zeros((len(rows), len(rows)))
-    for place, row in enumerate(rows):
-        found[place] = np.sqrt(np.square(rows - row).sum(axis=1))
-    return found
+    sums = np.square(rows).sum(axis=1)
+    both = sums[:, None] + sums
+    squares = np.maximum(both - 2 * (rows @ rows.T), 0.0)
+    for first, second in np.argwhere(squares <= _CLOSE * both).tolist():  # rounding would show
+        squares[first, second] = np.square(rows[first] - rows[second]).sum()
+    return np.asarray(np.sqrt(squares))
 
 
 def _both(

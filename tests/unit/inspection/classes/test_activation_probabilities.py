@@ -83,6 +83,15 @@ def test_an_input_of_several_labels_counts_once_for_each() -> None:
     assert found.inputs.sum() == sum(map(len, predicted))
 
 
+def test_distances_of_nearly_equal_classes_are_not_those_of_rounding() -> None:
+    rng = np.random.default_rng(5)
+    columns = rng.random((5000, 4))
+    columns[:, 1] = columns[:, 0]
+    columns[:, 2] = columns[:, 0] + rng.normal(0, 1e-9, 5000)
+    expected_ = cdist(columns.T, columns.T)
+    np.testing.assert_allclose(napvd(columns), expected_, rtol=1e-9, atol=0)
+
+
 def test_what_is_at_the_threshold_is_not_active() -> None:
     units = np.array([0.0, 0.5, 1.0], np.float32)
     found = ActivationProbabilities(["a"], 2)
