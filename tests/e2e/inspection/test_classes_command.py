@@ -175,7 +175,7 @@ def test_the_page_has_tables_decisions_and_seeds(home: Path, window: Browser) ->
         window.open(page)
         assert window.axe() == []
         assert window.complaints() == []
-        window.show("classes", f"classes-{theme}")
+        window.show("decisions-title", f"classes-{theme}")
     window.resize(PHONE)
     assert window.overflow() <= 0
 
@@ -289,13 +289,33 @@ def test_a_running_campaigns_result_is_told_and_not_stored(home: Path) -> None:
         assert stored_classes(store) is None
 
 
+def change(folder: Path, statement: str, *values: object) -> None:
+    """Change the campaign's database as nothing in EdgeFlare does."""
+    with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
+        connection.execute(statement, values)
+
+
+def test_some_seeds_without_labels_are_told(home: Path) -> None:
+    change(home / "c", "update seeds set label = null where position < 3")
+    change(home / "c", "update seeds set label = 99 where position = 3")
+    found = classes_of_campaign(home / "c")
+    assert not found.labelled
+    assert any("4 seeds of 150 without the label of a class" in one for one in found.notices)
+
+
+def test_of_several_devices_the_answers_are_those_of_the_first(home: Path) -> None:
+    change(home / "c", "update seed_answers set replica = 'a'")
+    with Store.open(home / "c") as store:
+        store.set_fact("replicas", ["a", "b"])
+    found = classes_of_campaign(home / "c")
+    assert found.inputs == 150
+    assert any("are those of a, the first of 2 devices" in one for one in found.notices)
+
+
 def replace_answers(folder: Path, which: str, scores: np.ndarray, seeds: int) -> None:
     """Write other scores over a model's answers to the first seeds."""
-    with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
-        connection.execute(
-            f"update seed_answers set {which} = ? where seed <= ?",
-            (scores.astype("<f8").tobytes(), seeds),
-        )
+    statement = f"update seed_answers set {which} = ? where seed <= ?"
+    change(folder, statement, scores.astype("<f8").tobytes(), seeds)
 
 
 def test_scores_beyond_1_can_be_read_back(home: Path) -> None:
