@@ -6,7 +6,7 @@ that deployment changed nothing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -92,7 +92,8 @@ class PairChange:
     `original_leak` and `deployed_leak` are mean probabilities of `said`, `leak_change` is the
     interval of their difference, `leak_p` is of the paired permutation test, adjusted for all
     pairs; None of a deployed model that returns labels alone, and `leak_p` where the difference is
-    below `LEAST_LEAK`. `examples` are the places of inputs that moved to `said` or away from it, the first ones.
+    below `LEAST_LEAK`. `examples` are the places of inputs that moved to `said` or away from it, the
+    first ones.
     """
 
     label: ClassIndex
@@ -143,10 +144,12 @@ class DeploymentComparison(NamedTuple):
     `classes` has those that a model decides for or that are labels: significant ones and those in
     significant pairs first, then by `ClassChange.moved` and `ClassChange.shift`. So a single class
     that deployment has damaged is the first one, as all moved answers are to or away from it, and
-    not those that it takes inputs from. `pairs` and `biases` begin with the least p. `pairs` has those with a change
-    in decisions, or a leak that was tested; `tested_pairs` is the number of all that have inputs
-    enough. `biases` is empty without labels, and of less than three or more than
-    `MOST_BIAS_CLASSES` classes with inputs enough. `pairs` and `biases` have `MOST_PAIRS` at most.
+    not those that it takes inputs from.
+
+    `pairs` and `biases` begin with the least p and have `MOST_PAIRS` at most. `pairs` has those with
+    a change in decisions, or a leak that was tested; `tested_pairs` is the number of all that have
+    inputs enough. `biases` is empty without labels, and of less than three or more than
+    `MOST_BIAS_CLASSES` classes with inputs enough.
     """
 
     inputs: int
@@ -219,32 +222,10 @@ def compare_deployment(
         )
         for pair in strongest
     )
-    in_pairs = {label for one in pairs if one.is_significant for label in (one.label, one.said)}
-    shifts = np.abs(deployed - original).mean(axis=0)
-    changes = [
-        _class_change(
-            sides,
-            label,
-            one,
-            p,
-            shift=min(1.0, float(shifts[label])) if has_probabilities else None,
-            in_pairs=label in in_pairs,
-            labelled=labels is not None,
-        )
-        for (label, one), p in zip(of_classes.items(), whole, strict=False)
-    ]
-    changes.sort(
-        key=lambda one: (
-            not (one.is_significant or one.in_pairs),
-            -one.moved,
-            -(one.shift or 0.0),
-            one.label,
-        )
-    )
     return DeploymentComparison(
         inputs=len(original),
         moved=int((sides.before != sides.after).sum()),
-        classes=tuple(changes),
+        classes=_class_changes(sides, of_classes, whole, pairs, labels, has_probabilities),
         pairs=pairs,
         biases=() if labels is None else _biases(sides, labels, families, random_seed),
         tested_pairs=len(sides.large) * max(0, len(sides.occurring) - 1),
@@ -366,32 +347,46 @@ def _pair_moves(sides: _Sides) -> dict[tuple[int, int], _Moves]:
     return found
 
 
-def _class_change(
+def _class_changes(
     sides: _Sides,
-    label: int,
-    moves: _Moves,
-    adjusted_p: float,
-    *,
-    shift: float | None,
-    in_pairs: bool,
-    labelled: bool,
-) -> ClassChange:
-    inputs = np.flatnonzero(sides.members[:, label]) if labelled else np.zeros(0, np.intp)
-    kept = _moves(sides, inputs, label)
-    return ClassChange(
-        label=label,
-        original=moves.original,
-        deployed=moves.deployed,
-        change=moves.change,
-        p=moves.p,
-        adjusted_p=adjusted_p,
-        moved=moves.gained + moves.lost,
-        shift=shift,
-        in_pairs=in_pairs,
-        inputs=kept.inputs if labelled else None,
-        original_recall=kept.original / kept.inputs if kept.inputs else None,
-        deployed_recall=kept.deployed / kept.inputs if kept.inputs else None,
+    moves: Mapping[int, _Moves],
+    adjusted: Sequence[float],
+    pairs: Sequence[PairChange],
+    labels: NDArray[np.int64] | None,
+    has_probabilities: bool,
+) -> tuple[ClassChange, ...]:
+    """Return the changes of classes in their order, see `DeploymentComparison`."""
+    in_pairs = {label for one in pairs if one.is_significant for label in (one.label, one.said)}
+    shifts = np.minimum(np.abs(sides.deployed - sides.original).mean(axis=0), 1.0)
+    changes = []
+    for (label, one), p in zip(moves.items(), adjusted, strict=False):
+        inputs = np.flatnonzero(sides.members[:, label])
+        kept = _moves(sides, inputs if labels is not None else inputs[:0], label)
+        changes.append(
+            ClassChange(
+                label=label,
+                original=one.original,
+                deployed=one.deployed,
+                change=one.change,
+                p=one.p,
+                adjusted_p=p,
+                moved=one.gained + one.lost,
+                shift=float(shifts[label]) if has_probabilities else None,
+                in_pairs=label in in_pairs,
+                inputs=None if labels is None else kept.inputs,
+                original_recall=kept.original / kept.inputs if kept.inputs else None,
+                deployed_recall=kept.deployed / kept.inputs if kept.inputs else None,
+            )
+        )
+    changes.sort(
+        key=lambda one: (
+            not (one.is_significant or one.in_pairs),
+            -one.moved,
+            -(one.shift or 0.0),
+            one.label,
+        )
     )
+    return tuple(changes)
 
 
 def _leaks(sides: _Sides, families: int) -> dict[tuple[int, int], float]:
