@@ -11,7 +11,7 @@ from .agreement import (
     agreements as agreements,
     clusters as clusters,
 )
-from .class_names import load_class_names as load_class_names
+from .class_names import class_namer as class_namer, load_class_names as load_class_names
 from .summary import ControlFigures as ControlFigures
 from .corpus import (
     CorpusAddition as CorpusAddition,

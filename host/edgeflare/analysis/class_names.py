@@ -1,6 +1,7 @@
 """The names of the classes, for reports that people read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,14 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
     if number is None:
         return "-"
     return str(number) if names is None or number >= len(names) else names[number]
+
+
+def class_namer(
+    campaign: Store | Path, class_names: Sequence[str] | None = None
+) -> Callable[[int | None], str]:
+    """Return what makes a class's number its name, of the names that `known_class_names` returns."""
+    with open_store(campaign) as store:
+        return partial(class_name, known_class_names(store, class_names))
 
 
 def _class_count(store: Store) -> int:

@@ -1,4 +1,4 @@
-"""``inspect coverage``, ``importance`` and ``prioritise``: what happens within a campaign's original."""
+"""``inspect coverage``, ``importance``, ``prioritise`` and ``classes``: what happens within a campaign's original."""
 
 import shlex
 from collections.abc import Iterator
@@ -140,6 +140,50 @@ def prioritise(
     print_result(json, found.to_json, lambda: priority_document(found))
     if not json:
         echo_err("\nA new campaign in such an order: edgeflare run ... --prioritise MEASURE")
+
+
+@app.command()
+@with_exit_codes
+def classes(
+    campaign: CampaignFolder,
+    profile: _Profile = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENSOR",
+            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
+            "of convolutions and dense layers, before their activation functions.",
+        ),
+    ] = None,
+    class_names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The classes' names, as of report; by default the campaign's own label mapping.",
+        ),
+    ] = None,
+    original: _Original = None,
+    resize: _Resize = None,
+    json: Json = False,
+) -> None:
+    """Find classes that the original confuses, and those that deployment treats otherwise; no device is asked."""
+    from edgeflare.analysis import class_namer, load_class_names
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.inspection import classes_of_campaign
+    from edgeflare.reports import classes_document
+
+    names = None if class_names is None else load_class_names(class_names, campaign)
+    with _telling("classes") as tell:
+        found = classes_of_campaign(
+            campaign,
+            original=original,
+            profile=profile,
+            resize=resize,
+            layers=layer or (),
+            tell=tell,
+        )
+    print_result(json, found.to_json, lambda: classes_document(found, class_namer(campaign, names)))
+    _tell_page(campaign, json=json)
 
 
 @contextmanager

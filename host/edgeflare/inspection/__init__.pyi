@@ -72,3 +72,50 @@ from .relevance import (
 )
 from .stored import SetCounts as SetCounts, SetShares as SetShares, Tell as Tell
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion
+from .activations import pre_activation_layers as pre_activation_layers
+from .classes.activation_probabilities import (
+    ActivationProbabilities as ActivationProbabilities,
+    napvd as napvd,
+)
+from .classes.campaign import (
+    ClassesFound as ClassesFound,
+    DecisionTable as DecisionTable,
+    ExampleSeed as ExampleSeed,
+    SuspectPair as SuspectPair,
+    classes_of_campaign as classes_of_campaign,
+    stored_classes as stored_classes,
+)
+from .classes.deployment import (
+    LEVEL as LEVEL,
+    BiasChange as BiasChange,
+    ClassChange as ClassChange,
+    DeploymentComparison as DeploymentComparison,
+    ChangeInterval as ChangeInterval,
+    PairChange as PairChange,
+    compare_deployment as compare_deployment,
+    tarone_holm as tarone_holm,
+)
+from .classes.evaluation import (
+    CostEffectiveness as CostEffectiveness,
+    MeasureEvaluation as MeasureEvaluation,
+    PairDetection as PairDetection,
+    cost_effectiveness as cost_effectiveness,
+    detected as detected,
+    evaluate_measure as evaluate_measure,
+    top_share_of as top_share_of,
+    outlying as outlying,
+    spearman as spearman,
+)
+from .classes.pairs import (
+    Pairs as Pairs,
+    avg_bias as avg_bias,
+    avg_cd as avg_cd,
+    both_directions as both_directions,
+    directional_leak as directional_leak,
+    directional_type1_confusion as directional_type1_confusion,
+    directional_type2_confusion as directional_type2_confusion,
+    memberships as memberships,
+    near_distance as near_distance,
+    pair_values as pair_values,
+    class_pairs as class_pairs,
+)

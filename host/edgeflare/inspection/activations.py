@@ -14,6 +14,7 @@ from edgeflare.models.quantized import content_digest
 from edgeflare.models.tensors import ModelGraph, UnitActivations
 from edgeflare.models.tensors import default_layers as default_layers  # noqa: PLC0414 - public here, too
 from edgeflare.models.tensors import penultimate_layer as penultimate_layer  # noqa: PLC0414
+from edgeflare.models.tensors import pre_activation_layers as pre_activation_layers  # noqa: PLC0414
 from edgeflare.types import Sample
 from edgeflare_agent.errors import RequestError
 

@@ -407,7 +407,7 @@ class NC(UnitCriterion):
         self.threshold = threshold
 
     def _covers(self, one: Activations) -> NDArray[np.intp]:
-        scaled = [_scaled(one.layers[name]) for name in self.layers]
+        scaled = [scaled_units(one.layers[name]) for name in self.layers]
         return self._places(np.concatenate(scaled) > self.threshold)
 
 
@@ -514,7 +514,7 @@ class TKNC(UnitCriterion):
         return self._places(top)
 
 
-def _scaled(layer: UnitActivations) -> NDArray[np.float64]:
+def scaled_units(layer: UnitActivations) -> NDArray[np.float64]:
     """Return a layer's units in the range of all of its values, 0..1; 0 where that is no range."""
     width = layer.largest - layer.least
     if not 0 < width < np.inf:

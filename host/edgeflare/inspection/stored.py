@@ -34,7 +34,12 @@ _UNDECIDED = -1
 """The class of inputs on which the original answers NaN, and of transcripts."""
 
 
-_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+"""A share, or another figure from 0 to 1."""
+Count: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
+"""A number of things."""
+ClassIndex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 31)]
+"""The number of a class."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,10 @@ class SetShares:
     The sets are the seeds, the triggering inputs, the survey's findings, and all of them.
     """
 
-    seeds: _Share | None
-    triggers: _Share | None
-    survey: _Share | None
-    union: _Share | None
+    seeds: Share | None
+    triggers: Share | None
+    survey: Share | None
+    union: Share | None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from edgeflare.models.tensors.graph import (
     SubModel,
     UnitActivations,
 )
-from edgeflare.models.tensors.layers import default_layers, penultimate_layer
+from edgeflare.models.tensors.layers import default_layers, penultimate_layer, pre_activation_layers
 from edgeflare.models.tensors.open import open_graph
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "default_layers",
     "open_graph",
     "penultimate_layer",
+    "pre_activation_layers",
 ]

@@ -45,10 +45,7 @@ def default_layers(graph: ModelGraph) -> tuple[str, ...]:
     Differences: DeepXplore (Pei et al., SOSP 2017) counts the output of every Keras layer but input
     and flatten, so pooling and softmax, too, and convolutions beside their activations.
     """
-    readers: dict[str, list[Operation]] = {}
-    for one in graph.operations:
-        for name in one.inputs:
-            readers.setdefault(name, []).append(one)
+    readers = _readers(graph)
     found: dict[str, None] = {}
     for one in graph.operations:
         name = one.outputs[0]
@@ -71,6 +68,40 @@ def penultimate_layer(graph: ModelGraph) -> str:
     `default_layers`.
     """
     return default_layers(graph)[-2:][0]
+
+
+def pre_activation_layers(graph: ModelGraph) -> tuple[str, ...]:
+    """Return the names of the tensors that go into activation functions, in their order in the graph.
+
+    They are the outputs of convolution and dense operators with their bias and batch normalisation,
+    before any activation function; where that is fused into the operator, what comes out of it.
+
+    Raises UsageError where there is none.
+
+    Differences: DeepInspect (Tian et al., ICSE 2020) takes convolutions alone, before batch
+    normalisation.
+    """
+    readers = _readers(graph)
+    found = {
+        _with_bias(one.outputs[0], readers): None
+        for one in graph.operations
+        if one.kind in _WEIGHTED and len(one.inputs) == 1
+    }
+    if not found:
+        raise UsageError(
+            "the model has no convolution or dense operator that is known here: name the tensors "
+            "that count as layers"
+        )
+    return tuple(found)
+
+
+def _readers(graph: ModelGraph) -> dict[str, list[Operation]]:
+    """Return the operators that read each tensor."""
+    readers: dict[str, list[Operation]] = {}
+    for one in graph.operations:
+        for name in one.inputs:
+            readers.setdefault(name, []).append(one)
+    return readers
 
 
 def _product_with_gate(gate: Operation, readers: Mapping[str, Sequence[Operation]]) -> str | None:

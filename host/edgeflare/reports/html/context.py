@@ -10,7 +10,7 @@ from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_o
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.inspection import stored_coverage, stored_importance
+from edgeflare.inspection import stored_classes, stored_coverage, stored_importance
 from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -27,6 +27,7 @@ from edgeflare.reports.devices import (
     value_words,
 )
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
+from edgeflare.reports.html.classes import classes_context
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
@@ -161,6 +162,7 @@ def context(
         "explanation": explanation_context(store, summary.explanation, name),
         "coverage": None if coverage is None else to_html(coverage_document(coverage)),
         "importance": importance_context(store, stored_importance(store), name),
+        "classes": classes_context(store, stored_classes(store), name),
         "survey": survey_context(store, summary.survey, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),

@@ -1,0 +1,1 @@
+"""Classes that a model confuses or treats unequally, and what deployment added."""
