@@ -202,10 +202,10 @@ class SearchConfig(Section):
         default=_BY_LABELS,
         description="The search strategy: boundary (the default: along the original's decision "
         "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
-        "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), gradient (along "
-        "the gradient of the original's margin), deepxplore (along that of several models), shrink (moves "
-        "known triggers nearer: see edgeflare shrink) or none (nothing is searched: only the seeds "
-        "themselves are compared).",
+        "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), gradient "
+        "(along the gradient of the original's margin), deepxplore (along that of several models), "
+        "shrink (moves known triggers nearer: see edgeflare shrink) or none (nothing is searched: "
+        "only the seeds themselves are compared).",
     )
     options: Annotated[
         dict[str, Any],
@@ -383,9 +383,8 @@ class SearchConfig(Section):
             return ""
         return (
             f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where "
-            "labels change and "
-            f'oracle = "{self.oracle}" asks for scores; state it (--strategy {self.strategy}) to '
-            "leave this out"
+            f'labels change and oracle = "{self.oracle}" asks for scores; state it (--strategy '
+            f"{self.strategy}) to leave this out"
         )
 
     @field_validator("options")
