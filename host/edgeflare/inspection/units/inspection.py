@@ -1,0 +1,327 @@
+"""Deep neural inspection: one pass of a model over inputs, for all hypotheses and measures."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.inspection.activations import (
+    Activations,
+    activations_of,
+    activations_or_errors,
+    default_layers,
+)
+from edgeflare.inspection.priority import InspectedOriginal
+from edgeflare.inspection.stored import Tell, silent
+from edgeflare.inspection.units.hypotheses import Hypothesis, InputRecord
+from edgeflare.inspection.units.measures import (
+    MEASURES,
+    LogisticF1,
+    Measure,
+    Scores,
+    is_binary,
+    is_scorable,
+    measure_of,
+)
+from edgeflare.types import Sample
+
+LEVEL = 0.95
+"""The probability that all intervals of an inspection hold at once, about."""
+ERROR = 0.1
+"""How far a score may be from the one over all inputs, by default, in the measure's own unit."""
+_BLOCK = 64
+_FIRST = 128
+"""Inputs after which the scores are looked at first; then after twice as many each time."""
+_WHAT = "the inputs"
+
+
+class UnitScore(NamedTuple):
+    """How much a unit of a layer goes with a hypothesis, by a measure.
+
+    `unit` is None of a joint measure: then it is the score of all units of the layer. `low` and
+    `high` are the ends of the simultaneous 95 % interval. Of `records` inputs.
+    """
+
+    layer: str
+    unit: int | None
+    hypothesis: str
+    measure: str
+    score: float
+    low: float
+    high: float
+    records: int
+
+
+@dataclass(frozen=True)
+class UnitScores:
+    """What `inspect_units` found: the scores of all pairs, as arrays and as rows.
+
+    `units` are the inspected units of each layer. `scores` has float64 [hypotheses, units] by
+    measure, the units of all layers one after the other; of joint measures [hypotheses, layers].
+    `counts` is the number of inputs read of which each hypothesis says something, `ones` of how
+    many it is 1, None of one that isn't binary; `scorable`: there were enough of either.
+    `guesses` is the F1 of always saying the rarer value, NaN without. `dead`: bool [units], those
+    constant over the inputs read.
+
+    `records` of `total` inputs were read, `failed` of them without an answer of the original.
+    `stopped_early`: the rest wasn't read, as every error was within `error`.
+    """
+
+    units: Mapping[str, Sequence[int]]
+    hypotheses: tuple[Hypothesis, ...]
+    scores: Mapping[str, Scores]
+    counts: tuple[int, ...]
+    ones: tuple[int | None, ...]
+    scorable: tuple[bool, ...]
+    guesses: tuple[float, ...]
+    dead: NDArray[np.bool_]
+    records: int
+    total: int
+    failed: int
+    error: float | None
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether there were inputs left to read."""
+        return self.records < self.total
+
+    def rows(
+        self, hypothesis: str | None = None, measure: str | None = None
+    ) -> Iterator[UnitScore]:
+        """Yield the scores there are, the highest in absolute value first within hypothesis and measure."""
+        pairs: list[tuple[str, int | None]] = [
+            (layer, unit) for layer, units in self.units.items() for unit in units
+        ]
+        for h, one in enumerate(self.hypotheses):
+            for name, found in self.scores.items():
+                if hypothesis not in (None, one.name) or measure not in (None, name):
+                    continue
+                of_column = (
+                    [(layer, None) for layer in self.units] if name == LogisticF1.name else pairs
+                )
+                order = np.argsort(-np.abs(found.score[h]), kind="stable")
+                for place in order[~np.isnan(found.score[h][order])].tolist():
+                    layer, unit = of_column[place]
+                    score, low, high = (float(part[h, place]) for part in found)
+                    yield UnitScore(layer, unit, one.name, name, score, low, high, self.counts[h])
+
+
+def inspect_units(
+    model: InspectedOriginal,
+    units: Sequence[str] | Mapping[str, Sequence[int]] | None,
+    hypotheses: Sequence[Hypothesis],
+    measures: Sequence[str],
+    data: Sequence[InputRecord],
+    *,
+    error: float | None = ERROR,
+    random_seed: int = 0,
+    tell: Tell = silent,
+) -> UnitScores:
+    """Score how much units of a model go with hypotheses (DeepBase: Sellam et al., SIGMOD 2019).
+
+    `units` are names of tensors that count as layers, or of each of these the units that are
+    looked at; `default_layers` where it is None. `measures` are names in `MEASURES`. Inputs are
+    read in random order, drawn with `random_seed`, each once: the model runs once and a hypothesis
+    is asked once, whatever the number of hypotheses and measures. `data` is asked for one input
+    after the other, so that it may read them when they are asked for.
+
+    Reading ends early at 128 inputs or a doubling of that, once every score's `error` is at most
+    this, in the measure's unit, and every hypothesis has enough values; None reads all. The error is
+    the farther end of the score's interval. Intervals hold at once with a probability of about 95 %:
+    the rest is shared equally among measures, then among pairs and among the looks at them. They
+    are for inputs that are drawn independently; so they hold against the scores over all
+    `data`, too. The first `JOINT_RECORDS` inputs count for f1: past these its error is no reason to
+    go on.
+
+    An input on which the model can't answer is left out. Raises UsageError for an empty choice of
+    hypotheses, measures or data, for names that occur twice or aren't known, for a hypothesis that
+    fails (see `Hypothesis.value`), without scikit-learn for f1, and for an error that isn't
+    positive; ModelError where the model can't answer on any input.
+
+    Differences: DeepBase stops at a score's interval at each look as if there was one; a unit or a
+    hypothesis that is constant over the inputs read has no score.
+    """
+    _check(hypotheses, measures, data, error)
+    if units is None:
+        units = default_layers(model.graph)
+    chosen = units if isinstance(units, Mapping) else dict.fromkeys(units)
+    order = np.random.default_rng(random_seed).permutation(len(data))
+    one_pass = _Pass(chosen, tuple(hypotheses), tuple(dict.fromkeys(measures)), error)
+    return one_pass.run(model, _InOrder(data, order), tell)
+
+
+class _Pass:
+    """One pass over the inputs; a block of activations is held, and what the measures keep."""
+
+    def __init__(
+        self,
+        units: Mapping[str, Sequence[int] | None],
+        hypotheses: tuple[Hypothesis, ...],
+        measures: tuple[str, ...],
+        error: float | None,
+    ) -> None:
+        self._units, self._hypotheses, self._names = units, hypotheses, measures
+        self._error = error
+        self._measures: dict[str, Measure] = {}
+        self._chosen: dict[str, Sequence[int]] = {}
+        self._block: list[tuple[NDArray[np.float64], list[float]]] = []
+        self._values: list[NDArray[np.float64]] = []
+        self._least = self._largest = np.zeros(0)
+
+    def run(self, model: InspectedOriginal, records: "_InOrder", tell: Tell) -> UnitScores:
+        """Read the records, as many as are needed."""
+        looks = _looks(records.total)
+        layers = tuple(self._units)
+        found = activations_or_errors(
+            activations_of(model.graph, model.spec, records, layers, label=model.label)
+        )
+        failed, last, scores = 0, None, None
+        tell(_WHAT, 0, records.total)
+        for read, one in enumerate(found, start=1):
+            if isinstance(one, ModelError):
+                failed, last = failed + 1, one
+            else:
+                self._block.append(self._read(one, records.current))
+            if len(self._block) == _BLOCK or read in looks:
+                self._update()
+            tell(_WHAT, read, records.total)
+            if self._error is not None and read in looks and self._values:
+                scores = self._scores(len(looks), self._error)
+                if scores is not None:
+                    break
+        if last is not None and failed == read:
+            raise last
+        if scores is None:
+            scores = self._scores(len(looks))
+        assert scores is not None  # noqa: S101 - None only where an error is given
+        values = np.concatenate(self._values)
+        known = np.isfinite(values)
+        joint = self._measures.get(LogisticF1.name)
+        return UnitScores(
+            units=self._chosen,
+            hypotheses=self._hypotheses,
+            scores=scores,
+            counts=tuple(map(int, known.sum(axis=0))),
+            ones=tuple(
+                int(np.nansum(column)) if is_binary(column) else None for column in values.T
+            ),
+            scorable=tuple(is_scorable(column) for column in values.T),
+            guesses=tuple(joint.guess.tolist())
+            if isinstance(joint, LogisticF1)
+            else (math.nan,) * len(self._hypotheses),
+            dead=self._least == self._largest,
+            records=read,
+            total=records.total,
+            failed=failed,
+            error=self._error,
+        )
+
+    def _read(
+        self, one: Activations, record: InputRecord
+    ) -> tuple[NDArray[np.float64], list[float]]:
+        """Return the units' activations on an input, and the hypotheses' values."""
+        parts = []
+        for layer, wanted in self._units.items():
+            found = one.layers[layer].units
+            if layer not in self._chosen:
+                self._chosen[layer] = _of_layer(layer, wanted, found.size)
+            parts.append(found[list(self._chosen[layer])])
+        seen = record._replace(predicted=None if one.label < 0 else one.label)
+        values = [hypothesis.value(seen) for hypothesis in self._hypotheses]
+        return np.concatenate(parts).astype(np.float64), values
+
+    def _update(self) -> None:
+        """Give the block to the measures."""
+        if not self._block:
+            return
+        units, values = (np.array(one) for one in zip(*self._block, strict=True))
+        self._block = []
+        if not self._values:
+            ends = np.cumsum([len(one) for one in self._chosen.values()]).tolist()
+            groups = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+            self._measures = {name: measure_of(name, groups) for name in self._names}
+            self._least = self._largest = units[0]
+        self._least = np.minimum(self._least, units.min(axis=0))
+        self._largest = np.maximum(self._largest, units.max(axis=0))
+        self._values.append(values)
+        for measure in self._measures.values():
+            measure.update(units, values)
+
+    def _scores(self, looks: int, within: float | None = None) -> dict[str, Scores] | None:
+        """Return all scores; `within`: None where some error is larger, or too little is known."""
+        if within and not all(map(is_scorable, np.concatenate(self._values).T)):
+            return None
+        found = {}
+        for name in sorted(
+            self._names, key=lambda one: one == LogisticF1.name
+        ):  # the slow one last
+            measure = self._measures[name]
+            columns = len(self._chosen) if measure.is_joint else self._least.size
+            pairs = max(1, columns * len(self._hypotheses))
+            found[name] = measure.scores((1 - LEVEL) / len(self._names) / pairs / looks)
+            if (
+                within
+                and not measure.is_full
+                and np.nanmax(found[name].error, initial=0.0) > within
+            ):
+                return None
+        return {name: found[name] for name in self._names}
+
+
+class _InOrder:
+    """Iterates over the samples of records in an order, one at a time; `current` is the last record."""
+
+    def __init__(self, data: Sequence[InputRecord], order: NDArray[np.intp]) -> None:
+        self._data, self._order = data, order
+        self.total = len(order)
+        self.current: InputRecord
+
+    def __iter__(self) -> Iterator[Sample]:
+        for place in self._order.tolist():
+            self.current = self._data[place]
+            yield self.current.sample
+
+
+def _looks(total: int) -> set[int]:
+    """Return the numbers of inputs after which scores are looked at, the last one all of them."""
+    found, at = {total}, _FIRST
+    while at < total:
+        found.add(at)
+        at *= 2
+    return found
+
+
+def _of_layer(layer: str, wanted: Sequence[int] | None, size: int) -> Sequence[int]:
+    """Return the units of a layer that are looked at. Raises UsageError where it has no such unit."""
+    if wanted is None:
+        return range(size)
+    for unit in wanted:
+        if not 0 <= unit < size:
+            raise UsageError(
+                f"the layer {layer!r} has no unit {unit}: its {size:,} units count from 0"
+            )
+    return wanted
+
+
+def _check(
+    hypotheses: Sequence[Hypothesis],
+    measures: Sequence[str],
+    data: Sequence[InputRecord],
+    error: float | None,
+) -> None:
+    """Raise UsageError for what can't be inspected."""
+    for what, given in (("hypothesis", hypotheses), ("measure", measures), ("input", data)):
+        if not len(given):
+            raise UsageError(f"units are inspected with one {what} or more: none is given")
+    names = [one.name for one in hypotheses]
+    if twice := next((one for one in names if names.count(one) > 1), None):
+        raise UsageError(f"two hypotheses have the name {twice!r}: rename one")
+    for name in measures:
+        if name not in MEASURES:
+            raise UsageError(f"there is no measure {name!r} of units; take {', '.join(MEASURES)}")
+    if error is not None and not 0 < error < math.inf:
+        raise UsageError(f"the error of a score is above 0, such as {ERROR}, not {error:g}")

@@ -1,0 +1,328 @@
+"""Measures of how much units go with hypotheses, updated with a block of inputs at a time."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from math import comb, log
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import extras
+from edgeflare.statistics import upper_bound
+
+_Floats = NDArray[np.float64]
+
+BINS = 8
+"""Bins of a unit's activation, and of a hypothesis with more values, for mutual information."""
+JOINT_RECORDS = 4096
+"""Inputs that the joint measure looks at, the first ones: half to train on, half held out."""
+FEWEST = 10
+"""Number of inputs of either value that a binary hypothesis needs for a score."""
+_ORDER = 4
+_CONSTANT = 1e-12
+"""A variance is 0 below this share of the mean square."""
+_NEAREST_ONE = 1 - 1e-12
+
+
+class Scores(NamedTuple):
+    """The score of each pair and the interval about it: float64 [hypotheses, units or groups].
+
+    NaN where there is no score: the unit or the hypothesis is constant over the inputs.
+    """
+
+    score: _Floats
+    low: _Floats
+    high: _Floats
+
+    @property
+    def error(self) -> _Floats:
+        """The distance from the score to the farther end of its interval; NaN without a score."""
+        return np.maximum(self.high - self.score, self.score - self.low)
+
+
+class Measure(ABC):
+    """A measure of affinity (DeepBase, section 3): of each unit, or jointly of a group of units.
+
+    `name` is that of the command, `about` says what it is.
+    """
+
+    name: str
+    about: str
+    is_joint = False
+
+    @abstractmethod
+    def update(self, units: _Floats, values: _Floats) -> None:
+        """Take a block of inputs: activations [inputs, units], hypotheses [inputs, hypotheses].
+
+        A value is NaN where the hypothesis says nothing of the input. The first block fixes shifts,
+        scales and bins.
+        """
+
+    @abstractmethod
+    def scores(self, alpha: float) -> Scores:
+        """Return the scores, with intervals that each miss with a probability of about `alpha`."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further inputs change nothing."""
+        return False
+
+
+class Pearson(Measure):
+    """Pearson's correlation of a unit's activation and a hypothesis, -1 to 1.
+
+    Sums of powers up to the fourth order are kept, of activations less the first input's and in
+    terms of the first block's range, so that they merge by adding and nothing cancels (shifted
+    data: Chan, Golub and LeVeque, The American Statistician 37, 1983). The interval is Fisher's on
+    the scale of artanh. Its standard error is the larger of 1 / sqrt(n - 3), which holds for
+    normal variables, and of that by the influence function of r, which holds for any (Devlin,
+    Gnanadesikan and Kettenring, Biometrika 62, 1975).
+
+    Differences: DeepBase (section 5) takes Fisher's standard error alone, which is too small for
+    rare hypotheses and sparse units.
+    """
+
+    name = "pearson"
+    about = "correlation of a unit's activation and the hypothesis, -1 to 1"
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], Any] = {}
+
+    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+        known = np.isfinite(values)
+        if not self._sums:
+            self._units, self._values = _shift_and_scale(units), _shift_and_scale(values)
+        x = (units - self._units[0]) / self._units[1]
+        y = np.where(known, (values - self._values[0]) / self._values[1], 0.0)
+        power: _Floats = known.astype(np.float64)
+        for b in range(_ORDER + 1):
+            raised = np.ones_like(x)
+            for a in range(_ORDER + 1 - b):
+                added = power.T @ raised if a else power.sum(axis=0)[:, None]
+                self._sums[a, b] = self._sums.get((a, b), 0.0) + added
+                raised = raised * x
+            power = power * y
+
+    def scores(self, alpha: float) -> Scores:  # noqa: D102
+        n = self._sums[0, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = {key: one / n for key, one in self._sums.items()}
+            central = {
+                (a, b): _central(mean, a, b)
+                for a in range(_ORDER + 1)
+                for b in range(_ORDER + 1 - a)
+                if a + b in (2, _ORDER)
+            }
+            xx, yy = central[2, 0], central[0, 2]
+            varies = (xx > _CONSTANT * mean[2, 0]) & (yy > _CONSTANT * mean[0, 2]) & (n > _ORDER)
+            xx, yy = np.where(varies, xx, np.nan), np.where(varies, yy, np.nan)
+            x, y = np.sqrt(xx), np.sqrt(yy)
+            r = np.clip(central[1, 1] / (x * y), -_NEAREST_ONE, _NEAREST_ONE)
+            m22 = central[2, 2] / (xx * yy)
+            influence = (
+                m22
+                - r * (central[3, 1] / (xx * x * y) + central[1, 3] / (x * yy * y))
+                + r * r / 4 * (central[4, 0] / xx**2 + 2 * m22 + central[0, 4] / yy**2)
+            )
+            of_any = np.sqrt(np.maximum(influence, 0) / n) / (1 - r * r)
+            half = _quantile(alpha) * np.maximum(of_any, 1 / np.sqrt(n - 3))
+            z = np.arctanh(r)
+            return Scores(r, np.tanh(z - half), np.tanh(z + half))
+
+
+def _shift_and_scale(block: _Floats) -> tuple[_Floats, _Floats]:
+    """Return each column's first known value, and its largest distance from there, 1 if it is 0."""
+    known = np.isfinite(block)
+    first = np.where(known.any(axis=0), block[known.argmax(axis=0), np.arange(block.shape[1])], 0.0)
+    scale = np.abs(np.where(known, block - first, 0.0)).max(axis=0)
+    return first, np.where(scale > 0, scale, 1.0)
+
+
+def _central(mean: Mapping[tuple[int, int], Any], a: int, b: int) -> Any:
+    """Return the mean of (x - mean x)^a (y - mean y)^b, of the means of x^i y^j."""
+    x, y = mean[1, 0], mean[0, 1]
+    return sum(
+        comb(a, i) * comb(b, j) * (-x) ** (a - i) * (-y) ** (b - j) * mean[i, j]
+        for i in range(a + 1)
+        for j in range(b + 1)
+    )
+
+
+class MutualInformation(Measure):
+    """Mutual information of a unit's activation and a hypothesis, in bits, both in bins.
+
+    The bins are fixed by the first block: eighths of the units' activations by rank, and of a
+    hypothesis with more than 8 values; else its values. The estimate from counts is too high by
+    about (k - kx - ky + 1) / (2 n ln 2), k the numbers of cells and bins that are not empty, and
+    that is taken away (Miller, 1955); it isn't let below 0. The interval's half-width is
+    the normal one (from the variance of the cells' pointwise information), and with it the
+    bound of a chi-squared variable (Laurent and Massart, Annals of Statistics 28, 2000), which is
+    what the estimate follows where there is no information.
+    """
+
+    name = "mutual-information"
+    about = f"information of a unit's activation in {BINS} bins on the hypothesis, in bits"
+
+    def __init__(self) -> None:
+        self._counts: Any = None
+
+    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+        if self._counts is None:
+            shares = np.arange(1, BINS) / BINS
+            self._edges = np.quantile(units, shares, axis=0, method="inverted_cdf")
+            self._cuts = [_cuts(column[np.isfinite(column)]) for column in values.T]
+            self._counts = np.zeros((BINS, values.shape[1], BINS, units.shape[1]), np.float32)
+        bins = (units > self._edges[:, None, :]).sum(axis=0)
+        hot = np.zeros((len(values), values.shape[1], BINS), np.float32)
+        for h, cuts in enumerate(self._cuts):
+            known = np.flatnonzero(np.isfinite(values[:, h]))
+            hot[known, h, np.searchsorted(cuts, values[known, h])] = 1
+        for b in range(BINS):
+            of_bin = (bins == b).astype(np.float32)
+            self._counts[b] += np.tensordot(hot, of_bin, axes=(0, 0))
+
+    def scores(self, alpha: float) -> Scores:  # noqa: D102
+        found = [self._scores(h, alpha) for h in range(len(self._cuts))]
+        return Scores(*(np.array(one) for one in zip(*found, strict=True)))
+
+    def _scores(self, h: int, alpha: float) -> tuple[_Floats, _Floats, _Floats]:
+        """Return the scores of one hypothesis, and their bounds."""
+        counts = self._counts[:, h].astype(np.float64)
+        n = max(counts[:, :, 0].sum(), 1.0)
+        p = counts / n
+        of_unit, of_value = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pointwise = np.where(p > 0, np.log2(p / (of_unit * of_value)), 0.0)
+        plain = (p * pointwise).sum(axis=(0, 1))
+        variance = (p * pointwise**2).sum(axis=(0, 1)) - plain**2
+        cells, kx, ky = (np.count_nonzero(one, axis=(0, 1)) for one in (p, of_unit, of_value))
+        scale = 2 * n * log(2)
+        score = np.maximum(plain - (cells - kx - ky + 1) / scale, 0.0)
+        free, tail = (kx - 1) * (ky - 1), -log(alpha)
+        half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n)
+        half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale
+        none = (kx < 2) | (ky < 2)
+        return (
+            np.where(none, np.nan, score),
+            np.where(none, np.nan, np.maximum(score - half, 0.0)),
+            np.where(none, np.nan, score + half),
+        )
+
+
+def _cuts(values: _Floats) -> _Floats:
+    """Return what separates a hypothesis' bins: a value is in the first bin whose cut it isn't above."""
+    distinct = np.unique(values)
+    if not distinct.size or set(distinct.tolist()) <= {0.0, 1.0}:
+        return np.array([0.5])
+    if distinct.size <= BINS:
+        return (distinct[1:] + distinct[:-1]) / 2 if distinct.size > 1 else distinct
+    return np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf"))
+
+
+class LogisticF1(Measure):
+    """F1 of predicting a binary hypothesis from all units of a layer by logistic regression, 0 to 1.
+
+    Of the inputs, which come in random order, every other one trains (L2, C = 1, classes weighted
+    by their rarity, activations standardised), the others are held out; F1 is theirs, for the
+    rarer value of the hypothesis. `guess` is F1 of always saying the rarer value. The interval is
+    Clopper and Pearson's of tp / (tp + fp + fn), of which F1 is a monotone function, for the
+    model trained. The first `JOINT_RECORDS` inputs count.
+
+    Differences: DeepBase (section 5) trains by stochastic gradient over all records.
+    """
+
+    name = "f1"
+    about = "how well all units of a layer together predict a binary hypothesis on held-out inputs"
+    is_joint = True
+
+    def __init__(self, groups: Sequence[slice]) -> None:
+        self._model = extras.scikit_learn("linear_model", "inspection", "the measure f1")
+        self._groups = groups
+        self._blocks: list[tuple[NDArray[np.float32], _Floats]] = []
+        self._records = 0
+        self.guess: _Floats = np.zeros(0)
+
+    @property
+    def is_full(self) -> bool:  # noqa: D102
+        return self._records >= JOINT_RECORDS
+
+    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+        some = slice(JOINT_RECORDS - self._records)
+        if not self.is_full:
+            self._blocks.append((units[some].astype(np.float32), values[some].copy()))
+            self._records += len(self._blocks[-1][0])
+
+    def scores(self, alpha: float) -> Scores:  # noqa: D102
+        units, values = (np.concatenate(one) for one in zip(*self._blocks, strict=True))
+        found = np.full((3, values.shape[1], len(self._groups)), np.nan)
+        self.guess = np.full(values.shape[1], np.nan)
+        for h, column in enumerate(values.T):
+            known = np.flatnonzero(np.isfinite(column))
+            if not is_scorable(column) or not is_binary(column):
+                continue
+            truth = column[known] == (np.mean(column[known]) <= 0.5)
+            self.guess[h] = 2 * truth.mean() / (1 + truth.mean())
+            for g, group in enumerate(self._groups):
+                found[:, h, g] = self._f1(units[known, group], truth, alpha)
+        return Scores(*found)
+
+    def _f1(
+        self, units: NDArray[np.float32], truth: NDArray[np.bool_], alpha: float
+    ) -> tuple[float, float, float]:
+        train, held = units[::2].astype(np.float64), units[1::2].astype(np.float64)
+        if len(np.unique(truth[::2])) < 2:
+            return (np.nan,) * 3
+        mean, spread = train.mean(axis=0), train.std(axis=0)
+        spread[spread == 0] = 1.0
+        model = self._model.LogisticRegression(class_weight="balanced", max_iter=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it has not converged
+            model.fit((train - mean) / spread, truth[::2])
+        said = model.predict((held - mean) / spread)
+        hits = int(np.count_nonzero(said & truth[1::2]))
+        trials = int(np.count_nonzero(said | truth[1::2]))
+        if not trials:
+            return (np.nan,) * 3
+        low = 1 - upper_bound(trials - hits, trials, level=1 - alpha / 2)
+        high = upper_bound(hits, trials, level=1 - alpha / 2)
+        return _f1_of(hits / trials), _f1_of(max(low, 0.0)), _f1_of(high)
+
+
+def _f1_of(jaccard: float) -> float:
+    return 2 * jaccard / (1 + jaccard)
+
+
+MEASURES: Mapping[str, str] = {
+    one.name: one.about for one in (Pearson, MutualInformation, LogisticF1)
+}
+"""The measures by name, in words; the last one is of a whole layer."""
+
+
+def measure_of(name: str, groups: Sequence[slice]) -> Measure:
+    """Return a measure by its name in `MEASURES`; `groups` are the units of each layer."""
+    if name == LogisticF1.name:
+        return LogisticF1(groups)
+    return Pearson() if name == Pearson.name else MutualInformation()
+
+
+def is_binary(values: _Floats) -> bool:
+    """Whether a hypothesis' values are all 0 or 1; NaN are none."""
+    known = values[np.isfinite(values)]
+    return bool(np.isin(known, (0.0, 1.0)).all())
+
+
+def is_scorable(values: _Floats) -> bool:
+    """Whether a hypothesis' values tell anything: of a binary one at least `FEWEST` of either."""
+    known = values[np.isfinite(values)]
+    if is_binary(values):
+        ones = int(known.sum())
+        return min(ones, len(known) - ones) >= FEWEST
+    return len(known) >= FEWEST and bool(np.ptp(known) > 0)
+
+
+def _quantile(alpha: float) -> float:
+    """Return the normal quantile of a two-sided interval."""
+    return NormalDist().inv_cdf(1 - alpha / 2)
