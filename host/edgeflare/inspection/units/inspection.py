@@ -35,7 +35,7 @@ ERROR = 0.1
 """How far a score may be from the one over all inputs, by default, in the measure's own unit."""
 _BLOCK = 64
 _FIRST = 128
-"""Inputs after which the scores are looked at first; then after twice as many each time."""
+"""Inputs after which the scores are looked at first; then each time half as many more."""
 _WHAT = "the inputs"
 
 
@@ -129,7 +129,7 @@ def inspect_units(
     is asked once, whatever the number of hypotheses and measures. `data` is asked for one input
     after the other, so that it may read them when they are asked for.
 
-    Reading ends early at 128 inputs or a doubling of that, once every score's `error` is at most
+    Reading ends early at 128 inputs, or at each half more than at the look before, once every score's `error` is at most
     this, in the measure's unit, and every hypothesis has enough values; None reads all. The error is
     the farther end of the score's interval. Intervals hold at once with a probability of about 95 %:
     the rest is shared equally among measures, then among pairs and among the looks at them. They
@@ -266,7 +266,7 @@ class _Pass:
             if (
                 within
                 and not measure.is_full
-                and np.nanmax(found[name].error, initial=0.0) > within
+                and np.fmax.reduce(found[name].error, None, initial=0.0) > within
             ):
                 return None
         return {name: found[name] for name in self._names}
@@ -291,7 +291,7 @@ def _looks(total: int) -> set[int]:
     found, at = {total}, _FIRST
     while at < total:
         found.add(at)
-        at *= 2
+        at += at // 2
     return found
 
 
