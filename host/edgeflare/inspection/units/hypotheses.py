@@ -36,6 +36,8 @@ _FEATURES = {
     "silence": "share of silence",
 }
 
+_OF_AUDIO = ("level", "peak", "silence")
+
 
 class InputRecord(NamedTuple):
     """An input that units are inspected with, as a hypothesis sees it.
@@ -98,6 +100,11 @@ class Hypothesis:
         return float(value)
 
 
+def is_of_audio(name: str) -> bool:
+    """Whether a hypothesis in `SAMPLE_HYPOTHESES` is on audio, else it is on images."""
+    return name in _OF_AUDIO
+
+
 def _shown(record: InputRecord) -> str:
     return record.digest[:12] or "given"
 
@@ -156,9 +163,8 @@ def _made_by(one: InputRecord, family: str) -> bool | None:
 
 def _of_sample(name: str, rate: int | None) -> Hypothesis:
     """Return the hypothesis of a feature; features are of the shape of the first sample."""
-    is_audio = name in ("level", "peak", "silence")
-    if is_audio != (rate is not None):
-        kinds = ("audio", "images") if is_audio else ("images", "audio")
+    if is_of_audio(name) != (rate is not None):
+        kinds = ("images", "audio") if rate is not None else ("audio", "images")
         raise UsageError(
             f"the hypothesis {name!r} is on {kinds[0]}, and these inputs are {kinds[1]}: leave it out"
         )

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import FiniteFloat
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import (
@@ -39,7 +39,8 @@ _FIRST = 128
 _WHAT = "the inputs"
 
 
-class UnitScore(NamedTuple):
+@dataclass(frozen=True)
+class UnitScore:
     """How much a unit of a layer goes with a hypothesis, by a measure.
 
     `unit` is None of a joint measure: then it is the score of all units of the layer. `low` and
@@ -50,9 +51,9 @@ class UnitScore(NamedTuple):
     unit: int | None
     hypothesis: str
     measure: str
-    score: float
-    low: float
-    high: float
+    score: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
     records: int
 
 
@@ -176,12 +177,12 @@ class _Pass:
         """Read the records, as many as are needed."""
         looks = _looks(records.total)
         layers = tuple(self._units)
-        found = activations_or_errors(
+        activations = activations_or_errors(
             activations_of(model.graph, model.spec, records, layers, label=model.label)
         )
         failed, last, scores = 0, None, None
         tell(_WHAT, 0, records.total)
-        for read, one in enumerate(found, start=1):
+        for read, one in enumerate(activations, start=1):
             if isinstance(one, ModelError):
                 failed, last = failed + 1, one
             else:
@@ -200,6 +201,10 @@ class _Pass:
         assert scores is not None  # noqa: S101 - None only where an error is given
         values = np.concatenate(self._values)
         known = np.isfinite(values)
+        scorable = np.array([is_scorable(column) for column in values.T])
+        for found in scores.values():
+            for part in found:
+                part[~scorable] = np.nan
         joint = self._measures.get(LogisticF1.name)
         return UnitScores(
             units=self._chosen,
@@ -209,7 +214,7 @@ class _Pass:
             ones=tuple(
                 int(np.nansum(column)) if is_binary(column) else None for column in values.T
             ),
-            scorable=tuple(is_scorable(column) for column in values.T),
+            scorable=tuple(scorable.tolist()),
             guesses=tuple(joint.guess.tolist())
             if isinstance(joint, LogisticF1)
             else (math.nan,) * len(self._hypotheses),
