@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal import plugins
-from edgeflare._internal.text import first_of
 from edgeflare.errors import UsageError
 from edgeflare.survey.features import FeatureSet
 from edgeflare.types import Sample
@@ -193,4 +192,4 @@ def _of_plugin(name: str) -> Hypothesis:
 
 def _unknown(name: str, others: Collection[str]) -> UsageError:
     known = [DEVIATES, f"{CLASS}:K", *SAMPLE_HYPOTHESES, *others]
-    return UsageError(f"there is no hypothesis {name!r}; take {first_of(known, 20)}")
+    return UsageError(f"there is no hypothesis {name!r}; take {', '.join(known)}")
