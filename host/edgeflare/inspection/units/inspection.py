@@ -130,21 +130,22 @@ def inspect_units(
     is asked once, whatever the number of hypotheses and measures. `data` is asked for one input
     after the other, so that it may read them when they are asked for.
 
-    Reading ends early at 128 inputs, or at each half more than at the look before, once every score's `error` is at most
-    this, in the measure's unit, and every hypothesis has enough values; None reads all. The error is
-    the farther end of the score's interval. Intervals hold at once with a probability of about 95 %:
-    the rest is shared equally among measures, then among pairs and among the looks at them. They
-    are for inputs that are drawn independently; so they hold against the scores over all
-    `data`, too. The first `JOINT_RECORDS` inputs count for f1: past these its error is no reason to
-    go on.
+    Reading ends early at 128 inputs, or at each half more than at the look before, once every score
+    is within `error` of that over all `data`, in the measure's unit, and every hypothesis has enough
+    values; None reads all. Intervals are those of inputs like these, drawn independently: they hold
+    at once with a probability of about 95 %. The rest is shared equally among measures, then among
+    pairs and among looks. As reading is without replacement, the distance to the score over
+    all `data` is bounded by the interval's farther end times the root of the share that isn't read.
+    That of f1 isn't reduced; the first `JOINT_RECORDS` inputs count for it, and past these its error
+    is no reason to go on.
 
     An input on which the model can't answer is left out. Raises UsageError for an empty choice of
     hypotheses, measures or data, for names that occur twice or aren't known, for a hypothesis that
     fails (see `Hypothesis.value`), without scikit-learn for f1, and for an error that isn't
     positive; ModelError where the model can't answer on any input.
 
-    Differences: DeepBase stops at a score's interval at each look as if there was one; a unit or a
-    hypothesis that is constant over the inputs read has no score.
+    Differences: DeepBase (section 5) ends by each score's own interval, whatever the number of scores and
+    looks; a unit or a hypothesis that is constant over the inputs read has no score here.
     """
     _check(hypotheses, measures, data, error)
     if units is None:
@@ -191,7 +192,7 @@ class _Pass:
                 self._update()
             tell(_WHAT, read, records.total)
             if self._error is not None and read in looks and self._values:
-                scores = self._scores(len(looks), self._error)
+                scores = self._scores(len(looks), self._error, 1 - read / records.total)
                 if scores is not None:
                     break
         if last is not None and failed == read:
@@ -256,9 +257,15 @@ class _Pass:
         for measure in self._measures.values():
             measure.update(units, values)
 
-    def _scores(self, looks: int, within: float | None = None) -> dict[str, Scores] | None:
-        """Return all scores; `within`: None where some error is larger, or too little is known."""
-        if within and not all(map(is_scorable, np.concatenate(self._values).T)):
+    def _scores(
+        self, looks: int, within: float | None = None, left: float = 0.0
+    ) -> dict[str, Scores] | None:
+        """Return all scores.
+
+        `within`: None where some score may be farther from that over all inputs, of which the share
+        `left` isn't read yet, or where too little is known.
+        """
+        if within is not None and not all(map(is_scorable, np.concatenate(self._values).T)):
             return None
         found = {}
         for name in sorted(
@@ -268,11 +275,10 @@ class _Pass:
             columns = len(self._chosen) if measure.is_joint else self._least.size
             pairs = max(1, columns * len(self._hypotheses))
             found[name] = measure.scores((1 - LEVEL) / len(self._names) / pairs / looks)
-            if (
-                within
-                and not measure.is_full
-                and np.fmax.reduce(found[name].error, None, initial=0.0) > within
-            ):
+            error = np.fmax.reduce(found[name].error, None, initial=0.0)
+            if not measure.is_joint:
+                error *= math.sqrt(left)
+            if within is not None and not measure.is_full and error > within:
                 return None
         return {name: found[name] for name in self._names}
 
