@@ -201,7 +201,7 @@ def intervals(draws: int) -> Table:
     )
     whole = Pearson()
     for seed in range(100):
-        whole.update(*_drawn(10_000, 10_000 + seed))
+        whole.update(*_drawn(10_000, 10_000 + seed), np.arange(10_000))
     truth = whole.scores(0.05).score
     alpha = 0.05 / truth.size
     for count in (128, 512, 2048):
@@ -209,7 +209,7 @@ def intervals(draws: int) -> Table:
         half = NormalDist().inv_cdf(1 - alpha / 2) / math.sqrt(count - 3)
         for seed in range(draws):
             one = Pearson()
-            one.update(*_drawn(count, seed))
+            one.update(*_drawn(count, seed), np.arange(count))
             found = one.scores(alpha)
             z = np.arctanh(found.score)
             ends = ((found.low, found.high), (np.tanh(z - half), np.tanh(z + half)))

@@ -203,6 +203,7 @@ class _Entry:
     deviates: dict[str, bool] = field(default_factory=dict)
     families: tuple[str, ...] = ()
     survey: SurveyRecord | None = None
+    group: str = ""
 
 
 class _Inputs(Sequence[InputRecord]):
@@ -236,7 +237,7 @@ class _Inputs(Sequence[InputRecord]):
             sample = self._store.get_sample(digest)
         else:
             sample = self._make(one.survey)
-        return InputRecord(sample, digest, one.label, None, one.deviates, one.families)
+        return InputRecord(sample, digest, one.label, None, one.deviates, one.families, one.group)
 
     @property
     def deviating(self) -> int:
@@ -264,7 +265,7 @@ class _Inputs(Sequence[InputRecord]):
         for replica in self.replicas:
             for seed in self._store.seeds(replica):
                 deviates = None if seed.outputs is None else _deviates(seed.outputs.decision)
-                yield self._add(seed.sample, replica, deviates, label=seed.label)
+                yield self._add(seed.sample, replica, deviates, label=seed.label, group=seed.id)
 
     def _survey(self) -> Iterator[str]:
         left_out = 0
@@ -277,7 +278,7 @@ class _Inputs(Sequence[InputRecord]):
                 deviates = None  # not in every repetition
             stored = self._store.has_sample(one.sample)
             known = {"families": (one.family,), "survey": None if stored else one}
-            yield self._add(one.sample, one.replica, deviates, **known)
+            yield self._add(one.sample, one.replica, deviates, **known, group=one.seed_id)
         if left_out:
             self.notices.append(
                 f"{counted(left_out, 'input')} of the survey left out: they aren't made again here"
@@ -289,7 +290,7 @@ class _Inputs(Sequence[InputRecord]):
             if one.status in TRIGGERS and one.trigger is not None:
                 found.add(one.trigger)
                 label = self._labels[one.seed_id]
-                yield self._add(one.trigger, one.replica, True, label=label)
+                yield self._add(one.trigger, one.replica, True, label=label, group=one.seed_id)
         for again in self._store.replays():
             if again.trigger in found:
                 self._add(again.trigger, again.on_device, _deviates(again.decision))

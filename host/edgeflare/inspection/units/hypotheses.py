@@ -47,6 +47,8 @@ class InputRecord(NamedTuple):
     `deviates` says by device whether the deployed model decides differently on it, of those devices
     alone where that is known; "" is the only device, or the pool. `families` are the survey's
     families that made the input, of a seed or a triggering input none; None where it is unknown.
+    Inputs of one `group`, such as those made from one seed, are alike: intervals are the wider for
+    it, and all of them train F1 or none. "" is no group.
     """
 
     sample: Sample
@@ -55,6 +57,7 @@ class InputRecord(NamedTuple):
     predicted: int | None = None
     deviates: Mapping[str, bool] = {}
     families: Collection[str] | None = None
+    group: str = ""
 
 
 HypothesisFunction: TypeAlias = Callable[[InputRecord], "float | bool | None"]

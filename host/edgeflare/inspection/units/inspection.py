@@ -23,6 +23,7 @@ from edgeflare.inspection.units.measures import (
     LogisticF1,
     Measure,
     Scores,
+    design_effects,
     is_binary,
     is_scorable,
     measure_of,
@@ -132,9 +133,9 @@ def inspect_units(
 
     Reading ends early at 128 inputs, or at each half more than at the look before, once every score
     is within `error` of that over all `data`, in the measure's unit, and every hypothesis has enough
-    values; None reads all. Intervals are those of inputs like these, drawn independently: they hold
-    at once with a probability of about 95 %. The rest is shared equally among measures, then among
-    pairs and among looks. As reading is without replacement, the distance to the score over
+    values; None reads all. Intervals are those of inputs like these; they hold at once with a probability
+    of about 95 %. The rest is shared equally among measures, then among pairs and among looks.
+    Inputs of one group count less for it, see `InputRecord`. As reading is without replacement, the distance to the score over
     all `data` is bounded by the interval's farther end times the root of the share that isn't read.
     That of f1 isn't reduced; the first `JOINT_RECORDS` inputs count for it, and past these its error
     is no reason to go on.
@@ -144,8 +145,8 @@ def inspect_units(
     fails (see `Hypothesis.value`), without scikit-learn for f1, and for an error that isn't
     positive; ModelError where the model can't answer on any input.
 
-    Differences: DeepBase (section 5) ends by each score's own interval, whatever the number of scores and
-    looks; a unit or a hypothesis that is constant over the inputs read has no score here.
+    Differences: the bound allows for the number of scores and of looks; a unit or a hypothesis that is
+    constant over the inputs read has no score.
     """
     _check(hypotheses, measures, data, error)
     if units is None:
@@ -170,7 +171,9 @@ class _Pass:
         self._error = error
         self._measures: dict[str, Measure] = {}
         self._chosen: dict[str, Sequence[int]] = {}
-        self._block: list[tuple[NDArray[np.float64], list[float]]] = []
+        self._block: list[tuple[NDArray[np.float64], list[float], int]] = []
+        self._numbers: dict[str, int] = {}
+        self._groups: list[NDArray[np.int64]] = []
         self._values: list[NDArray[np.float64]] = []
         self._least = self._largest = np.zeros(0)
 
@@ -181,7 +184,7 @@ class _Pass:
         activations = activations_or_errors(
             activations_of(model.graph, model.spec, records, layers, label=model.label)
         )
-        failed, last, scores = 0, None, None
+        failed, last = 0, None
         tell(_WHAT, 0, records.total)
         for read, one in enumerate(activations, start=1):
             if isinstance(one, ModelError):
@@ -191,15 +194,11 @@ class _Pass:
             if len(self._block) == _BLOCK or read in looks:
                 self._update()
             tell(_WHAT, read, records.total)
-            if self._error is not None and read in looks and self._values:
-                scores = self._scores(len(looks), self._error, 1 - read / records.total)
-                if scores is not None:
-                    break
+            if read in looks and self._is_within(len(looks), 1 - read / records.total):
+                break
         if last is not None and failed == read:
             raise last
-        if scores is None:
-            scores = self._scores(len(looks))
-        assert scores is not None  # noqa: S101 - None only where an error is given
+        scores = self._scores(len(looks))
         values = np.concatenate(self._values)
         known = np.isfinite(values)
         scorable = np.array([is_scorable(column) for column in values.T])
@@ -228,8 +227,8 @@ class _Pass:
 
     def _read(
         self, one: Activations, record: InputRecord
-    ) -> tuple[NDArray[np.float64], list[float]]:
-        """Return the units' activations on an input, and the hypotheses' values."""
+    ) -> tuple[NDArray[np.float64], list[float], int]:
+        """Return the units' activations on an input, the hypotheses' values, its group's number."""
         parts = []
         for layer, wanted in self._units.items():
             found = one.layers[layer].units
@@ -238,49 +237,61 @@ class _Pass:
             parts.append(found[list(self._chosen[layer])])
         seen = record._replace(predicted=None if one.label < 0 else one.label)
         values = [hypothesis.value(seen) for hypothesis in self._hypotheses]
-        return np.concatenate(parts).astype(np.float64), values
+        group = record.group or f"{len(self._numbers)} alone"
+        number = self._numbers.setdefault(group, len(self._numbers))
+        return np.concatenate(parts).astype(np.float64), values, number
 
     def _update(self) -> None:
         """Give the block to the measures."""
         if not self._block:
             return
-        units, values = (np.array(one) for one in zip(*self._block, strict=True))
+        units, values, groups = (np.array(one) for one in zip(*self._block, strict=True))
         self._block = []
         if not self._values:
             ends = np.cumsum([len(one) for one in self._chosen.values()]).tolist()
-            groups = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-            self._measures = {name: measure_of(name, groups) for name in self._names}
+            layers = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+            self._measures = {name: measure_of(name, layers) for name in self._names}
             self._least = self._largest = units[0]
         self._least = np.minimum(self._least, units.min(axis=0))
         self._largest = np.maximum(self._largest, units.max(axis=0))
         self._values.append(values)
+        self._groups.append(groups)
         for measure in self._measures.values():
-            measure.update(units, values)
+            measure.update(units, values, groups)
 
-    def _scores(
-        self, looks: int, within: float | None = None, left: float = 0.0
-    ) -> dict[str, Scores] | None:
-        """Return all scores.
+    def _is_within(self, looks: int, left: float) -> bool:
+        """Whether all scores are within the error of those over all inputs.
 
-        `within`: None where some score may be farther from that over all inputs, of which the share
-        `left` isn't read yet, or where too little is known.
+        `left` is the share of the inputs that isn't read yet.
         """
-        if within is not None and not all(map(is_scorable, np.concatenate(self._values).T)):
-            return None
-        found = {}
-        for name in sorted(
-            self._names, key=lambda one: one == LogisticF1.name
-        ):  # the slow one last
+        if self._error is None or not left or not self._values:
+            return False
+        if not all(map(is_scorable, np.concatenate(self._values).T)):
+            return False
+        slow_last = sorted(self._names, key=lambda one: self._measures[one].is_joint)
+        for name in slow_last:
             measure = self._measures[name]
-            columns = len(self._chosen) if measure.is_joint else self._least.size
-            pairs = max(1, columns * len(self._hypotheses))
-            found[name] = measure.scores((1 - LEVEL) / len(self._names) / pairs / looks)
-            error = np.fmax.reduce(found[name].error, None, initial=0.0)
+            found = measure.scores(self._alpha(name, looks))  # those read are drawn from all
+            largest = np.fmax.reduce(found.error, None, initial=0.0)
             if not measure.is_joint:
-                error *= math.sqrt(left)
-            if within is not None and not measure.is_full and error > within:
-                return None
-        return {name: found[name] for name in self._names}
+                largest *= math.sqrt(left)
+            if not measure.is_full and largest > self._error:
+                return False
+        return True
+
+    def _scores(self, looks: int) -> dict[str, Scores]:
+        """Return all scores."""
+        effects = design_effects(np.concatenate(self._values), np.concatenate(self._groups))
+        return {
+            name: measure.scores(self._alpha(name, looks), effects)
+            for name, measure in self._measures.items()
+        }
+
+    def _alpha(self, name: str, looks: int) -> float:
+        """Return the probability with which one interval of a measure may miss."""
+        columns = len(self._chosen) if self._measures[name].is_joint else self._least.size
+        pairs = max(1, columns * len(self._hypotheses))
+        return (1 - LEVEL) / len(self._names) / pairs / looks
 
 
 class _InOrder:

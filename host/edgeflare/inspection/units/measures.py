@@ -14,6 +14,7 @@ from edgeflare._internal import extras
 from edgeflare.statistics import upper_bound
 
 _Floats = NDArray[np.float64]
+_Groups = NDArray[np.int64]
 
 BINS = 8
 """Bins of a unit's activation, and of a hypothesis with more values, for mutual information."""
@@ -44,7 +45,7 @@ class Scores(NamedTuple):
 
 
 class Measure(ABC):
-    """A measure of affinity (DeepBase, section 3): of each unit, or jointly of a group of units.
+    """A measure of affinity (DeepBase): of each unit, or jointly of a group of units.
 
     `name` is that of the command, `about` says what it is.
     """
@@ -54,16 +55,20 @@ class Measure(ABC):
     is_joint = False
 
     @abstractmethod
-    def update(self, units: _Floats, values: _Floats) -> None:
+    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:
         """Take a block of inputs: activations [inputs, units], hypotheses [inputs, hypotheses].
 
-        A value is NaN where the hypothesis says nothing of the input. The first block fixes shifts,
-        scales and bins.
+        A value is NaN where the hypothesis says nothing of the input. `groups` numbers the groups of
+        inputs that are alike, [inputs]. The first block fixes shifts, scales and bins.
         """
 
     @abstractmethod
-    def scores(self, alpha: float) -> Scores:
-        """Return the scores, with intervals that each miss with a probability of about `alpha`."""
+    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:
+        """Return the scores, with intervals that each miss with a probability of about `alpha`.
+
+        An interval is that of so many inputs divided by the hypothesis' design effect, [hypotheses],
+        see `design_effects`; None: of inputs that are independent.
+        """
 
     @property
     def is_full(self) -> bool:
@@ -81,8 +86,8 @@ class Pearson(Measure):
     normal variables, and of that by the influence function of r, which holds for any (Devlin,
     Gnanadesikan and Kettenring, Biometrika 62, 1975).
 
-    Differences: DeepBase (section 5) takes Fisher's standard error alone, which is too small for
-    rare hypotheses and sparse units.
+    Differences: DeepBase's bound is Fisher's alone, which is too narrow for rare hypotheses and
+    sparse units (docs/research/inspection-units.md has how often either misses).
     """
 
     name = "pearson"
@@ -91,7 +96,8 @@ class Pearson(Measure):
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], Any] = {}
 
-    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
+        del groups
         known = np.isfinite(values)
         if not self._sums:
             self._units, self._values = _shift_and_scale(units), _shift_and_scale(values)
@@ -106,7 +112,7 @@ class Pearson(Measure):
                 raised = raised * x
             power = power * y
 
-    def scores(self, alpha: float) -> Scores:  # noqa: D102
+    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
         n = self._sums[0, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = {key: one / n for key, one in self._sums.items()}
@@ -129,6 +135,8 @@ class Pearson(Measure):
             )
             of_any = np.sqrt(np.maximum(influence, 0) / n) / (1 - r * r)
             half = _quantile(alpha) * np.maximum(of_any, 1 / np.sqrt(n - 3))
+            if effects is not None:
+                half = half * np.sqrt(effects)[:, None]
             z = np.arctanh(r)
             return Scores(r, np.tanh(z - half), np.tanh(z + half))
 
@@ -169,7 +177,8 @@ class MutualInformation(Measure):
     def __init__(self) -> None:
         self._counts: Any = None
 
-    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
+        del groups
         if self._counts is None:
             shares = np.arange(1, BINS) / BINS
             self._edges = np.quantile(units, shares, axis=0, method="inverted_cdf")
@@ -184,11 +193,12 @@ class MutualInformation(Measure):
             of_bin = (bins == b).astype(np.float32)
             self._counts[b] += np.tensordot(hot, of_bin, axes=(0, 0))
 
-    def scores(self, alpha: float) -> Scores:  # noqa: D102
-        found = [self._scores(h, alpha) for h in range(len(self._cuts))]
+    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
+        each = [1.0] * len(self._cuts) if effects is None else effects.tolist()
+        found = [self._scores(h, alpha, effect) for h, effect in enumerate(each)]
         return Scores(*(np.array(one) for one in zip(*found, strict=True)))
 
-    def _scores(self, h: int, alpha: float) -> tuple[_Floats, _Floats, _Floats]:
+    def _scores(self, h: int, alpha: float, effect: float) -> tuple[_Floats, _Floats, _Floats]:
         """Return the scores of one hypothesis, and their bounds."""
         counts = self._counts[:, h].astype(np.float64)
         n = max(counts[:, :, 0].sum(), 1.0)
@@ -202,8 +212,8 @@ class MutualInformation(Measure):
         scale = 2 * n * log(2)
         score = np.maximum(plain - (cells - kx - ky + 1) / scale, 0.0)
         free, tail = (kx - 1) * (ky - 1), -log(alpha)
-        half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n)
-        half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale
+        half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n * effect)
+        half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale * effect
         none = (kx < 2) | (ky < 2)
         return (
             np.where(none, np.nan, score),
@@ -225,13 +235,14 @@ def _cuts(values: _Floats) -> _Floats:
 class LogisticF1(Measure):
     """F1 of predicting a binary hypothesis from all units of a layer by logistic regression, 0 to 1.
 
-    Of the inputs, which come in random order, every other one trains (L2, C = 1, classes weighted
-    by their rarity, activations standardised), the others are held out; F1 is theirs, for the
-    rarer value of the hypothesis. `guess` is F1 of always saying the rarer value. The interval is
+    Of the groups of inputs, which come in random order, every other one trains (L2, C = 1, classes
+    weighted by their rarity, activations standardised), the others are held out; F1 is theirs, for
+    the rarer value of the hypothesis. `guess` is F1 of always saying the rarer value. The interval is
     Clopper and Pearson's of tp / (tp + fp + fn), of which F1 is a monotone function, for the
     model trained. The first `JOINT_RECORDS` inputs count.
 
-    Differences: DeepBase (section 5) trains by stochastic gradient over all records.
+    Differences: DeepBase goes on training with each block of records; here the model is trained
+    anew at each look, on the inputs kept.
     """
 
     name = "f1"
@@ -241,7 +252,7 @@ class LogisticF1(Measure):
     def __init__(self, groups: Sequence[slice]) -> None:
         self._model = extras.scikit_learn("linear_model", "inspection", "the measure f1")
         self._groups = groups
-        self._blocks: list[tuple[NDArray[np.float32], _Floats]] = []
+        self._blocks: list[tuple[NDArray[np.float32], _Floats, _Groups]] = []
         self._records = 0
         self.guess: _Floats = np.zeros(0)
 
@@ -249,14 +260,14 @@ class LogisticF1(Measure):
     def is_full(self) -> bool:  # noqa: D102
         return self._records >= JOINT_RECORDS
 
-    def update(self, units: _Floats, values: _Floats) -> None:  # noqa: D102
+    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
         some = slice(JOINT_RECORDS - self._records)
         if not self.is_full:
-            self._blocks.append((units[some].astype(np.float32), values[some].copy()))
+            self._blocks.append((units[some].astype(np.float32), values[some], groups[some]))
             self._records += len(self._blocks[-1][0])
 
-    def scores(self, alpha: float) -> Scores:  # noqa: D102
-        units, values = (np.concatenate(one) for one in zip(*self._blocks, strict=True))
+    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
+        units, values, groups = (np.concatenate(one) for one in zip(*self._blocks, strict=True))
         found = np.full((3, values.shape[1], len(self._groups)), np.nan)
         self.guess = np.full(values.shape[1], np.nan)
         for h, column in enumerate(values.T):
@@ -266,28 +277,35 @@ class LogisticF1(Measure):
             truth = column[known] == (np.mean(column[known]) <= 0.5)
             self.guess[h] = 2 * truth.mean() / (1 + truth.mean())
             for g, group in enumerate(self._groups):
-                found[:, h, g] = self._f1(units[known, group], truth, alpha)
+                trains = groups[known] % 2 == 0
+                effect = 1.0 if effects is None else float(effects[h])
+                found[:, h, g] = self._f1(units[known, group], truth, trains, alpha, effect)
         return Scores(*found)
 
     def _f1(
-        self, units: NDArray[np.float32], truth: NDArray[np.bool_], alpha: float
+        self,
+        units: NDArray[np.float32],
+        truth: NDArray[np.bool_],
+        trains: NDArray[np.bool_],
+        alpha: float,
+        effect: float,
     ) -> tuple[float, float, float]:
-        train, held = units[::2].astype(np.float64), units[1::2].astype(np.float64)
-        if len(np.unique(truth[::2])) < 2:
+        train, held = units[trains].astype(np.float64), units[~trains].astype(np.float64)
+        if len(np.unique(truth[trains])) < 2 or not len(held):
             return (np.nan,) * 3
         mean, spread = train.mean(axis=0), train.std(axis=0)
         spread[spread == 0] = 1.0
         model = self._model.LogisticRegression(class_weight="balanced", max_iter=200)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it has not converged
-            model.fit((train - mean) / spread, truth[::2])
+            model.fit((train - mean) / spread, truth[trains])
         said = model.predict((held - mean) / spread)
-        hits = int(np.count_nonzero(said & truth[1::2]))
-        trials = int(np.count_nonzero(said | truth[1::2]))
+        hits = int(np.count_nonzero(said & truth[~trains]))
+        trials = int(np.count_nonzero(said | truth[~trains]))
         if not trials:
             return (np.nan,) * 3
-        low = 1 - upper_bound(trials - hits, trials, level=1 - alpha / 2)
-        high = upper_bound(hits, trials, level=1 - alpha / 2)
+        low = 1 - upper_bound((trials - hits) / effect, trials / effect, level=1 - alpha / 2)
+        high = upper_bound(hits / effect, trials / effect, level=1 - alpha / 2)
         return _f1_of(hits / trials), _f1_of(max(low, 0.0)), _f1_of(high)
 
 
@@ -321,6 +339,33 @@ def is_scorable(values: _Floats) -> bool:
         ones = int(known.sum())
         return min(ones, len(known) - ones) >= FEWEST
     return len(known) >= FEWEST and bool(np.ptp(known) > 0)
+
+
+def design_effects(values: _Floats, groups: _Groups) -> _Floats:
+    """Return by how much the inputs of each hypothesis count less for being alike: [hypotheses].
+
+    It is 1 + (m - 1) r: m is the size of the group that an input is in, on average over the inputs, r
+    the correlation of the hypothesis within groups by the analysis of variance, 0 to 1. For a
+    correlation with a unit the effect is 1 + (m - 1) r s, where s is the unit's correlation within
+    groups: so this is too large rather than too small.
+    """
+    return np.array([_design_effect(column, groups) for column in values.T])
+
+
+def _design_effect(values: _Floats, groups: _Groups) -> float:
+    known = np.isfinite(values)
+    _, of, sizes = np.unique(groups[known], return_inverse=True, return_counts=True)
+    n, k = len(of), len(sizes)
+    if k in (n, 1):
+        return 1.0
+    size = float((sizes**2).sum() / n)
+    means = np.bincount(of, values[known]) / sizes
+    within = float(((values[known] - means[of]) ** 2).sum() / (n - k))
+    between = float((sizes * (means - values[known].mean()) ** 2).sum() / (k - 1))
+    usual = (n - size) / (k - 1)
+    total = between + (usual - 1) * within
+    correlation = (between - within) / total if total > 0 else 0.0
+    return 1 + (size - 1) * min(max(correlation, 0.0), 1.0)
 
 
 def _quantile(alpha: float) -> float:

@@ -93,8 +93,8 @@ def _how(found: UnitsFound) -> Iterator[str]:
     else:
         yield f"Read all {counted(found.total, 'input')}"
     yield (
-        "All intervals hold at once with a probability of about 95 %, for inputs that are independent; "
-        "inputs that were made from the same seed are alike, and make them too narrow"
+        "All intervals hold at once with a probability of about 95 %; they allow for inputs that were made "
+        "from one seed and are alike"
     )
     if found.inputs.get("triggers"):
         yield (
