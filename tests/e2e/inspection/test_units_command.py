@@ -131,10 +131,12 @@ def test_a_later_inspection_takes_the_place_of_the_table(home: Path) -> None:
 
 def test_the_documented_query_runs(home: Path) -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "campaign-folder.md"
-    (query,) = (part.split("```")[0] for part in page.read_text("utf-8").split("```sql\n")[1:])
+    (query,) = (
+        part.split("```")[0] for part in page.read_text("utf-8").split("```text\nselect")[1:]
+    )
     assert inspect(home).code == 0
     with closing(sqlite3.connect(home / "c" / "campaign.sqlite")) as connection:
-        found = connection.execute(query).fetchall()
+        found = connection.execute(f"select{query}").fetchall()
     assert found
     assert all(abs(row[2]) >= abs(after[2]) for row, after in pairwise(found))
 
