@@ -86,8 +86,8 @@ class Pearson(Measure):
     normal variables, and of that by the influence function of r, which holds for any (Devlin,
     Gnanadesikan and Kettenring, Biometrika 62, 1975).
 
-    Differences: DeepBase's bound is Fisher's alone, which is too narrow for rare hypotheses and
-    sparse units (docs/research/inspection-units.md has how often either misses).
+    Differences: Fisher's standard error alone, the usual one, is too small for rare hypotheses and
+    sparse units (docs/research/inspection-units.md has how often either interval misses).
     """
 
     name = "pearson"
@@ -241,8 +241,7 @@ class LogisticF1(Measure):
     Clopper and Pearson's of tp / (tp + fp + fn), of which F1 is a monotone function, for the
     model trained. The first `JOINT_RECORDS` inputs count.
 
-    Differences: DeepBase goes on training with each block of records; here the model is trained
-    anew at each look, on the inputs kept.
+    Differences: the model is trained anew at each look, rather than on with each block of inputs.
     """
 
     name = "f1"
