@@ -6,10 +6,10 @@ In the user's ``pyproject.toml``::
     my-strategy = "my_package:MyStrategy"
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
-`oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`. A built-in name always means the built-in one.
-Nothing is imported before its name is used, so a plug-in that is broken fails alone. Mutation
-operators are declared in the same way, in the group ``edgeflare.mutators``; see
-`edgeflare_mutators`.
+`oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`. A built-in name always
+means the built-in one. Nothing is imported before its name is used, so a plug-in that is broken
+fails alone. Mutation operators are declared in the same way, in the group ``edgeflare.mutators``;
+see `edgeflare_mutators`.
 """
 
 from collections.abc import Sequence

@@ -24,8 +24,8 @@ from edgeflare.inspection import (
 )
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
-from edgeflare.store import CampaignLock, Store
-from edgeflare.types import AGREED
+from edgeflare.store import CampaignLock, SeedAnswer, Store
+from edgeflare.types import AGREED, Decision
 
 ORIGINAL = DEMO / "original.onnx"
 
@@ -179,6 +179,29 @@ def test_triggering_inputs_are_looked_at_on_request(tmp_path: Path) -> None:
     text = inspect(tmp_path, "--inputs", "triggers", "--inputs", "seeds").out
     assert "Triggering inputs were found because the device deviates on them" in text
     assert inspect(tmp_path, "--inputs", "survey").code == 2
+
+
+def test_each_device_that_answers_for_itself_is_a_hypothesis(home: Path) -> None:
+    """Of forty seeds "pi" deviates on the first 12, "jetson" on 14 from the tenth on, and can't answer five."""
+    with Store.open(home / "c") as store:
+        seeds = [one for one in store.seeds() if one.outputs is not None]
+        for name, some in (("pi", range(12)), ("jetson", range(10, 24))):
+            decisions = [
+                Decision.DEVIATION if place in some else Decision.AGREE for place in range(40)
+            ]
+            if name == "jetson":
+                decisions[35:] = [Decision.UNDECIDED] * 5
+            answers = [
+                SeedAnswer(one.id, one.outputs.original, one.outputs.original, decision)
+                for one, decision in zip(seeds, decisions, strict=True)
+                if one.outputs is not None and one.outputs.original is not None
+            ]
+            store.add_seed_answers(answers, name)
+        store.set_fact("replicas", ["pi", "jetson"])
+    found = inspect(home, "--inputs", "seeds", "--measure", "pearson", "--json").json
+    known = {one["name"]: (one["records"], one["ones"]) for one in found["hypotheses"][:3]}
+    assert known == {"deviates": (40, 24), "deviates:pi": (40, 12), "deviates:jetson": (35, 14)}
+    assert found["deviating"] == 24
 
 
 def test_reading_ends_early(home: Path) -> None:
