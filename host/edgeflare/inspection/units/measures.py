@@ -183,15 +183,17 @@ class MutualInformation(Measure):
             shares = np.arange(1, BINS) / BINS
             self._edges = np.quantile(units, shares, axis=0, method="inverted_cdf")
             self._cuts = [_cuts(column[np.isfinite(column)]) for column in values.T]
-            self._counts = np.zeros((BINS, values.shape[1], BINS, units.shape[1]), np.float32)
+            self._counts = np.zeros((values.shape[1], BINS, BINS, units.shape[1]), np.float32)
         bins = (units > self._edges[:, None, :]).sum(axis=0)
         hot = np.zeros((len(values), values.shape[1], BINS), np.float32)
         for h, cuts in enumerate(self._cuts):
             known = np.flatnonzero(np.isfinite(values[:, h]))
             hot[known, h, np.searchsorted(cuts, values[known, h])] = 1
-        for b in range(BINS):
-            of_bin = (bins == b).astype(np.float32)
-            self._counts[b] += np.tensordot(hot, of_bin, axes=(0, 0))
+        of_bins = bins[:, None, :] == np.arange(BINS)[:, None]
+        counts = hot.reshape(len(values), -1).T @ of_bins.reshape(len(values), -1).astype(
+            np.float32
+        )
+        self._counts += counts.reshape(self._counts.shape)
 
     def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
         each = [1.0] * len(self._cuts) if effects is None else effects.tolist()
@@ -200,10 +202,10 @@ class MutualInformation(Measure):
 
     def _scores(self, h: int, alpha: float, effect: float) -> tuple[_Floats, _Floats, _Floats]:
         """Return the scores of one hypothesis, and their bounds."""
-        counts = self._counts[:, h].astype(np.float64)
+        counts = self._counts[h].astype(np.float64)
         n = max(counts[:, :, 0].sum(), 1.0)
         p = counts / n
-        of_unit, of_value = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
+        of_value, of_unit = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             pointwise = np.where(p > 0, np.log2(p / (of_unit * of_value)), 0.0)
         plain = (p * pointwise).sum(axis=(0, 1))
