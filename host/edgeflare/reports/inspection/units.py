@@ -45,7 +45,7 @@ def _of_hypothesis(one: HypothesisScores) -> Iterator[Block]:
         if not apart:
             title += "; no unit goes with it beyond chance"
         columns = (
-            Column("layer", 0, lambda row: row.layer, text=True),
+            Column("layer", 0, _layer, text=True),
             Column("unit", 0, lambda row: str(row.unit)),
             Column("measure", 0, lambda row: _NAMES[row.measure], text=True),
             Column("score", 0, lambda row: number_text(row.score)),
@@ -57,13 +57,18 @@ def _of_hypothesis(one: HypothesisScores) -> Iterator[Block]:
         yield Text(title)
     if one.guess is not None:
         layers = (
-            Column("layer", 0, lambda row: row.layer, text=True),
+            Column("layer", 0, _layer, text=True),
             Column("F1 of all its units", 0, lambda row: _score(row.f1)),
             Column("interval", 1, lambda row: _interval(row.f1), text=True),
             Column("largest correlation of a unit", 2, _largest, optional=True),
         )
         guess = number_text(one.guess)
         yield Table(layers, one.layers, f"{one.name} by layers; F1 of a guess is {guess}")
+
+
+def _layer(one: UnitScore | LayerScore) -> str:
+    """Return the layer's name; of a fused TFLite operator, whose name joins several, the first."""
+    return one.layer.partition(";")[0]
 
 
 def _score(one: UnitScore | None) -> str:
