@@ -247,10 +247,19 @@ def test_a_running_campaign_is_read_but_not_written_to(home: Path) -> None:
     assert list(rows(home)) == []
 
 
-def test_a_damaged_result_is_told(home: Path) -> None:
-    assert inspect(home).code == 0
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"hypotheses": [{"name": "deviates"}]},
+        {"measures": ["spearman"]},
+        {"inputs": {"others": 3}},
+        {"error": None},
+    ],
+)
+def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
+    assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
     with Store.open(home / "c") as store:
-        store.set_fact("units", {**store.fact("units"), "hypotheses": [{"name": "deviates"}]})
+        store.set_fact("units", {**store.fact("units"), **damage})
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
     assert "is damaged: the inspection of units can't be read" in ran.sentence

@@ -28,7 +28,7 @@ from edgeflare.inspection.units.inspection import (
     UnitScores,
     inspect_units,
 )
-from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, Pearson
+from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
@@ -104,7 +104,7 @@ class UnitsFound:
     error: FiniteFloat
     random_seed: int
     finished: bool
-    measures: tuple[str, ...]
+    measures: tuple[MeasureName, ...]
     hypotheses: tuple[HypothesisScores, ...]
     notices: tuple[str, ...] = ()
 
@@ -339,9 +339,9 @@ def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:
     """Yield what is kept of each hypothesis."""
     for h, one in enumerate(scores.hypotheses):
         rows = {name: list(scores.rows(one.name, name)) for name in scores.scores}
-        joint = {row.layer: row for row in rows.pop(LogisticF1.name, ())}
+        joint = {row.layer: row for row in rows.pop(LogisticF1.name, [])}
         first: dict[str, UnitScore] = {}
-        for row in rows.get(Pearson.name, ()):
+        for row in rows.get(Pearson.name, []):
             first.setdefault(row.layer, row)
         yield HypothesisScores(
             name=one.name,

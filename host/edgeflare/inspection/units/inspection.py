@@ -19,9 +19,11 @@ from edgeflare.inspection.priority import InspectedOriginal
 from edgeflare.inspection.stored import Tell, silent
 from edgeflare.inspection.units.hypotheses import Hypothesis, InputRecord
 from edgeflare.inspection.units.measures import (
+    MEASURE_NAMES,
     MEASURES,
     LogisticF1,
     Measure,
+    MeasureName,
     Scores,
     design_effects,
     is_binary,
@@ -51,7 +53,7 @@ class UnitScore:
     layer: str
     unit: int | None
     hypothesis: str
-    measure: str
+    measure: MeasureName
     score: FiniteFloat
     low: FiniteFloat
     high: FiniteFloat
@@ -75,7 +77,7 @@ class UnitScores:
 
     units: Mapping[str, Sequence[int]]
     hypotheses: tuple[Hypothesis, ...]
-    scores: Mapping[str, Scores]
+    scores: Mapping[MeasureName, Scores]
     counts: tuple[int, ...]
     ones: tuple[int | None, ...]
     scorable: tuple[bool, ...]
@@ -153,7 +155,8 @@ def inspect_units(
         units = default_layers(model.graph)
     chosen = units if isinstance(units, Mapping) else dict.fromkeys(units)
     order = np.random.default_rng(random_seed).permutation(len(data))
-    one_pass = _Pass(chosen, tuple(hypotheses), tuple(dict.fromkeys(measures)), error)
+    names = tuple(name for name in MEASURE_NAMES if name in measures)
+    one_pass = _Pass(chosen, tuple(hypotheses), names, error)
     return one_pass.run(model, _InOrder(data, order), tell)
 
 
@@ -164,12 +167,12 @@ class _Pass:
         self,
         units: Mapping[str, Sequence[int] | None],
         hypotheses: tuple[Hypothesis, ...],
-        measures: tuple[str, ...],
+        measures: tuple[MeasureName, ...],
         error: float | None,
     ) -> None:
         self._units, self._hypotheses, self._names = units, hypotheses, measures
         self._error = error
-        self._measures: dict[str, Measure] = {}
+        self._measures: dict[MeasureName, Measure] = {}
         self._chosen: dict[str, Sequence[int]] = {}
         self._block: list[tuple[NDArray[np.float64], list[float], int]] = []
         self._numbers: dict[str, int] = {}
@@ -279,7 +282,7 @@ class _Pass:
                 return False
         return True
 
-    def _scores(self, looks: int) -> dict[str, Scores]:
+    def _scores(self, looks: int) -> dict[MeasureName, Scores]:
         """Return all scores."""
         effects = design_effects(np.concatenate(self._values), np.concatenate(self._groups))
         return {
@@ -287,7 +290,7 @@ class _Pass:
             for name, measure in self._measures.items()
         }
 
-    def _alpha(self, name: str, looks: int) -> float:
+    def _alpha(self, name: MeasureName, looks: int) -> float:
         """Return the probability with which one interval of a measure may miss."""
         columns = len(self._chosen) if self._measures[name].is_joint else self._least.size
         pairs = max(1, columns * len(self._hypotheses))
