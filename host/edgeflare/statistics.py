@@ -205,8 +205,11 @@ def wilson(successes: int, total: int) -> tuple[float, float]:
     return 0.0 if successes == 0 else low, 1.0 if successes == total else high
 
 
-def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:
-    """Return the one-sided exact upper bound of a rate (Clopper and Pearson, 1934)."""
+def upper_bound(successes: float, total: float, *, level: float = 0.95) -> float:
+    """Return the one-sided exact upper bound of a rate (Clopper and Pearson, 1934).
+
+    Effective numbers of trials that are alike needn't be whole.
+    """
     if successes == total:
         return 1.0
     return _beta_quantile(successes + 1, total - successes, level)

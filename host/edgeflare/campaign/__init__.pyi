@@ -58,3 +58,4 @@ from .settings.limits import LimitsConfig as LimitsConfig
 from .settings.survey import SurveyConfig as SurveyConfig
 from .settings.templates import demo_config as demo_config, write_starter as write_starter
 from .status import CampaignStatus as CampaignStatus, campaign_status as campaign_status
+from .survey.inputs import SurveyInputs as SurveyInputs

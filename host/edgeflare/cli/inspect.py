@@ -1,4 +1,4 @@
-"""``inspect coverage``, ``importance``, ``prioritise`` and ``classes``: what happens within a campaign's original."""
+"""``inspect``: what happens within a campaign's original."""
 
 import shlex
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Look into the original model: what a campaign's inputs exercise in it, and which seeds come first.",
+    help="Look into the original model: what a campaign's inputs exercise in it, which seeds come first, which "
+    "classes it confuses and deployment treats otherwise, and which units go with deviation.",
 )
 
 
@@ -183,6 +184,76 @@ def classes(
             tell=tell,
         )
     print_result(json, found.to_json, lambda: classes_document(found, class_namer(campaign, names)))
+    _tell_page(campaign, json=json)
+
+
+@app.command()
+@with_exit_codes
+def units(
+    campaign: CampaignFolder,
+    hypothesis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What units may go with, such as deviates, class:3, classes, family:dim, families, "
+            "brightness; may be repeated. By default deviates, and those on a sample alone.",
+        ),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="pearson, mutual-information or f1; may be repeated. By default all.",
+        ),
+    ] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENSOR",
+            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
+            "of activation functions.",
+        ),
+    ] = None,
+    error: Annotated[
+        float,
+        typer.Option(
+            metavar="E", help="Stop reading once every score is this near that over all inputs."
+        ),
+    ] = 0.1,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SET",
+            help="seeds, survey, triggers, or all; may be repeated. By default seeds and survey, which were "
+            "not searched for.",
+        ),
+    ] = None,
+    original: _Original = None,
+    random_seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Draws the order in which inputs are read.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Find the units of the original that go with deviation on the device, or with what you name."""
+    from edgeflare.campaign import SurveyInputs
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.inspection import UNIT_INPUTS, UNSELECTED, units_of_campaign
+    from edgeflare.reports import units_document
+
+    with _telling("units") as tell:
+        found = units_of_campaign(
+            campaign,
+            original=original,
+            hypotheses=hypothesis or (),
+            measures=measure or (),
+            layers=layer or (),
+            inputs=UNIT_INPUTS if "all" in (inputs or ()) else inputs or UNSELECTED,
+            error=error,
+            remake=lambda store: SurveyInputs(store).sample,
+            random_seed=random_seed,
+            tell=tell,
+        )
+    print_result(json, found.to_json, lambda: units_document(found))
     _tell_page(campaign, json=json)
 
 

@@ -119,3 +119,24 @@ from .classes.pairs import (
     pair_values as pair_values,
     class_pairs as class_pairs,
 )
+from .units.campaign import (
+    UNIT_INPUTS as UNIT_INPUTS,
+    UNSELECTED as UNSELECTED,
+    HypothesisScores as HypothesisScores,
+    LayerScore as LayerScore,
+    UnitsFound as UnitsFound,
+    stored_units as stored_units,
+    units_of_campaign as units_of_campaign,
+)
+from .units.hypotheses import (
+    SAMPLE_HYPOTHESES as SAMPLE_HYPOTHESES,
+    Hypothesis as Hypothesis,
+    InputRecord as InputRecord,
+    built_in_hypothesis as built_in_hypothesis,
+)
+from .units.inspection import (
+    UnitScore as UnitScore,
+    UnitScores as UnitScores,
+    inspect_units as inspect_units,
+)
+from .units.measures import MEASURES as MEASURES, Scores as Scores

@@ -1,6 +1,6 @@
 """A campaign's original as a graph, and the inputs that it is inspected with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -164,14 +164,22 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     return sets, notices
 
 
-def store_found(store: Store, name: str, found: dict[str, Any]) -> tuple[str, ...]:
+def store_found(
+    store: Store,
+    name: str,
+    found: dict[str, Any],
+    units: Iterable[Mapping[str, Any]] | None = None,
+) -> tuple[str, ...]:
     """Store a result under a name; return a notice where that can't be now, as the campaign is running.
 
-    Raises DiskFullError.
+    `units` are the rows of `Store.set_unit_scores`. Raises DiskFullError.
     """
     try:
         with CampaignLock(store.folder):
-            store.set_fact(name, found)
+            if units is None:
+                store.set_fact(name, found)
+            else:
+                store.set_unit_scores(units, name, found)
     except DiskFullError:
         raise
     except StoreError as error:

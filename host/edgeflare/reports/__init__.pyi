@@ -28,6 +28,7 @@ from .inspection.coverage import coverage_document as coverage_document
 from .inspection.importance import importance_document as importance_document
 from .inspection.priority import priority_document as priority_document
 from .inspection.classes import classes_document as classes_document
+from .inspection.units import units_document as units_document
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
 from .repair.recipes import (

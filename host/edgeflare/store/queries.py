@@ -1,6 +1,6 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy import (
     Table,
     and_,
     case,
+    delete,
     func,
     insert,
     inspect,
@@ -57,6 +58,13 @@ def set_fact(connection: Connection, key: str, value: Any) -> None:
     change = update(table).where(table.c.name == key).values(value=value)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(name=key, value=value))
+
+
+def set_unit_scores(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace all scores of units; a row has the columns of their table but `position`."""
+    connection.execute(delete(tables.unit_scores))
+    for some in batches(rows):
+        connection.execute(insert(tables.unit_scores), list(some))
 
 
 def add_notices(connection: Connection, texts: Iterable[str]) -> None:

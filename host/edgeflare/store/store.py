@@ -3,7 +3,7 @@
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -126,7 +126,10 @@ class Store(StoredFolder):
                 sync_folder(folder.parent)
             except BaseException:
                 store.close()
-                _empty(folder, copies)
+                for path in (*folder.glob(f"{DATABASE_NAME}*"), *copies):
+                    path.unlink(missing_ok=True)
+                for path in folder.glob("samples"):
+                    path.rmdir()
                 raise
         return store
 
@@ -241,6 +244,12 @@ class Store(StoredFolder):
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value under a key of up to 200 characters; replaces what was there."""
         with self._database.writing() as connection:
+            queries.set_fact(connection, key, value)
+
+    def set_unit_scores(self, rows: Iterable[Mapping[str, Any]], key: str, value: Any) -> None:
+        """Replace all rows of the table unit_scores, and the fact of this key, in one transaction."""
+        with self._database.writing() as connection:
+            queries.set_unit_scores(connection, rows)
             queries.set_fact(connection, key, value)
 
     @property
@@ -579,14 +588,6 @@ class Store(StoredFolder):
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self.has_sample(digest):
             raise StoreError(f"the sample {digest} was not put into {self.folder}")
-
-
-def _empty(folder: Path, copies: Iterable[Path]) -> None:
-    """Undo a creation that failed, so that it can be tried again."""
-    for path in (*folder.glob(f"{DATABASE_NAME}*"), *copies):
-        path.unlink(missing_ok=True)
-    for path in folder.glob("samples"):
-        path.rmdir()
 
 
 @contextmanager

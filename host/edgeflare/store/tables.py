@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 metadata = MetaData()
 
@@ -238,4 +238,18 @@ telemetry = Table(
     Column("throttle_reasons", JSON, nullable=False),
     Column("battery_percent", Double),
     Column("battery_charging", Boolean),
+)
+
+unit_scores = Table(
+    "unit_scores",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("layer", _Name, nullable=False),
+    Column("unit", Integer),
+    Column("hypothesis", _Name, nullable=False),
+    Column("measure", String(32), nullable=False),
+    Column("score", Double, nullable=False),
+    Column("low", Double, nullable=False),
+    Column("high", Double, nullable=False),
+    Column("records", Integer, nullable=False),
 )

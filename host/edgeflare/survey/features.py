@@ -77,19 +77,29 @@ class FeatureSet:
             for label in range(self._classes)
         )
 
+    def measure(self, name: str) -> Callable[[Sample], float]:
+        """Return what computes the one feature of this name, see `of`; ValueError where there is none."""
+        for feature, measure in self._measures:
+            if feature.name == name:
+                return lambda sample: measure(_whole_numbers(sample))
+        raise ValueError(f"there is no feature {name!r}")
+
     def of(self, sample: Sample, label: int | None = None) -> Features:
         """Return the features of a sample: float64 [features].
 
         `sample`: uint8 [height, width, channels] of the shape given, or float32 [samples]. `label`:
         the class that the original answers, None where it answers none.
         """
-        values: Any = (
-            np.rint(sample.astype(np.float64) * _LEVELS).astype(np.int64)
-            if sample.ndim == 1
-            else sample.astype(np.int64)
-        )
+        values = _whole_numbers(sample)
         found = [measure(values) for _, measure in self._measures]
         return np.array([*found, *(float(one == label) for one in range(self._classes))])
+
+
+def _whole_numbers(sample: Sample) -> Any:
+    """Return an image's levels, or audio in 16-bit levels, as int64."""
+    if sample.ndim == 1:
+        return np.rint(sample.astype(np.float64) * _LEVELS).astype(np.int64)
+    return sample.astype(np.int64)
 
 
 def _image(shape: Sequence[int]) -> list[tuple[Feature, _Measure]]:

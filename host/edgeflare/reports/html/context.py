@@ -10,7 +10,12 @@ from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_o
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.inspection import stored_classes, stored_coverage, stored_importance
+from edgeflare.inspection import (
+    stored_classes,
+    stored_coverage,
+    stored_importance,
+    stored_units,
+)
 from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -44,6 +49,7 @@ from edgeflare.reports.html.importance import importance_context
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.inspection.coverage import coverage_document
+from edgeflare.reports.inspection.units import units_document
 from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,
     LOWEST_DB,
@@ -145,7 +151,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
-    coverage = stored_coverage(store)
+    coverage, units = stored_coverage(store), stored_units(store)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
@@ -164,6 +170,7 @@ def context(
         "importance": importance_context(store, stored_importance(store), name),
         "classes": classes_context(store, stored_classes(store), name),
         "survey": survey_context(store, summary.survey, name),
+        "units": None if units is None else to_html(units_document(units)),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),
