@@ -93,6 +93,7 @@ from .classes.deployment import (
     ChangeInterval as ChangeInterval,
     PairChange as PairChange,
     compare_deployment as compare_deployment,
+    decisions as decisions,
     tarone_holm as tarone_holm,
 )
 from .classes.evaluation import (

@@ -23,6 +23,7 @@ from edgeflare.inspection.classes.deployment import (
     ClassChange,
     PairChange,
     compare_deployment,
+    decisions,
 )
 from edgeflare.inspection.classes.evaluation import (
     MeasureEvaluation,
@@ -58,7 +59,7 @@ from edgeflare.store import Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
 from edgeflare.store.records import SeedRecord
-from edgeflare.types import Sample
+from edgeflare.types import AGREED, Sample
 
 _FACT = "classes"
 MOST_SUSPECTS = 50
@@ -220,31 +221,38 @@ def classes_of_campaign(
 class _Answers(NamedTuple):
     """Both models' answers to the seeds, float64 [seeds, classes], and the seeds' labels, if known.
 
-    `has_probabilities`: the deployed model's answers are not labels alone.
+    `agree`: the campaign counts the answers as the same decision, which ties and margins below its
+    floor are. `has_probabilities`: the deployed model's answers are not labels alone.
     """
 
     seeds: list[SeedRecord]
     original: NDArray[np.float64]
     deployed: NDArray[np.float64]
+    agree: NDArray[np.bool_]
     labels: NDArray[np.int64] | None
     has_probabilities: bool
+
+    @property
+    def decisions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The classes that both models decide for."""
+        return decisions(self.original, self.deployed, self.agree)
 
 
 def _answers(store: Store) -> tuple[_Answers, list[str]]:
     """Return the stored answers, and notices. Raises UsageError where there are none."""
     notices = []
     replicas = store.fact("replicas") or [""]
-    answered = [
-        (one, one.outputs.original, one.outputs.deployed)
-        for one in store.seeds(replicas[0])
-        if one.outputs is not None
-    ]
+    of_each = ([one for one in store.seeds(name) if one.outputs] for name in replicas)
+    replica, answered = next(
+        ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])
+    )
     with decoding(store.folder, "an answer to a seed"):
         known = [
-            (one, class_scores(original), class_scores(deployed))
-            for one, original, deployed in answered
-            if original is not None and is_finite(original)
-            if deployed is not None and is_finite(deployed)
+            (one, class_scores(outputs.original), class_scores(outputs.deployed))
+            for one in answered
+            if (outputs := one.outputs) is not None
+            if outputs.original is not None and is_finite(outputs.original)
+            if outputs.deployed is not None and is_finite(outputs.deployed)
         ]
     if not known:
         raise UsageError(
@@ -261,20 +269,21 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
         deployed = np.stack([one for _, _, one in known])
     labels = [one.label for one in seeds]
     fits = [one is not None and 0 <= one < original.shape[1] for one in labels]
-    if any(fits) and not all(fits):
+    if any(one is not None for one in labels) and not all(fits):
         notices.append(
-            f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class: "
+            f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class of the original: "
             "all are compared without labels; label all seeds to see each class's recall"
         )
     if len(replicas) > 1:
         notices.append(
-            f"the deployed model's answers are those of {replicas[0]}, the first of "
-            f"{counted(len(replicas), 'device')}"
+            f"the deployed model's answers are those of {replica}, the first of "
+            f"{counted(len(replicas), 'device')} that has any"
         )
     with decoding(store.folder, "what is known of the deployed model"):
         kind = store.models["deployed"]["output"]["kind"]
     whole = np.array(labels, np.int64) if all(fits) else None
-    return _Answers(seeds, original, deployed, whole, kind != "label"), notices
+    agree = np.array([one.outputs is not None and one.outputs.decision in AGREED for one in seeds])
+    return _Answers(seeds, original, deployed, agree, whole, kind != "label"), notices
 
 
 class _Inspected:
@@ -341,6 +350,7 @@ def _found(
         answers.original,
         answers.deployed,
         labels,
+        agree=answers.agree,
         has_probabilities=answers.has_probabilities,
         examples=_EXAMPLES,
         random_seed=random_seed,
@@ -358,7 +368,7 @@ def _found(
             )
         )
     places = {place for one in compared.pairs for place in one.examples}
-    before, after = answers.original.argmax(axis=1), answers.deployed.argmax(axis=1)
+    before, after = answers.decisions
     return ClassesFound(
         model="",
         classes=classes,
@@ -414,8 +424,9 @@ class _Measures(NamedTuple):
         distance[few] = distance[:, few] = np.nan
         unknown = np.full((count, count), np.nan)
         leaks, confusions = [], []
-        for scores in (answers.original, answers.deployed):
-            decided = memberships(scores.argmax(axis=1), count)
+        sides = zip((answers.original, answers.deployed), answers.decisions, strict=True)
+        for scores, top in sides:
+            decided = memberships(top, count)
             leaks.append(both_directions(directional_leak(scores, decided, least=LEAST_INPUTS)))
             confusions.append(
                 unknown

@@ -17,13 +17,8 @@ from pydantic import Field
 from edgeflare.errors import UsageError
 from edgeflare.inspection.classes.pairs import (
     LEAST_INPUTS,
-    avg_cd,
-    both_directions,
     class_pairs,
-    directional_leak,
-    directional_type1_confusion,
     memberships,
-    pair_values,
 )
 from edgeflare.inspection.stored import ClassIndex, Count, Share
 from edgeflare.statistics import bootstrap_interval, holm, permutation_p
@@ -33,10 +28,10 @@ LEVEL = 0.05
 LEAST_LEAK = 0.01
 """A leak that changes by less than this is not tested: rounding alone changes all of them."""
 MOST_BIAS_CLASSES = 50
-"""With more classes than this the change of bias is not tested: it takes their cube for each draw."""
+"""With more classes than this the change of bias is not tested: each draw takes their cube."""
 MOST_PAIRS = 50
 """Pairs that a comparison has at most."""
-_BIAS_DRAWS = 1_000
+_DRAWS = 1_000
 _ROUNDING = 1e-12
 _Z = 1.959963984540054
 
@@ -165,6 +160,7 @@ def compare_deployment(
     deployed: NDArray[np.float64],
     labels: NDArray[np.int64] | None = None,
     *,
+    agree: NDArray[np.bool_] | None = None,
     has_probabilities: bool = True,
     examples: int = 3,
     random_seed: int = 0,
@@ -172,9 +168,10 @@ def compare_deployment(
     """Compare two models' answers to the same inputs, by classes and by pairs of classes.
 
     `original` and `deployed` are probabilities, float64 [inputs, classes], finite. `labels` are
-    class indices [inputs], or None where they aren't known. `has_probabilities` is False of a
+    class indices [inputs], -1 of an input without one, or None where they aren't known. What the
+    models decide is as of `decisions`, which takes `agree`. `has_probabilities` is False of a
     deployed model whose answers are labels alone. Classes of fewer than `LEAST_INPUTS` inputs are
-    in no pair. `random_seed` draws the permutations and bootstrap samples of biases.
+    in no pair. `random_seed` draws the permutations of leaks and biases, and bootstrap samples.
 
     p of decisions are adjusted by Holm over all classes and pairs that could be significant at all
     by the number of inputs on which the models differ (Tarone, 1990); the others have 1. Leaks and
@@ -182,7 +179,8 @@ def compare_deployment(
     are, so that where deployment changed nothing, anything at all is significant in at most 5 % of
     comparisons.
 
-    Raises UsageError for answers that are not finite or not of the same shape.
+    Raises UsageError for answers that are not finite or not of the same shape, and for several
+    labels an input.
     """
     if original.ndim != 2 or original.shape != deployed.shape:
         raise UsageError(
@@ -193,7 +191,9 @@ def compare_deployment(
         raise UsageError("answers that are not finite can't be compared: leave them out")
     if not len(original):
         return DeploymentComparison(0, 0, (), (), (), 0)
-    sides = _Sides.of(original, deployed, labels)
+    if labels is not None and np.ndim(labels) != 1:
+        raise UsageError(f"labels are a class index for each input, not {list(np.shape(labels))}")
+    sides = _Sides.of(original, deployed, labels, agree)
     families = 1 + has_probabilities + (labels is not None)
     of_classes, of_pairs = _class_moves(sides), _pair_moves(sides)
     moves = [*of_classes.values(), *of_pairs.values()]
@@ -201,7 +201,7 @@ def compare_deployment(
         [one.p for one in moves], [one.least_p for one in moves], level=LEVEL / families
     )
     whole = [min(1.0, families * one) for one in adjusted]
-    leaks = _leaks(sides, families) if has_probabilities else {}
+    leaks = _leaks(sides, families, random_seed) if has_probabilities else {}
     decided = dict(zip(of_pairs, whole[len(of_classes) :], strict=True))
     evidence = {
         pair: (
@@ -230,6 +230,23 @@ def compare_deployment(
         biases=() if labels is None else _biases(sides, labels, families, random_seed),
         tested_pairs=len(sides.large) * max(0, len(sides.occurring) - 1),
     )
+
+
+def decisions(
+    original: NDArray[np.float64],
+    deployed: NDArray[np.float64],
+    agree: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the classes that both models decide for, int [inputs] each.
+
+    `original` and `deployed` are probabilities, float64 [inputs, classes]. The deployed model
+    decides as the original where that class is among its largest ones: a tie is no other decision.
+    It also does where `agree`, bool [inputs], is True, such as by a campaign's margin floor.
+    """
+    before, after = original.argmax(axis=1), deployed.argmax(axis=1)
+    every = np.arange(len(before))
+    alike = deployed[every, before] == deployed[every, after]
+    return before, np.where(alike if agree is None else alike | agree, before, after)
 
 
 def tarone_holm(ps: Sequence[float], least: Sequence[float], *, level: float) -> list[float]:
@@ -308,10 +325,11 @@ class _Sides(NamedTuple):
         original: NDArray[np.float64],
         deployed: NDArray[np.float64],
         labels: NDArray[np.int64] | None,
+        agree: NDArray[np.bool_] | None,
     ) -> "_Sides":
         """Raise UsageError for labels of other inputs or classes."""
         count, classes = original.shape
-        before, after = original.argmax(axis=1), deployed.argmax(axis=1)
+        before, after = decisions(original, deployed, agree)
         decided = memberships(before, classes) | memberships(after, classes)
         members = decided if labels is None else memberships(labels, classes)
         if len(members) != count:
@@ -389,20 +407,38 @@ def _class_changes(
     return tuple(changes)
 
 
-def _leaks(sides: _Sides, families: int) -> dict[tuple[int, int], float]:
+def _leaks(sides: _Sides, families: int, random_seed: int) -> dict[tuple[int, int], float]:
     """Return the adjusted p of the leaks that change by `LEAST_LEAK` or more.
 
-    All pairs with inputs enough count as tested: those that change by less have p 1.
+    Of the largest change of any pair, in terms of its standard deviation, where the models change
+    places at random on each input (Westfall and Young, 1993): pairs of the same inputs are tested
+    together. Pairs whose probability changes by less than `LEAST_LEAK` on average of the inputs,
+    whatever the sign, can't reach it and are left out.
     """
-    before, after = (
-        directional_leak(one, sides.members) for one in (sides.original, sides.deployed)
+    signs = np.random.default_rng(random_seed).integers(
+        2, size=(_DRAWS, len(sides.original)), dtype=np.int8
     )
-    pairs = [(a, b) for a in sides.large for b in sides.occurring if a != b]
-    chosen = [pair for pair in pairs if abs(after[pair] - before[pair]) >= LEAST_LEAK]
-    level = LEVEL / families / max(1, len(pairs))
-    ps = [permutation_p(_leak_differences(sides, pair), alpha=level) for pair in chosen]
-    adjusted = holm([*ps, *([1.0] * (len(pairs) - len(ps)))])
-    return {pair: min(1.0, families * one) for pair, one in zip(chosen, adjusted, strict=False)}
+    largest = np.zeros(_DRAWS)
+    found: dict[tuple[int, int], float] = {}
+    for label in sides.large:
+        inputs = np.flatnonzero(sides.members[:, label])
+        changes = sides.deployed[inputs] - sides.original[inputs]
+        tested = np.flatnonzero(np.abs(changes).mean(axis=0) >= LEAST_LEAK)
+        tested = tested[tested != label]
+        changes = changes[:, tested]
+        spread = np.sqrt(np.square(changes).sum(axis=0))
+        drawn = (1.0 - 2.0 * signs[:, inputs]) @ changes / spread
+        largest = np.maximum(largest, np.abs(drawn).max(axis=1, initial=0.0))
+        for said, change, own in zip(tested.tolist(), changes.T, spread, strict=True):
+            if abs(change.mean()) >= LEAST_LEAK:
+                found[label, said] = abs(float(change.sum())) / float(own)
+    return {pair: _adjusted(one, largest, families) for pair, one in found.items()}
+
+
+def _adjusted(value: float, largest: NDArray[np.float64], families: int) -> float:
+    """Return the p of a value among the largest ones of each draw, for several kinds of tests."""
+    count = int(np.count_nonzero(largest >= value * (1 - _ROUNDING)))
+    return min(1.0, families * (count + 1) / (len(largest) + 1))
 
 
 def _leak_differences(sides: _Sides, pair: tuple[int, int]) -> NDArray[np.float64]:
@@ -455,32 +491,37 @@ def _biases(
     large = sides.large
     if not 3 <= len(large) <= MOST_BIAS_CLASSES:
         return ()
-    place = np.full(sides.original.shape[1], -1)
-    place[large] = np.arange(len(large))
-    chosen = np.flatnonzero(place[labels] >= 0)
-    truth, before, after = (place[one[chosen]] for one in (labels, sides.before, sides.after))
-
-    def disparities(inputs: NDArray[np.intp], said: NDArray[np.intp]) -> NDArray[np.float64]:
-        confusion = directional_type1_confusion(truth[inputs], said, len(large))
-        return pair_values(avg_cd(both_directions(confusion)))
-
-    every = np.arange(len(chosen))
-    original, deployed = disparities(every, before), disparities(every, after)
     rng = np.random.default_rng(random_seed)
-    largest, drawn = [], []
-    rows = [np.flatnonzero(truth == one) for one in range(len(large))]
-    for _ in range(_BIAS_DRAWS):
-        swap = rng.integers(2, size=len(chosen), dtype=bool)
-        one, other = np.where(swap, after, before), np.where(swap, before, after)
-        largest.append(np.abs(disparities(every, other) - disparities(every, one)).max())
-        sample = np.concatenate([rng.choice(some, len(some)) for some in rows])
-        drawn.append(disparities(sample, after[sample]) - disparities(sample, before[sample]))
-    low, high = np.quantile(np.stack(drawn), (0.025, 0.975), axis=0)
-    as_large = np.sort(largest)
+    classes, size = len(large), sides.original.shape[1]
+    place = np.full(size, classes)  # the last column: any other class
+    place[large] = np.arange(classes)
+    swapped, drawn = (np.zeros((2, _DRAWS, classes, classes + 1)) for _ in range(2))
+    real = np.zeros((2, 1, classes, classes + 1))
+    inputs = np.zeros(classes)
+    for row, label in enumerate(large):
+        mine = np.flatnonzero(labels == label)
+        inputs[row] = len(mine)
+        both = np.stack([place[sides.before[mine]], place[sides.after[mine]]], axis=1)
+        kinds, counts = np.unique(both, axis=0, return_counts=True)
+        again = rng.multinomial(len(mine), counts / len(mine), size=_DRAWS)
+        turned = rng.binomial(counts, 0.5, size=(_DRAWS, len(counts)))
+        for kind, count, of_again, of_turned in zip(
+            kinds.tolist(), counts.tolist(), again.T, turned.T, strict=True
+        ):
+            for side in (0, 1):
+                real[side, 0, row, kind[side]] += count
+                drawn[side, :, row, kind[side]] += of_again
+                swapped[side, :, row, kind[side]] += count - of_turned
+                swapped[side, :, row, kind[1 - side]] += of_turned
+    original, deployed = (_disparities(one, inputs)[0] for one in real)
+    low, high = np.quantile(
+        _disparities(drawn[1], inputs) - _disparities(drawn[0], inputs), (0.025, 0.975), axis=0
+    )
+    by_chance = _disparities(swapped[1], inputs) - _disparities(swapped[0], inputs)
+    largest = np.abs(by_chance).max(axis=1)
     found = []
-    for number, (first, second) in enumerate(class_pairs(len(large))):
+    for number, (first, second) in enumerate(class_pairs(classes)):
         change = abs(float(deployed[number] - original[number]))
-        count = len(as_large) - int(np.searchsorted(as_large, change - _ROUNDING))
         found.append(
             BiasChange(
                 large[first],
@@ -488,8 +529,26 @@ def _biases(
                 min(1.0, float(original[number])),
                 min(1.0, float(deployed[number])),
                 _within(float(low[number]), float(high[number])),
-                min(1.0, families * (count + 1) / (_BIAS_DRAWS + 1)),
+                _adjusted(change - _ROUNDING, largest, families),
             )
         )
     found.sort(key=lambda one: (one.adjusted_p, -abs(one.deployed - one.original), one.first))
     return tuple(found[:MOST_PAIRS])
+
+
+def _disparities(decided: NDArray[np.float64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `avg_cd` of type 1 confusion of all pairs, float64 [draws, pairs].
+
+    `decided` is how many inputs of each class (row) are taken for which one, [draws, classes,
+    classes + 1]; `inputs` is the number of each class.
+    """
+    classes = len(inputs)
+    shares = decided[:, :, :classes] / inputs[:, None]
+    confusion = (shares + shares.transpose(0, 2, 1)) / 2
+    confusion[:, np.arange(classes), np.arange(classes)] = 0.0
+    rows = []
+    for first in range(classes - 1):
+        others = confusion[:, first + 1 :]
+        apart = np.abs(others - confusion[:, first, None]).sum(axis=2)
+        rows.append((apart - 2 * confusion[:, first, first + 1 :]) / (classes - 2))
+    return np.asarray(np.maximum(np.concatenate(rows, axis=1), 0.0))

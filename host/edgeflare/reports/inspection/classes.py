@@ -59,16 +59,19 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
         f"Class {name(one.label)} is decided for {one.deployed:,} times where the original does so "
         f"{one.original:,} times ({p_text(one.adjusted_p)}): {one.moved:,} of "
         f"{counted(found.moved, 'moved answer')} are to or away from it."
-        for place, one in enumerate(found.changes)
-        if one.is_significant or (one.in_pairs and not place)
+        for one in found.changes
+        if one.is_significant
     ][:_SAID]
+    if not lines and found.changes and found.changes[0].in_pairs:
+        lines = [_first_in_pairs(found, name)]
     lines += [_pair_words(one, found, name) for one in found.pairs if one.is_significant][:_SAID]
     lines += [
-        f"Classes {name(one.first)} and {name(one.second)} are confused with others more unequally: "
+        f"Classes {name(one.first)} and {name(one.second)} are confused with others "
+        f"{'more' if one.deployed > one.original else 'less'} unequally: "
         f"by {number_text(one.deployed, 3)} on average, by the original {number_text(one.original, 3)} "
         f"({p_text(one.adjusted_p)})."
         for one in found.biases
-        if one.is_significant and one.deployed > one.original
+        if one.is_significant
     ][:_SAID]
     if lines:
         return lines
@@ -80,6 +83,16 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
     return [
         f"The deployed model treats no class otherwise than the original beyond chance (tested: {tested})."
     ]
+
+
+def _first_in_pairs(found: ClassesFound, name: Name) -> str:
+    label = found.changes[0].label
+    changed = [one for one in found.pairs if one.is_significant]
+    own = sum(label in (one.label, one.said) for one in changed)
+    return (
+        f"Class {name(label)} changed most: it is in {own:,} of {counted(len(changed), 'pair')} of classes "
+        "that deployment changed."
+    )
 
 
 def _pair_words(one: PairChange, found: ClassesFound, name: Name) -> str:

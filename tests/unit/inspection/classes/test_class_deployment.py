@@ -32,12 +32,6 @@ def task(seed: int, count: int = 300, classes: int = 6) -> tuple[Scores, NDArray
     return logits, labels
 
 
-@pytest.fixture
-def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "_BIAS_DRAWS", 99)
-
-
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("labelled", [True, False])
 def test_counts_and_ps_are_those_of_plain_loops_and_scipy(labelled: bool) -> None:
     logits, labels = task(0)
@@ -82,7 +76,6 @@ def test_counts_and_ps_are_those_of_plain_loops_and_scipy(labelled: bool) -> Non
             assert (before[place] == said) != (after[place] == said)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_equal_models_have_no_change() -> None:
     logits, labels = task(2)
     for known in (labels, None):
@@ -92,7 +85,6 @@ def test_equal_models_have_no_change() -> None:
         assert not any(one.is_significant for one in found.biases)
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("label", range(6))
 @pytest.mark.parametrize("shift", [-2.0, 2.0])
 def test_the_class_that_was_damaged_is_named_first(label: int, shift: float) -> None:
@@ -109,7 +101,6 @@ def test_the_class_that_was_damaged_is_named_first(label: int, shift: float) -> 
         assert label in (found.pairs[0].label, found.pairs[0].said)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_it_is_named_first_where_it_takes_as_many_inputs_as_it_loses() -> None:
     """Class 0 takes inputs of class 1, and loses its own to class 2: it is decided for as often as before."""
     labels = np.repeat([0, 1, 2], 40)
@@ -125,7 +116,6 @@ def test_it_is_named_first_where_it_takes_as_many_inputs_as_it_loses() -> None:
     assert all(one.is_significant for one in found.classes[1:])
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_a_leak_without_another_decision_is_found() -> None:
     logits, labels = task(4, count=240, classes=4)
     logits[np.arange(240), labels] += 4
@@ -143,7 +133,6 @@ def test_a_leak_without_another_decision_is_found() -> None:
     assert all(one.shift is None for one in alone.classes)
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_bias_is_the_disparity_of_confusion() -> None:
     logits, labels = task(5, count=400, classes=4)
     damaged = logits.copy()
@@ -165,22 +154,73 @@ def test_bias_is_the_disparity_of_confusion() -> None:
     assert drawn.biases != found.biases
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_where_nothing_was_changed_something_is_found_in_a_twentieth_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two models that differ by noise alone, of both with the same distribution."""
     monkeypatch.setattr(deployment, "MOST_PAIRS", 2)  # the others have larger p
     rng = np.random.default_rng(6)
-    alarms, draws = 0, 100
+    alarms, draws = 0, 300
     for number in range(draws):
         logits, labels = task(100 + number, count=80, classes=3)
         one, other = (softmax(logits + rng.normal(size=logits.shape)) for _ in range(2))
         found = compare_deployment(one, other, labels if number % 2 else None)
-        assert found.moved > 10
+        assert found.moved > 5
         parts = (*found.classes, *found.pairs, *found.biases)
         alarms += any(part.is_significant for part in parts)  # type: ignore[attr-defined]
-    assert binomtest(alarms, draws, 0.05, alternative="greater").pvalue > 0.01
+    assert alarms <= 0.05 * draws
+
+
+def test_a_tie_is_no_other_decision() -> None:
+    """As of an integer softmax: the class of the original shares the largest score."""
+    logits, labels = task(8)
+    scores = softmax(logits)
+    coarse = np.round(scores * 16) / 16
+    every = np.arange(len(scores))
+    alike = coarse[every, scores.argmax(axis=1)] == coarse.max(axis=1)
+    assert (coarse.argmax(axis=1) != scores.argmax(axis=1)).sum() > (~alike).sum()
+    found = compare_deployment(scores, coarse, labels)
+    assert found.moved == np.count_nonzero(~alike)
+    other = softmax(logits + np.random.default_rng(9).normal(size=logits.shape))
+    agree = np.ones(len(scores), bool)
+    assert compare_deployment(scores, other, labels, agree=agree).moved == 0
+
+
+def test_a_leak_among_many_classes_is_found() -> None:
+    rng = np.random.default_rng(10)
+    labels = np.repeat(np.arange(60), 40)
+    logits = rng.normal(size=(2400, 60))
+    logits[np.arange(2400), labels] += 12
+    scores = softmax(logits)
+    leaking = scores.copy()
+    leaking[labels == 1, 2] += rng.uniform(0.1, 0.3, size=40)
+    leaking /= leaking.sum(axis=1, keepdims=True)
+
+    found = compare_deployment(scores, leaking, labels)
+
+    assert found.moved == 0
+    assert [(one.label, one.said) for one in found.pairs if one.is_significant] == [(1, 2)]
+    assert found.biases == ()
+
+
+def test_inputs_without_a_label_count_for_no_class() -> None:
+    logits, labels = task(11, count=400, classes=4)
+    damaged = logits.copy()
+    damaged[labels == 0, 2] += 2.5
+    before, after = softmax(logits), softmax(damaged)
+    expected = compare_deployment(before, after, labels)
+    found = compare_deployment(
+        np.concatenate([before, before[:60]]),
+        np.concatenate([after, after[:60]]),
+        np.concatenate([labels, np.full(60, -1)]),
+    )
+    for one in found.biases:
+        same = next(
+            other
+            for other in expected.biases
+            if (other.first, other.second) == (one.first, one.second)
+        )
+        assert (one.original, one.deployed) == pytest.approx((same.original, same.deployed))
 
 
 def test_the_interval_of_shares_covers_in_small_samples() -> None:
@@ -231,6 +271,8 @@ def test_bad_arguments_are_told() -> None:
         compare_deployment(scores, scores * np.nan)
     with pytest.raises(UsageError, match="labels of 2 inputs"):
         compare_deployment(scores, scores, np.array([0, 1]))
+    with pytest.raises(UsageError, match="a class index for each input"):
+        compare_deployment(scores, scores, np.ones((4, 3), bool))
     assert compare_deployment(scores[:0], scores[:0]).classes == ()
 
 
