@@ -81,7 +81,7 @@ def test_without_torch_the_campaign_does_not_begin(
 def test_an_original_that_is_no_onnx_file_is_refused_at_the_start(tmp_path: Path) -> None:
     original = {"path": DEMO / "deployed.tflite"}
 
-    with pytest.raises(UsageError, match="give it as an ONNX file, or leave gradients out"):
+    with pytest.raises(UsageError, match="give it as an ONNX file, or search without gradients"):
         run_campaign(config(tmp_path / "out", GRADIENTS, original=original))
 
     assert not (tmp_path / "out").exists()
@@ -141,7 +141,10 @@ def test_deepxplore_asks_about_what_the_hosts_models_differ_on(
     tmp_path: Path, damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = {"others": damaged.name, "constraint": "blackout"}  # relative to this folder
+    options: dict[str, object] = {
+        "others": damaged.name,
+        "constraint": "blackout",
+    }  # relative to this folder
     alone = run_campaign(config(tmp_path / "alone", options, "deepxplore"))
     limited = config(
         tmp_path / "workers", options, "deepxplore", workers=2, fleet={"total_queries": 34}
@@ -166,17 +169,20 @@ def test_a_further_original_that_was_changed_is_named_on_resuming(
     run_campaign(stopped)
     damaged_onnx(damaged, 0.5)
 
-    with pytest.raises(UsageError, match=r"model damaged\.onnx"):
+    with pytest.raises(UsageError, match=r"further model 1, damaged\.onnx was"):
         resume_campaign(stopped.out, changes={"fleet": {"total_queries": None}})
+    damaged.unlink()
+    with pytest.raises(UsageError, match=r"damaged\.onnx can't be read"):
+        resume_campaign(stopped.out, changes={"fleet": {"total_queries": None}}, force=True)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "option 'others': Field required"),
-        ({"others": "nowhere.onnx"}, "nowhere.onnx can't be read"),
-        ({"others": []}, "option 'others'"),
+        ({}, "option 'others': name the ONNX file"),
+        ({"others": "nowhere.onnx"}, "there is no model file .*nowhere.onnx"),
+        ({"others": [str(DEMO / "original.onnx")]}, "is the original itself"),
     ],
 )
 def test_deepxplore_without_a_further_original_does_not_begin(

@@ -215,11 +215,14 @@ def _read_all(store: Store) -> None:
 
 def check_files(config: CampaignConfig) -> None:
     """Raise UsageError where a model's file isn't there, or a repair's can't be read."""
-    for path in (config.original.path, config.deployed.path, config.control_model):
+    further = other_originals(config.search.strategy, config.search.options)
+    for path in (config.original.path, config.deployed.path, config.control_model, *further):
         if path is not None and path.is_dir():
             raise UsageError(f"{path} is a folder; name the model file in it")
         if path is not None and not path.is_file():
             raise UsageError(f"there is no model file {path}")
+        if path in further and path.samefile(config.original.path):
+            raise UsageError(f"the further model {path} is the original itself: name another one")
     if config.deployed.repair is not None:
         load_repair(config.deployed.repair)
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,17 @@ def environment(search: SearchConfig) -> dict[str, Any]:
         "machine": platform.machine(),
         **{name: version(name) for name in _LIBRARIES},
         **({"torch": _version_of("torch")} if takes_gradients(strategy, options) else {}),
-        **{f"model {one.name}": file_sha256(one) for one in other_originals(strategy, options)},
+        **dict(_further_models(other_originals(strategy, options))),
         **{
             f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
         },
     }
+
+
+def _further_models(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """Yield an entry for each further model of a strategy: its digest."""
+    for place, path in enumerate(paths, 1):
+        yield f"further model {place}, {path.name}", file_sha256(path) if path.is_file() else "gone"
 
 
 def _version_of(library: str) -> str:

@@ -224,7 +224,7 @@ def units(
         list[str] | None,
         typer.Option(
             metavar="SET",
-            help="seeds, survey, triggers, or all; may be repeated. By default seeds and survey, which were "
+            help="seeds, survey or triggers, may be repeated; or all. By default seeds and survey, which were "
             "not searched for.",
         ),
     ] = None,
@@ -247,7 +247,7 @@ def units(
             hypotheses=hypothesis or (),
             measures=measure or (),
             layers=layer or (),
-            inputs=UNIT_INPUTS if "all" in (inputs or ()) else inputs or UNSELECTED,
+            inputs=UNIT_INPUTS if inputs == ["all"] else inputs or UNSELECTED,
             error=error,
             remake=lambda store: SurveyInputs(store).sample,
             random_seed=random_seed,

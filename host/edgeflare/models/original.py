@@ -221,7 +221,7 @@ class OriginalModel:
         `others` are the files of a `JointObjective`, which are checked, too.
         """
         with self._gradients_lock:
-            self._gradients = self._differentiable()
+            self._gradients, self._joint = self._differentiable(), None
             if others:
                 self._joint_gradients(tuple(others))
 
@@ -237,10 +237,12 @@ class OriginalModel:
         if self._load["runtime"] != "onnx":
             raise UsageError(
                 "gradients are computed for ONNX models alone, and the original is run by "
-                f"{self._load['runtime']}; give it as an ONNX file, or leave gradients out"
+                f"{self._load['runtime']}; give it as an ONNX file, or search without gradients, as boundary does"
             )
         if "decoder" in configuration or "front_end" in configuration["input"]:
-            raise UsageError("gradients are computed for images alone; leave gradients out")
+            raise UsageError(
+                "gradients are computed for images alone; search without them, as boundary does"
+            )
         spec = InputSpec.from_json(configuration["input"])
         return InputGradients(self.path, spec, configuration["output"])
 

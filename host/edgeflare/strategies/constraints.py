@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal.exact import Floats
+from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary.points import IMAGE_SPACE
 from edgeflare.types import Sample
 
@@ -30,32 +32,65 @@ _DRAWS = 100
 _TINY = 1e-5
 
 
+class ConstrainedOptions(BaseModel):
+    """What walks along a gradient have in common."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    constraint: ConstraintName = Field(
+        default="occlusion",
+        description="How an image may change: all values alike (light), one square (occlusion), or "
+        "dark patches (blackout).",
+    )
+    step: float = Field(
+        default=10.0,
+        ge=1,
+        le=255,
+        allow_inf_nan=False,
+        description="Levels of a step, of 255; a patch of blackout becomes black at once.",
+    )
+    steps: int = Field(default=50, ge=1, le=10_000, description="The largest number of steps.")
+    size: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_535,
+        description="Side of the square of occlusion, or of a patch of blackout, in pixels; not "
+        "stated: 35 and 20 % of the image's shorter side.",
+    )
+
+
 class Constraint(Protocol):
     """Makes steps of one walk."""
 
     def step(self, sample: Sample, gradient: Floats) -> Floats:
-        """Return the change of an image, in levels, that raises what `gradient` is of.
+        """Return the change of an image, in levels, that follows the gradient there.
 
-        Both are float64 [H, W, C]. 0 everywhere where no change that is allowed raises it.
+        Both are float64 [H, W, C]. 0 everywhere where no change that is allowed follows it.
         """
         ...
 
 
 def make_constraint(
-    name: ConstraintName, step: float, size: int | None, attempt: int, rng: np.random.Generator
+    name: ConstraintName,
+    step: float,
+    size: int | None,
+    rng: np.random.Generator,
+    *,
+    anywhere: bool = False,
+    against: bool = False,
 ) -> Constraint:
-    """Return the constraint for the walk of this number, from 0.
+    """Return the constraint for a walk.
 
     `size`: the side of the rectangle or of a patch in pixels; None: in proportion to the image. The
-    rectangle lies where the gradient at the first step is steepest, in further walks at random.
-    Every second walk of light goes the other way.
+    rectangle lies where the gradient at the first step is steepest, `anywhere` at random. `against`:
+    light goes the other way than the gradient at the first step.
     """
-    made: Mapping[str, Callable[[], Constraint]] = {
-        "light": lambda: _Light(step, against=attempt % 2 == 1),
-        "occlusion": lambda: _Occlusion(step, size, rng if attempt else None),
+    makers: Mapping[str, Callable[[], Constraint]] = {
+        "light": lambda: _Light(step, against=against),
+        "occlusion": lambda: _Occlusion(step, size, rng if anywhere else None),
         "blackout": lambda: _Blackout(size, rng),
     }
-    return made[name]()
+    return makers[name]()
 
 
 def moved(sample: Sample, change: Floats) -> Sample:
@@ -65,7 +100,11 @@ def moved(sample: Sample, change: Floats) -> Sample:
 
 def _side(size: int | None, share: float, shape: tuple[int, ...]) -> int:
     shorter = min(shape[:2])
-    return max(1, min(shorter, round(share * shorter) if size is None else size))
+    if size is not None and size > shorter:
+        raise UsageError(
+            f"option size is {size} pixels, and a seed has {shape[0]} x {shape[1]}: state a smaller one"
+        )
+    return max(1, round(share * shorter)) if size is None else size
 
 
 class _Light:
@@ -74,13 +113,13 @@ class _Light:
     def __init__(self, step: float, *, against: bool) -> None:
         self._step = step
         self._against = against
-        self._way: float | None = None
+        self._direction: float | None = None
 
     def step(self, sample: Sample, gradient: Floats) -> Floats:
         del sample
-        if self._way is None:
-            self._way = float(np.sign(gradient.mean())) * (-1.0 if self._against else 1.0)
-        return np.full(gradient.shape, self._step * self._way)
+        if self._direction is None:
+            self._direction = float(np.sign(gradient.mean())) * (-1.0 if self._against else 1.0)
+        return np.full(gradient.shape, self._step * self._direction)
 
 
 class _Occlusion:

@@ -11,6 +11,7 @@ Differences:
 - The models differ on the host; what counts here is that the device decides otherwise than the
   original. So an image on which the host's models differ is given to both, and the search goes on
   where they agree. The authors end with the first difference.
+- A seed on which the models differ already is left out: its campaign has asked the device about it.
 - Each model in turn is the one that is to deviate, in a random order, until the device does; the
   authors draw one for each seed.
 - Which units are covered is counted for each seed by itself: the authors count over all, so that a
@@ -19,8 +20,8 @@ Differences:
 - Images are clipped and rounded at each step, see `constraints`, which has further ones.
 - The weight of the model that is to deviate is 2; the authors take 1, with which the scores of two
   models that are nearly the same cancel each other out, and no step leads to the boundary. The
-  other settings are those that they use for MNIST: a weight of units of 0.1, a step of 10. Units
-  changed neither what was found nor what was covered (docs/research/gradient-search.md).
+  other settings are those that they use for MNIST: a weight of units of 0.1, a step of 10. What
+  units change was measured (docs/research/gradient-search.md): nothing that can be told.
 """
 
 from collections.abc import Generator, Mapping
@@ -34,8 +35,8 @@ from pydantic import BeforeValidator, Field
 
 from edgeflare.metrics import class_scores
 from edgeflare.models import AbsolutePath
-from edgeflare.strategies.constraints import make_constraint, moved
-from edgeflare.strategies.gradient import ConstrainedOptions, refuse_operators
+from edgeflare.strategies.constraints import ConstrainedOptions, make_constraint, moved
+from edgeflare.strategies.operators import refuse_operators
 from edgeflare.types import (
     Answer,
     Ask,
@@ -52,6 +53,8 @@ from edgeflare_mutators import Operator
 
 
 def _one_or_more(value: object) -> object:
+    if not value:
+        raise ValueError("name the ONNX file of a further model or more, such as others=copy.onnx")
     return [value] if isinstance(value, str | Path) else value
 
 
@@ -64,7 +67,8 @@ class DeepxploreOptions(ConstrainedOptions):
     """
 
     others: Annotated[tuple[AbsolutePath, ...], BeforeValidator(_one_or_more)] = Field(
-        min_length=1,
+        default=(),
+        validate_default=True,
         max_length=8,
         description="ONNX files of other models of the same task, or of a float copy of the deployed "
         "model: they take what the original takes.",
@@ -99,14 +103,19 @@ def deepxplore(options: DeepxploreOptions, operators: Mapping[str, Operator] | N
 def _search(options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) -> Search:
     ascent = _Ascent(options, seed, rng)
     for attempt, deviating in enumerate(rng.permutation(1 + len(options.others)).tolist()):
-        found = yield from ascent.run(int(deviating), attempt)
+        found = yield from ascent.run(int(deviating), anywhere=attempt > 0)
         if found is not None:
             return Outcome(found)
+        if ascent.differs_on_seed:
+            break
     return Outcome(None, reason=ascent.reason())
 
 
 class _Ascent:
-    """Walks from one seed, and what they have covered and asked of the device."""
+    """Walks from one seed, and what they have covered and asked of the device.
+
+    `differs_on_seed`: the models differ on the seed already, so that there is no class to leave.
+    """
 
     def __init__(self, options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) -> None:
         original = seed.outputs.original
@@ -117,19 +126,30 @@ class _Ascent:
         self._label = int(np.argmax(class_scores(original)))
         self._others = tuple(map(str, options.others))
         self._covered: tuple[NDArray[np.bool_], ...] = ()
-        self._asked = 0
+        self._tried: set[bytes] = set()
+        self._answered = 0
+        self.differs_on_seed = False
 
-    def run(self, deviating: int, attempt: int) -> Generator[Ask, Answer, Sample | None]:
-        """Raise the objective step by step; return the first image on which the device deviates."""
+    def run(self, deviating: int, *, anywhere: bool) -> Generator[Ask, Answer, Sample | None]:
+        """Raise the objective step by step; return the first image on which the device deviates.
+
+        Both models are asked where the original's scores are not finite. `anywhere` as of
+        `make_constraint`.
+        """
         options, sample = self._options, self._seed.sample
         constraint = make_constraint(
-            options.constraint, options.step, options.size, attempt, self._rng
+            options.constraint, options.step, options.size, self._rng, anywhere=anywhere
         )
         for step in range(options.steps + 1):
             found = yield from self._gradient(sample, deviating)
-            if step and len(set(found.labels)) > 1:
-                self._asked += 1
+            differ = len(set(found.labels)) > 1
+            if differ and not step:
+                self.differs_on_seed = True
+                return None
+            if (differ or found.labels[0] is None) and sample.tobytes() not in self._tried:
+                self._tried.add(sample.tobytes())
                 answer = yield Ask((sample,))
+                self._answered += answer.outputs[0].deployed is not None
                 if answer.outputs[0].decision is Decision.DEVIATION:
                     return sample
             after = moved(sample, constraint.step(sample, found.gradient))
@@ -169,12 +189,19 @@ class _Ascent:
     def reason(self) -> str:
         """Return why nothing was found."""
         options = self._options
-        if not self._asked:
+        by = f"by {options.constraint} in {options.steps} steps of {options.step:g} levels"
+        if self.differs_on_seed:
             return (
-                f"the models on the host never differed within {options.steps} steps of {options.step:g} "
-                f"levels by {options.constraint}; nothing was asked of the device"
+                "the models on the host differ on the seed already; nothing was asked of the device"
+            )
+        if not self._tried:
+            return f"the models on the host never differed {by} at most; nothing was asked of the device"
+        if not self._answered:
+            return (
+                f"no input on which the models on the host differed {by} has the wanted margin; nothing "
+                "was asked of the device"
             )
         return (
-            f"the device decides as the original where the models on the host differ by {options.constraint}; another "
+            f"the device decides as the original where the models on the host differed {by}; another "
             "constraint, or strategy gradient, may find a deviation"
         )

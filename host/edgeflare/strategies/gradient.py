@@ -14,45 +14,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from edgeflare._internal.exact import Floats
-from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket
 from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.boundary.schedule import is_hopeless
-from edgeflare.strategies.constraints import Constraint, ConstraintName, make_constraint, moved
+from edgeflare.strategies.constraints import (
+    ConstrainedOptions,
+    Constraint,
+    make_constraint,
+    moved,
+)
+from edgeflare.strategies.operators import refuse_operators
 from edgeflare.types import Answer, Ask, Outcome, Sample, Search, Seed, Strategy
 from edgeflare_mutators import Operator
-
-
-class ConstrainedOptions(BaseModel):
-    """What walks along a gradient have in common."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    constraint: ConstraintName = Field(
-        default="light",
-        description="How an image may change: all values alike, one square, or dark patches.",
-    )
-    step: float = Field(
-        default=10.0,
-        gt=0,
-        le=255,
-        allow_inf_nan=False,
-        description="Levels of a step, of 255; a patch of blackout becomes black at once.",
-    )
-    steps: int = Field(default=50, ge=1, le=10_000, description="The largest number of steps.")
-    size: int | None = Field(
-        default=None,
-        ge=1,
-        le=65_535,
-        description="Side of the square of occlusion, or of a patch of blackout, in pixels; not "
-        "stated: 35 and 20 % of the image's shorter side.",
-    )
 
 
 class GradientOptions(ConstrainedOptions):
@@ -63,11 +42,6 @@ class GradientOptions(ConstrainedOptions):
     torch); results depend on the processor.
     """
 
-    constraint: ConstraintName = Field(
-        default="occlusion",
-        description="How an image may change: all values alike (light), one square (occlusion), or "
-        "dark patches (blackout).",
-    )
     attempts: int = Field(
         default=10,
         ge=1,
@@ -118,12 +92,6 @@ def gradient(options: GradientOptions, operators: Mapping[str, Operator] | None)
     return partial(_search, options)
 
 
-def refuse_operators(name: str, operators: Mapping[str, Operator] | None) -> None:
-    """Raise UsageError for operators."""
-    if operators is not None:
-        raise UsageError(f"strategy {name} uses no mutation operators; leave --operator out")
-
-
 def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> Search:
     original = OriginalProbe(seed, has_gradients=True)
     device = DeviceProbe(original, None)
@@ -133,7 +101,14 @@ def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> S
     first = FirstTriggerSearch(context, coarse=False)
     crossings = 0
     for attempt in range(2 if options.constraint == "light" else options.attempts):
-        constraint = make_constraint(options.constraint, options.step, options.size, attempt, rng)
+        constraint = make_constraint(
+            options.constraint,
+            options.step,
+            options.size,
+            rng,
+            anywhere=attempt > 0,
+            against=attempt > 0,
+        )
         bracket = yield from _walk(original, constraint, options.steps)
         if bracket is None:
             continue
@@ -151,28 +126,30 @@ def _walk(
 ) -> Generator[Ask, Answer, Bracket | None]:
     """Step until the original leaves the seed's label; None where it doesn't."""
     path = WalkPath(probe.seed.sample)
-    here = probe.seed_point(path)
+    point = probe.seed_point(path)
     for _ in range(steps):
-        (slopes,) = yield from probe.gradients(here.sample, (probe.label, here.rival))
-        sample = path.step(constraint.step(here.sample, -slopes))
-        if np.array_equal(sample, here.sample):
+        (slopes,) = yield from probe.gradients(point.sample, (probe.label, point.rival))
+        sample = path.step(constraint.step(point.sample, -slopes))
+        if np.array_equal(sample, point.sample):
             return None
-        (point,) = yield from probe.ask((path,), (path.max_t,), (sample,))
-        if point.log_odds < 0:
-            return Bracket(here, point)
-        here = point
+        (further,) = yield from probe.ask((path,), (path.max_t,), (sample,))
+        if further.log_odds < 0:
+            return Bracket(point, further)
+        point = further
     return None
 
 
 def _reason(options: GradientOptions, crossings: int, device: DeviceProbe) -> str:
     """Return why nothing was found."""
+    by = f"by {options.constraint} in {options.steps} steps of {options.step:g} levels"
     if not crossings:
+        return f"the original keeps its decision {by} at most; nothing was asked of the device"
+    if not device.queries:
         return (
-            f"the original keeps its decision within {options.steps} steps of {options.step:g} levels by "
-            f"{options.constraint}; nothing was asked of the device"
+            f"no input beside the original's decision boundary that was reached {by} has the wanted margin; "
+            "nothing was asked of the device"
         )
-    asked = "" if device.queries else ": no input there had the wanted margin"
     return (
-        f"the device decides as the original beside its decision boundary by {options.constraint}"
-        f"{asked}; another constraint, or strategy boundary, may find a deviation"
+        f"the device decides as the original beside its decision boundary that was reached {by}; "
+        "another constraint, or strategy boundary, may find a deviation"
     )

@@ -176,3 +176,9 @@ def _corruption(name: str) -> Corruption | None:
     except MutationError:
         return None
     return operator if isinstance(operator, Corruption) else None
+
+
+def refuse_operators(strategy: str, operators: Mapping[str, Operator] | None) -> None:
+    """Raise UsageError for operators of a strategy that doesn't use any."""
+    if operators is not None:
+        raise UsageError(f"strategy {strategy} uses no mutation operators; leave --operator out")

@@ -23,11 +23,12 @@ from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_audio
 from edgeflare.strategies.boundary.shrink import ShrinkOptions
+from edgeflare.strategies.constraints import ConstrainedOptions
 from edgeflare.strategies.deepxplore import DeepxploreOptions, deepxplore
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.strategies.diffchaser import DiffchaserOptions, diffchaser
-from edgeflare.strategies.gradient import ConstrainedOptions, GradientOptions, gradient
-from edgeflare.strategies.operators import check_operator_pool, operators_named
+from edgeflare.strategies.gradient import GradientOptions, gradient
+from edgeflare.strategies.operators import check_operator_pool, operators_named, refuse_operators
 from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Operator, default_pool
 
@@ -52,8 +53,7 @@ def _search_nothing(seed: Seed, rng: np.random.Generator) -> Search:
 
 def _shrink(options: ShrinkOptions, operators: Mapping[str, Operator] | None) -> Strategy:
     """Return the strategy that shrinks triggering inputs. Raises UsageError."""
-    if operators is not None:
-        raise UsageError("strategy shrink uses no mutation operators; leave --operator out")
+    refuse_operators("shrink", operators)
     _ = options.samples  # raises where it can't be read
     return options
 
@@ -77,7 +77,12 @@ _STRATEGIES = {
 
 
 def takes_gradients(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether a strategy asks for gradients of the original. Raises UsageError as `build_strategy`."""
+    """Whether a strategy asks for gradients of the original; of a user's own that isn't known.
+
+    Raises UsageError for options that a built-in strategy doesn't have.
+    """
+    if name not in _STRATEGIES:
+        return False
     parsed = _parsed(name, options)
     if isinstance(parsed, BoundaryOptions):
         return parsed.gradients
@@ -85,7 +90,12 @@ def takes_gradients(name: str, options: Mapping[str, Any]) -> bool:
 
 
 def other_originals(name: str, options: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Return the files of further models that a strategy has beside the original, in their order."""
+    """Return the files of further models that a strategy has beside the original, in their order.
+
+    Raises as `takes_gradients`.
+    """
+    if name not in _STRATEGIES:
+        return ()
     parsed = _parsed(name, options)
     return parsed.others if isinstance(parsed, DeepxploreOptions) else ()
 

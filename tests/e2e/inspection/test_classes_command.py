@@ -196,7 +196,7 @@ def test_equal_models_are_said_to_be_so(tmp_path: Path) -> None:
     seeds = ("--seeds", DEMO / "seeds.npz", "--strategy", "none", "--no-survey", "--out", "c")
     assert edgeflare("run", *models, *seeds, home=tmp_path).code == 0
     ran = inspect(tmp_path)
-    assert "treats no class otherwise than the original beyond chance" in ran.out
+    assert "treats no class differently from the original, beyond chance" in ran.out
     assert "Pairs of classes that deployment changed" not in ran.out
 
 
@@ -206,7 +206,7 @@ def test_few_inputs_tell_nothing_of_pairs(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ran.code == 0, ran.err
     ran = inspect(tmp_path)
-    assert "so that nothing can be said of pairs: add seeds" in ran.out
+    assert "so that nothing can be said of the original's pairs: add seeds" in ran.out
     assert "Most likely" not in ran.out
     found = inspect(tmp_path, "--json").json
     assert (found["suspects"], found["pairs"], found["enough"]) == ([], [], 0)

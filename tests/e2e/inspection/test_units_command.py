@@ -271,6 +271,11 @@ def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
         (("--hypothesis", "sharp"), "there is no hypothesis 'sharp'; take deviates, class:K"),
         (("--hypothesis", "family:fog"), "there is no hypothesis 'family:fog'"),
         (("--measure", "spearman"), "there is no measure 'spearman' of units"),
+        (
+            ("--hypothesis", "class:10"),
+            "there is no 'class:10': the original has 10 classes, 0 to 9",
+        ),
+        (("--inputs", "all", "--inputs", "seeds"), "there are no inputs 'all'"),
         (("--inputs", "some"), "there are no inputs 'some'; take seeds, survey, triggers"),
         (("--inputs", "triggers"), "has none of these inputs (triggers)"),
         (("--error", 0), "the error of a score is above 0"),

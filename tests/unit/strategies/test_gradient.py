@@ -1,6 +1,7 @@
 """The strategy gradient: images change only as the constraint allows, and the device is asked beside the boundary."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,67 @@ def test_the_original_is_followed_downhill_and_the_device_asked_only_at_its_boun
         assert len(run.queries) < len(run.asks) / 2
 
 
+def test_each_step_lowers_the_originals_log_odds() -> None:
+    original = affine((14, 14, 1), 4)
+    steps = 0
+    for seed, run in searches((14, 14, 1), step=2.0, attempts=1):
+        label = int(original.logits(seed).argmax())
+        walk = [ask.samples[0] for ask in run.asks if ask.want == "gradient"]
+        odds = [
+            logits[label] - np.delete(logits, label).max() for logits in map(original.logits, walk)
+        ]
+        steps += len(odds) - 1
+        assert all(after < before for before, after in pairwise(odds))
+    assert steps > 20
+
+
+def test_later_walks_have_their_square_elsewhere() -> None:
+    rng = np.random.default_rng(0)
+    gradient = rng.normal(size=(20, 20, 1))
+    sample = np.zeros((20, 20, 1), np.uint8)
+    places = {
+        make_constraint("occlusion", 10.0, 4, rng, anywhere=True)
+        .step(sample, gradient)
+        .astype(bool)
+        .tobytes()
+        for _ in range(10)
+    }
+
+    assert len(places) > 5
+
+
+def test_a_device_that_drifts_by_too_little_is_left_alone() -> None:
+    original = affine((14, 14, 1), 4)
+    pair = Pair(original, moved(original, 1e-6))
+    run = Run()
+    (sample,) = agreed(pair, (14, 14, 1), 1)
+
+    outcome = played(
+        build_strategy("gradient", {"attempts": 200})(pair.seed(sample), np.random.default_rng(0)),
+        pair,
+        run,
+    )
+
+    assert outcome is not None
+    assert "the device decides as the original" in outcome.reason
+    assert len(run.queries) < 20
+
+
+def test_a_floor_that_no_input_reaches_costs_no_device_query() -> None:
+    original = affine((14, 14, 1), 4)
+    pair = Pair(original, quantised(original), floor=0.98)
+    run = Run()
+    sample = agreed(Pair(original, quantised(original)), (14, 14, 1), 1)[0]
+
+    outcome = played(
+        build_strategy("gradient", {})(pair.seed(sample), np.random.default_rng(0)), pair, run
+    )
+
+    assert outcome is not None
+    assert "has the wanted margin; nothing was asked" in outcome.reason
+    assert not run.queries
+
+
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_a_decision_that_no_change_can_turn_costs_no_device_query(constraint: str) -> None:
     shape = (8, 8, 1)
@@ -98,7 +160,7 @@ def test_the_square_lies_where_the_gradient_is_steepest_and_stays_there() -> Non
     gradient = np.zeros((20, 20, 1))
     gradient[11:15, 3:7] = 1.0
     rng = np.random.default_rng(0)
-    one = make_constraint("occlusion", 10.0, 4, 0, rng)
+    one = make_constraint("occlusion", 10.0, 4, rng)
 
     first = one.step(np.zeros((20, 20, 1), np.uint8), gradient)
     second = one.step(np.zeros((20, 20, 1), np.uint8), rng.normal(size=(20, 20, 1)))
@@ -113,7 +175,7 @@ def test_patches_become_black_where_that_raises_the_objective_only() -> None:
     gradient = np.ones((12, 12, 1))
     gradient[:, :6] = -1.0
     sample = np.full((12, 12, 1), 200, np.uint8)
-    one = make_constraint("blackout", 10.0, 3, 0, np.random.default_rng(1))
+    one = make_constraint("blackout", 10.0, 3, np.random.default_rng(1))
 
     for _ in range(30):
         change = one.step(sample, gradient)
@@ -127,7 +189,7 @@ def test_patches_become_black_where_that_raises_the_objective_only() -> None:
     ("options", "sentence"),
     [
         ({"constraint": "fog"}, "'light', 'occlusion' or 'blackout'"),
-        ({"step": 0}, "greater than 0"),
+        ({"step": 0}, "greater than or equal to 1"),
         ({"size": 0}, "greater than or equal to 1"),
         ({"effort": 8}, "there is no option 'effort'"),
     ],
@@ -135,6 +197,11 @@ def test_patches_become_black_where_that_raises_the_objective_only() -> None:
 def test_options_that_mean_nothing_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         build_strategy("gradient", options)
+
+
+def test_a_square_larger_than_the_image_is_refused() -> None:
+    with pytest.raises(UsageError, match="size is 15 pixels, and a seed has 14 x 14"):
+        next(searches((14, 14, 1), size=15))
 
 
 def test_mutation_operators_and_recordings_are_refused() -> None:

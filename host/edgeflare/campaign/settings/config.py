@@ -363,7 +363,7 @@ class SearchConfig(Section):
             )
         if oracle.compares_scores and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _BY_SCORES)
-        if oracle.compares_scores and self.strategy in (_BY_LABELS, "gradient"):
+        if oracle.compares_scores and self.strategy in (_BY_LABELS, "gradient", "deepxplore"):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
@@ -555,11 +555,10 @@ PATHS = (
     *((model, "decoder", "vocabulary") for model in ("original", "deployed")),
     ("deployed", "repair"),
     *(("seeds", key) for key in ("path", "labels")),
-    ("inventory",),
-    ("control_model",),
+    *((key,) for key in ("inventory", "control_model", "out")),
     ("limits", "baseline"),
     ("survey", "references"),
-    ("out",),
+    ("search", "options", "others"),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""
 

@@ -360,11 +360,11 @@ def _found(
     enough = len(measures.classes)
     if enough < classes:
         notices.append(
-            f"{counted(enough, 'class', 'classes')} of {classes:,} have {LEAST_INPUTS} inputs or more, "
+            f"{enough:,} of {classes:,} classes have {LEAST_INPUTS} inputs or more"
             + (
-                "those alone are in pairs"
+                ": of the original's pairs only those of two such classes are known"
                 if enough > 1
-                else "so that nothing can be said of pairs: add seeds"
+                else ", so that nothing can be said of the original's pairs: add seeds"
             )
         )
     places = {place for one in compared.pairs for place in one.examples}

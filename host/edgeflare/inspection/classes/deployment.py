@@ -82,7 +82,8 @@ class PairChange:
     """How often each model says `said` for the `inputs` of class `label`.
 
     Inputs are those with this label; without labels, those for which either model decides for the
-    class (to take those of the original alone would find every disagreement on one side).
+    class (to take those of the original alone would find every disagreement on one side), and of
+    two classes the pair is told in whose direction answers move.
     `original` and `deployed` are numbers of inputs, `p` and `adjusted_p` as of `ClassChange`.
     `original_leak` and `deployed_leak` are mean probabilities of `said`, `leak_change` is the
     interval of their difference, `leak_p` is of the paired permutation test, adjusted for all
@@ -210,6 +211,8 @@ def compare_deployment(
         )
         for pair in {**decided, **leaks}
     }
+    if labels is None:  # either model's inputs: what moves from a to b is seen in both groups
+        evidence = {pair: one for pair, one in evidence.items() if _grows(sides, pair)}
     strongest = sorted(evidence, key=lambda pair: (*evidence[pair], *pair))[:MOST_PAIRS]
     pairs = tuple(
         _pair_change(
@@ -363,6 +366,14 @@ def _pair_moves(sides: _Sides) -> dict[tuple[int, int], _Moves]:
         for said in sorted(answers):
             found[label, said] = _moves(sides, inputs, said)
     return found
+
+
+def _grows(sides: _Sides, pair: tuple[int, int]) -> bool:
+    """Whether a class is said more often of the inputs of another, or has more probability there."""
+    moves = _moves(sides, np.flatnonzero(sides.members[:, pair[0]]), pair[1])
+    if moves.gained != moves.lost:
+        return moves.gained > moves.lost
+    return bool(_leak_differences(sides, pair).sum() >= 0)
 
 
 def _class_changes(

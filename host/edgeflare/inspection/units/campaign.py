@@ -32,7 +32,7 @@ from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, Me
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
-from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
+from edgeflare.types import AGREED, TRIGGERS, Decision, Sample, Transcript
 
 _FACT = "units"
 _BEST = 5
@@ -256,7 +256,9 @@ class _Inputs(Sequence[InputRecord]):
 
     def _add(self, digest: str, replica: str, deviates: bool | None, **known: Any) -> str:
         """Add what is known of an input to what was; one that deviated once deviates."""
+        families = known.pop("families", ())
         one = self._entries.setdefault(digest, _Entry(**known))
+        one.families = tuple(dict.fromkeys((*one.families, *families)))
         if deviates is not None:
             one.deviates[replica] = deviates or one.deviates.get(replica, False)
         return digest
@@ -278,7 +280,10 @@ class _Inputs(Sequence[InputRecord]):
                 deviates = None  # not in every repetition
             stored = self._store.has_sample(one.sample)
             known = {"families": (one.family,), "survey": None if stored else one}
-            yield self._add(one.sample, one.replica, deviates, **known, group=one.seed_id)
+            label = self._labels.get(one.seed_id)
+            yield self._add(
+                one.sample, one.replica, deviates, **known, label=label, group=one.seed_id
+            )
         if left_out:
             self.notices.append(
                 f"{counted(left_out, 'input')} of the survey left out: they aren't made again here"
@@ -327,12 +332,31 @@ def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) 
             names |= dict.fromkeys(f"{FAMILY}:{family}" for family in data.families)
         else:
             names[one] = None
+    classes = _class_count(store)
+    for one in names:
+        number = one.removeprefix(f"{CLASS}:") if isinstance(one, str) else ""
+        if (
+            number != one
+            and number.isdecimal()
+            and classes is not None
+            and int(number[:9]) >= classes
+        ):
+            raise UsageError(
+                f"there is no {one!r}: the original has {classes:,} classes, 0 to {classes - 1}"
+            )
     return [
         built_in_hypothesis(one, rate=rate, devices=devices, families=data.families)
         if isinstance(one, str)
         else one
         for one in names
     ]
+
+
+def _class_count(store: Store) -> int | None:
+    """Return the number of the original's classes, None where no seed was answered with scores."""
+    answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
+    first = next((one for one in answers if one is not None), None)
+    return None if first is None or isinstance(first, Transcript) else len(first)
 
 
 def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:
@@ -361,6 +385,8 @@ def _problem(scores: UnitScores, h: int) -> str:
     """Return why a hypothesis has no scores."""
     count, ones = scores.counts[h], scores.ones[h]
     inputs = counted(count, "input")
+    if not count:
+        return f"it says nothing of any of {counted(scores.records, 'input')}"
     if ones is None:
         return f"its values on {inputs} don't tell: it takes {FEWEST} inputs, and different values"
     return (

@@ -36,6 +36,8 @@ _FEATURES = {
 }
 
 _OF_AUDIO = ("level", "peak", "silence")
+_DIGITS = 9
+"""Digits that the number of a class has at most."""
 
 
 class InputRecord(NamedTuple):
@@ -131,17 +133,21 @@ def built_in_hypothesis(
     """
     kind, _, which = name.partition(":")
     if kind == DEVIATES:
-        if not which:
+        if name == DEVIATES:
             return Hypothesis(name, _deviates, "the device decides differently")
         if which in devices:
             return Hypothesis(
                 name, lambda one: one.deviates.get(which), f"{which} decides differently"
             )
         raise _unknown(name, [f"{DEVIATES}:{one}" for one in devices])
-    if kind == CLASS and which.isdecimal():
+    if kind == CLASS and which.isdecimal() and len(which) <= _DIGITS:
         wanted = int(which)
         return Hypothesis(name, lambda one: _class_of(one, wanted), f"is of class {wanted}")
     if kind == FAMILY:
+        if not families:
+            raise UsageError(
+                f"the hypothesis {name!r} needs inputs of a survey: there are none among these"
+            )
         if which not in families:
             raise _unknown(name, [f"{FAMILY}:{one}" for one in families])
         return Hypothesis(name, lambda one: _made_by(one, which), f"made by the family {which}")
@@ -194,5 +200,5 @@ def _of_plugin(name: str) -> Hypothesis:
 
 
 def _unknown(name: str, others: Collection[str]) -> UsageError:
-    known = [DEVIATES, f"{CLASS}:K", *SAMPLE_HYPOTHESES, *others]
+    known = [DEVIATES, f"{CLASS}:K", f"{FAMILY}:NAME", *SAMPLE_HYPOTHESES, *others]
     return UsageError(f"there is no hypothesis {name!r}; take {', '.join(known)}")

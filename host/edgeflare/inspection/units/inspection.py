@@ -19,6 +19,7 @@ from edgeflare.inspection.priority import InspectedOriginal
 from edgeflare.inspection.stored import Tell, silent
 from edgeflare.inspection.units.hypotheses import Hypothesis, InputRecord
 from edgeflare.inspection.units.measures import (
+    JOINT_RECORDS,
     MEASURE_NAMES,
     MEASURES,
     LogisticF1,
@@ -36,6 +37,8 @@ LEVEL = 0.95
 """The probability that all intervals of an inspection hold at once, about."""
 ERROR = 0.1
 """How far a score may be from the one over all inputs, by default, in the measure's own unit."""
+MOST_PAIRS = 4_000_000
+"""Pairs of a hypothesis and a unit that an inspection has at most: mutual information keeps 256 bytes of each."""
 _BLOCK = 64
 _FIRST = 128
 """Inputs after which the scores are looked at first; then each time half as many more."""
@@ -111,7 +114,10 @@ class UnitScores:
                 for place in order[~np.isnan(found.score[h][order])].tolist():
                     layer, unit = of_column[place]
                     score, low, high = (float(part[h, place]) for part in found)
-                    yield UnitScore(layer, unit, one.name, name, score, low, high, self.counts[h])
+                    records = self.counts[h]
+                    if name == LogisticF1.name:
+                        records = min(records, JOINT_RECORDS)
+                    yield UnitScore(layer, unit, one.name, name, score, low, high, records)
 
 
 def inspect_units(
@@ -142,8 +148,8 @@ def inspect_units(
     That of f1 isn't reduced; the first `JOINT_RECORDS` inputs count for it, and past these its error
     is no reason to go on.
 
-    An input on which the model can't answer is left out. Raises UsageError for an empty choice of
-    hypotheses, measures or data, for names that occur twice or aren't known, for a hypothesis that
+    An input on which the model can't answer, or has an activation that is not finite, is left out. Raises UsageError for an empty choice of
+    hypotheses, measures or data, for more than `MOST_PAIRS`, for names that occur twice or aren't known, for a hypothesis that
     fails (see `Hypothesis.value`), without scikit-learn for f1, and for an error that isn't
     positive; ModelError where the model can't answer on any input.
 
@@ -192,8 +198,11 @@ class _Pass:
         for read, one in enumerate(activations, start=1):
             if isinstance(one, ModelError):
                 failed, last = failed + 1, one
+            elif (activity := self._read(one, records.current)) is None:
+                failed += 1
+                last = ModelError("its activations are NaN or infinite")
             else:
-                self._block.append(self._read(one, records.current))
+                self._block.append(activity)
             if len(self._block) == _BLOCK or read in looks:
                 self._update()
             tell(_WHAT, read, records.total)
@@ -206,8 +215,9 @@ class _Pass:
         known = np.isfinite(values)
         scorable = np.array([is_scorable(column) for column in values.T])
         for found in scores.values():
+            finite = np.isfinite(found.score) & np.isfinite(found.low) & np.isfinite(found.high)
             for part in found:
-                part[~scorable] = np.nan
+                part[~(scorable[:, None] & finite)] = np.nan
         joint = self._measures.get(LogisticF1.name)
         return UnitScores(
             units=self._chosen,
@@ -230,19 +240,36 @@ class _Pass:
 
     def _read(
         self, one: Activations, record: InputRecord
-    ) -> tuple[NDArray[np.float64], list[float], int]:
-        """Return the units' activations on an input, the hypotheses' values, its group's number."""
+    ) -> tuple[NDArray[np.float64], list[float], int] | None:
+        """Return the units' activations on an input, the hypotheses' values, its group's number.
+
+        None where an activation is not finite.
+        """
         parts = []
         for layer, wanted in self._units.items():
             found = one.layers[layer].units
             if layer not in self._chosen:
                 self._chosen[layer] = _of_layer(layer, wanted, found.size)
             parts.append(found[list(self._chosen[layer])])
+        units = np.concatenate(parts).astype(np.float64)
+        if not self._numbers:
+            self._check_size(units.size)
+        if not np.isfinite(units).all():
+            return None
         seen = record._replace(predicted=None if one.label < 0 else one.label)
         values = [hypothesis.value(seen) for hypothesis in self._hypotheses]
         group = record.group or f"{len(self._numbers)} alone"
         number = self._numbers.setdefault(group, len(self._numbers))
-        return np.concatenate(parts).astype(np.float64), values, number
+        return units, values, number
+
+    def _check_size(self, units: int) -> None:
+        """Raise UsageError where the measures would keep too much."""
+        pairs = units * len(self._hypotheses)
+        if pairs > MOST_PAIRS:
+            raise UsageError(
+                f"{len(self._hypotheses):,} hypotheses of {units:,} units are {pairs:,} pairs, more than "
+                f"{MOST_PAIRS:,}: name fewer hypotheses (--hypothesis) or layers (--layer)"
+            )
 
     def _update(self) -> None:
         """Give the block to the measures."""

@@ -168,7 +168,7 @@ class MutualInformation(Measure):
     The bins are fixed by the first block: eighths of the units' activations by rank, and of a
     hypothesis with more than 8 values; else its values. The estimate from counts is too high by
     about (k - kx - ky + 1) / (2 n ln 2), k the numbers of cells and bins that are not empty, and
-    that is taken away (Miller, 1955); it isn't let below 0. The interval's half-width is
+    that is taken away (Miller, 1955); it stays within 0 and what so many bins can tell. The interval's half-width is
     the normal one (from the variance of the cells' pointwise information), and with it the
     bound of a chi-squared variable (Laurent and Massart, Annals of Statistics 28, 2000), which is
     what the estimate follows where there is no information.
@@ -220,10 +220,12 @@ class MutualInformation(Measure):
         half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n * effect)
         half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale * effect
         none = (kx < 2) | (ky < 2)
+        most = np.log2(np.maximum(np.minimum(kx, ky), 1))  # what so many bins can tell
+        score = np.minimum(score, most)
         return (
             np.where(none, np.nan, score),
             np.where(none, np.nan, np.maximum(score - half, 0.0)),
-            np.where(none, np.nan, score + half),
+            np.where(none, np.nan, np.minimum(score + half, most)),
         )
 
 

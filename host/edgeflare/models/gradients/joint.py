@@ -1,8 +1,10 @@
 """Gradients of DeepXplore's objective over several models (Pei et al., SOSP 2017, algorithm 1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,28 +12,56 @@ from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.gradients.model import DifferentiableModel
 from edgeflare.models.gradients.of_input import InputGradients, logarithms, one_thread
-from edgeflare.models.outputs import OutputKind
+from edgeflare.models.outputs import OutputKind, detect_kind
 from edgeflare.models.tensors import default_layers, open_graph
 from edgeflare.types import JointGradient, JointObjective, Sample
+from edgeflare_agent.image_spec import TensorInfo
 
 torch: Any = extras.Deferred(extras.torch)
 
 
-class _Model(NamedTuple):
-    """A model, the name of its output, and the names of its layers; `units_last` has one for each."""
+_CLOSING: Mapping[str, OutputKind] = {
+    "Softmax": "probabilities",
+    "LogSoftmax": "logits",
+    "Sigmoid": "sigmoid",
+}
+"""What an output holds, by the operator that makes it."""
+_PROBES = 4
+"""Number of inputs of noise by which it is told what a further model's output holds."""
 
+
+@dataclass
+class _Model:
+    """A model, the name of its output, and what that holds."""
+
+    path: Path
     runs: DifferentiableModel
     output: str
-    layers: tuple[str, ...]
-    units_last: tuple[bool, ...]
+    kind: OutputKind | None = None
+
+    def scores(self, leaf: Any) -> Any:
+        """Return the output. Raises RuntimeError and the like where it can't be run on this."""
+        return self.runs.run({self.runs.inputs[0]: leaf}, (self.output,))[self.output]
+
+    @cached_property
+    def layers(self) -> Mapping[str, bool]:
+        """The names of its layers, and whether each one's units are the last axis."""
+        try:
+            graph = open_graph(self.path, "onnx", {}, self.output)
+            return {name: graph.has_units_last(name) for name in default_layers(graph)}
+        except (ModelError, UsageError) as error:
+            raise UsageError(
+                f"no units of {self.path} can be read ({error}); state unit_weight=0 to leave them out"
+            ) from error
 
 
 class JointGradients:
     """An original and other ONNX models that take the same input, see `JointObjective`.
 
     The others may be quantised ones with QuantizeLinear and DequantizeLinear, whose gradients pass
-    their rounding (see `DifferentiableModel`). Units are those of `default_layers`, as they are for
-    coverage. Used by one thread at a time; `others` are the files.
+    their rounding (see `DifferentiableModel`). What their first output holds is told by the operator
+    that it ends in, else by its values on noise. Units are those of `default_layers`, as they are
+    for coverage. Used by one thread at a time; `others` are the files.
 
     Differences: the authors' code has the outputs of all Keras layers but input and flatten for
     layers, so the scores themselves, too.
@@ -41,57 +71,38 @@ class JointGradients:
         """Load the models. Raises UsageError for a file that can't be used beside the original."""
         self._original = original
         self.others = tuple(others)
-        self._models = [_opened(original.path, original.model, original.output)]
+        self._models = [_Model(original.path, original.model, original.output)]
         height, width = original.spec.upright_size
-        blank = np.zeros((height, width, original.spec.channels), np.uint8)
-        leaf, _ = original.leaf(blank)
-        (classes,) = self._scores_of(self._models[:1], leaf)
-        for one in map(Path, others):
-            runs = DifferentiableModel(one)
-            model = _opened(one, runs, runs.outputs[0])
-            try:
-                (scores,) = self._scores_of([model], leaf)
-            except (RuntimeError, IndexError, ValueError) as error:
-                raise UsageError(
-                    f"{one} can't be run on what the original takes, {tuple(leaf.shape)}: "
-                    f"{str(error).splitlines()[0]}"
-                ) from error
-            if scores.numel() != classes.numel():
-                raise UsageError(
-                    f"{one} answers with {scores.numel():,} values and the original with "
-                    f"{classes.numel():,}: name a model of the same classes"
-                )
-            self._models.append(model)
-
-    def _scores_of(self, models: Sequence[_Model], leaf: Any) -> list[Any]:
+        noise = np.random.default_rng(0).integers(
+            256, size=(_PROBES, height, width, original.spec.channels), dtype=np.uint8
+        )
+        leaves = [original.leaf(one)[0] for one in noise]
         with torch.no_grad():
-            return [
-                one.runs.run({one.runs.inputs[0]: leaf}, (one.output,))[one.output]
-                for one in models
-            ]
+            classes = self._models[0].scores(leaves[0]).numel()
+            self._models += [_further(Path(one), leaves, classes) for one in others]
 
     def at(self, sample: Sample, objective: JointObjective, kind: OutputKind) -> JointGradient:
         """Return the objective's gradient at an image, all decisions, and which units are active.
 
-        `kind` says what the outputs hold, of all models the same.
+        `kind` says what the original's output holds. Raises UsageError where units are wanted and a
+        model has none that are known.
         """
+        labels: list[int | None] = []
+        active = []
         with one_thread(torch):
             leaf, inside = self._original.leaf(sample)
-            total, labels, active = leaf.new_zeros(()), [], []
+            total = leaf.new_zeros(())
             for place, model in enumerate(self._models):
-                tensor, logs = logarithms(model.runs, model.output, kind)
-                layers = model.layers if objective.unit_weight else ()
+                tensor, logs = logarithms(model.runs, model.output, model.kind or kind)
+                layers = model.layers if objective.unit_weight else {}
                 found = model.runs.run({model.runs.inputs[0]: leaf}, (tensor, *layers))
                 scores = logs(found[tensor])
-                labels.append(int(scores.argmax()))
+                labels.append(int(scores.argmax()) if bool(scores.isfinite().all()) else None)
                 share = -objective.weight if place == objective.deviating else 1.0
                 total = total + share * scores[objective.label]
                 if not layers:
                     continue
-                read = [
-                    _units(found[name], last=last)
-                    for name, last in zip(layers, model.units_last, strict=True)
-                ]
+                read = [_units(found[name], last=last) for name, last in layers.items()]
                 active.append(torch.cat([_scaled(*one) for one in read]) > objective.threshold)
                 unit = objective.units[place]
                 if unit is not None:
@@ -105,15 +116,32 @@ class JointGradients:
         )
 
 
-def _opened(path: Path, runs: DifferentiableModel, output: str) -> _Model:
+def _further(path: Path, leaves: Sequence[Any], classes: int) -> _Model:
+    """Return a model beside the original, which answers with so many values on these inputs."""
+    try:
+        runs = DifferentiableModel(path)
+    except UsageError as error:
+        raise UsageError(f"the further model {path} can't be used: {error}") from error
     if len(runs.inputs) != 1:
         raise UsageError(f"{path} has {len(runs.inputs)} inputs; name a model with one")
+    model = _Model(path, runs, runs.outputs[0])
     try:
-        graph = open_graph(path, "onnx", {}, output)
-    except ModelError as error:
-        raise UsageError(str(error)) from error
-    layers = default_layers(graph)
-    return _Model(runs, output, layers, tuple(graph.has_units_last(name) for name in layers))
+        answers = [model.scores(one).numpy().reshape(-1) for one in leaves]
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise UsageError(
+            f"{path} can't be run on what the original takes, {tuple(leaves[0].shape)}: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    if answers[0].size != classes:
+        raise UsageError(
+            f"{path} answers with {answers[0].size:,} values and the original with {classes:,}: name "
+            "a model of the same classes"
+        )
+    end = runs.node_of(model.output)
+    closing = _CLOSING.get(end.kind) if end is not None else None
+    tensor = TensorInfo(model.output, (1, classes), "float32")
+    model.kind = closing or detect_kind(tensor, answers)
+    return model
 
 
 def _units(tensor: Any, *, last: bool) -> tuple[Any, Any, Any]:

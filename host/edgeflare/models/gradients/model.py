@@ -65,8 +65,8 @@ class DifferentiableModel:
         unknown = sorted({one.kind for one in self._nodes} - self._operators.keys())
         if unknown:
             raise UsageError(
-                f"{name} has operators whose gradient is not known: {', '.join(unknown)}; export the "
-                "original without them, or use what needs no gradients"
+                f"{name} has operators whose gradient is not known: {', '.join(unknown)}; export it "
+                "without them, or use what needs no gradients"
             )
         self.inputs = tuple(one.name for one in graph.input if one.name not in self._constants)
         self.outputs = tuple(one.name for one in graph.output)

@@ -46,7 +46,7 @@ class InputGradients:
         if any(map(_rounds, self.model.kinds)) or not spec.dtype.startswith("float"):
             raise UsageError(
                 f"gradients of the original: {path} is quantised, so that its gradient is 0 almost "
-                "everywhere; give a float model, or leave gradients out"
+                "everywhere; give a float model, or search without gradients, as boundary does"
             )
 
     def log_odds(

@@ -43,7 +43,7 @@ def classes_document(found: ClassesFound, name: Name) -> list[Block]:
         f"{'' if found.labelled else ', without labels'}"
     )
     if not found.finished:
-        title += "; the campaign isn't finished: those that it has so far"
+        title += "; the campaign wasn't finished then: those that it had"
     return [
         Text(title),
         *(Text(one, "strong") for one in verdicts(found, name)),
@@ -58,7 +58,7 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
     lines = [
         f"Class {name(one.label)} is decided for {one.deployed:,} times where the original does so "
         f"{one.original:,} times ({p_text(one.adjusted_p)}): {one.moved:,} of "
-        f"{counted(found.moved, 'moved answer')} are to or away from it."
+        f"{counted(found.moved, 'moved answer')} {'is' if found.moved == 1 else 'are'} to or away from it."
         for one in found.changes
         if one.is_significant
     ][:_SAID]
@@ -66,10 +66,9 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
         lines = [_first_in_pairs(found, name)]
     lines += [_pair_words(one, found, name) for one in found.pairs if one.is_significant][:_SAID]
     lines += [
-        f"Classes {name(one.first)} and {name(one.second)} are confused with others "
-        f"{'more' if one.deployed > one.original else 'less'} unequally: "
-        f"by {number_text(one.deployed, 3)} on average, by the original {number_text(one.original, 3)} "
-        f"({p_text(one.adjusted_p)})."
+        f"Of classes {name(one.first)} and {name(one.second)} one is confused with other classes more often than "
+        f"the other: by {percent_text(one.deployed)} of the seeds on average, by the original "
+        f"{percent_text(one.original)} ({p_text(one.adjusted_p)})."
         for one in found.biases
         if one.is_significant
     ][:_SAID]
@@ -81,7 +80,7 @@ def verdicts(found: ClassesFound, name: Name) -> list[str]:
     classes = counted(len(found.changes), "class", "classes")
     tested = f"decisions for {classes}{pairs}"
     return [
-        f"The deployed model treats no class otherwise than the original beyond chance (tested: {tested})."
+        f"The deployed model treats no class differently from the original, beyond chance (tested: {tested})."
     ]
 
 
@@ -124,10 +123,10 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("class", 0, lambda one: name(one.label), text=True),
             Column("original", 0, lambda one: f"{one.original:,}"),
             Column("deployed", 0, lambda one: f"{one.deployed:,}"),
-            Column("change of the share", 1, lambda one: _interval(one.change)),
+            Column("change of the share", 4, lambda one: _interval(one.change)),
             Column("p", 0, lambda one: p_value_text(one.adjusted_p)),
-            Column("moved answers", 4, lambda one: f"{one.moved:,}"),
-            Column("labelled so", 2, lambda one: _count(one.inputs), optional=True),
+            Column("moved answers", 5, lambda one: f"{one.moved:,}"),
+            Column("labelled so", 1, lambda one: _count(one.inputs), optional=True),
             Column("original right", 3, _recall("original_recall"), optional=True),
             Column("deployed right", 3, _recall("deployed_recall"), optional=True),
         ),
@@ -160,7 +159,9 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             ),
         ),
         _strongest(found.pairs),
-        "Pairs of classes that deployment changed, strongest evidence first",
+        "Pairs of classes that deployment changed, strongest evidence first"
+        if any(one.is_significant for one in found.pairs)
+        else "Pairs of classes with changed answers, none beyond chance",
         "pair-changes",
     )
     yield Table(
@@ -184,13 +185,12 @@ def _original(found: ClassesFound, name: Name) -> Iterator[Block]:
     if found.suspects and found.suspects[0].leak is not None:
         first = found.suspects[0]
         words = (
-            f"Most likely {name(first.first)} and {name(first.second)}: where it decides for one of them, the "
+            f"Most likely, of the {found.enough:,} classes with inputs enough, {name(first.first)} and "
+            f"{name(first.second)}: where it decides for one of them, the "
             f"other has a probability of {percent_text(first.leak, 2)} on average"
         )
         if first.confusion is not None:
-            words += (
-                f"; by the labels it takes {percent_text(first.confusion)} of the one for the other"
-            )
+            words += f"; it takes {percent_text(first.confusion)} of the seeds labelled with one for the other"
         yield Text(f"{words}.", "strong")
     yield Table(
         (
@@ -232,7 +232,7 @@ def _how(found: ClassesFound) -> Iterator[str]:
     if found.pairs or found.tested_pairs:
         yield (
             "p is that of a difference this large if the models could change places, adjusted for all "
-            "tests; 1 too where so few answers moved that no outcome could be significant"
+            "tests; it is 1 where so few answers moved that no outcome could be significant"
         )
     if found.suspects:
         source = "the seeds" if found.profile is None else found.profile

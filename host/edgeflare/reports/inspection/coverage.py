@@ -31,7 +31,7 @@ def coverage_document(found: CoverageFound) -> list[Block]:
     named = first_names(list(layers)[:_NAMED], len(layers))
     title = f"{found.model}, {counted(len(layers), 'layer')} ({named}), each input counted once"
     if not found.finished:
-        title += "; the campaign isn't finished: those that it has so far"
+        title += "; the campaign wasn't finished then: those that it had"
     return [
         Table(columns, found.criteria, title, "coverage-table"),
         Text(NO_MEASURE, "strong"),

@@ -27,7 +27,7 @@ def importance_document(found: ImportanceFound) -> list[Block]:
             f"Importance-driven coverage of {found.model}: of each layer the "
             f"{counted(found.number, 'unit')} that its decisions rest on most, and which combinations "
             "of these units' clusters the inputs reach"
-            + ("" if found.finished else "; the campaign isn't finished: those that it has so far")
+            + ("" if found.finished else "; the campaign wasn't finished then: those that it had")
         ),
         Table(columns, found.layers, identifier="importance-table"),
         Text(NO_MEASURE, "strong"),

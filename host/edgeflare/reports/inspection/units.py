@@ -30,7 +30,7 @@ def _title(found: UnitsFound) -> str:
         f"which go with what, on {sets}; the device deviates on {found.deviating:,} of "
         f"{found.total:,}"
     )
-    return text if found.finished else f"{text}; the campaign isn't finished: what it has so far"
+    return text if found.finished else f"{text}; the campaign wasn't finished then: what it had"
 
 
 def _of_hypothesis(one: HypothesisScores) -> Iterator[Block]:
@@ -49,8 +49,8 @@ def _of_hypothesis(one: HypothesisScores) -> Iterator[Block]:
             Column("unit", 0, lambda row: str(row.unit)),
             Column("measure", 0, lambda row: _NAMES[row.measure], text=True),
             Column("score", 0, lambda row: number_text(row.score)),
-            Column("interval", 1, _interval, text=True),
-            Column("beyond chance", 0, lambda row: "yes" if _is_apart(row) else "no", text=True),
+            Column("interval", 2, _interval, text=True),
+            Column("beyond chance", 1, lambda row: "yes" if _is_apart(row) else "no", text=True),
         )
         yield Table(columns, one.best, title)
     else:

@@ -3,11 +3,14 @@
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command import DEMO
+from onnx import helper
+from onnx_nets import saved
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection import (
@@ -232,3 +235,44 @@ def test_what_can_not_be_inspected_is_told(changed: dict[str, Any], words: str) 
     given = {"hypotheses": [BRIGHT], "data": RECORDS[:30], **changed}
     with pytest.raises(UsageError, match=words):
         inspect(**given)
+
+
+def test_an_input_with_an_activation_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["mean"]),
+        helper.make_node("Sub", ["mean", "limit"], ["above"]),
+        helper.make_node("Sqrt", ["above"], ["root"]),  # NaN below the limit
+        helper.make_node("Flatten", ["root"], ["y"]),
+    ]
+    kernel = np.full((2, 1, 28, 28), 1 / 784, np.float32)
+    constants = {"w": kernel, "limit": np.float32([0.1])}
+    path = saved(tmp_path / "roots.onnx", nodes, constants, [1, 1, 28, 28])
+    model = MODEL._replace(path=path, graph=open_graph(path, "onnx", {"threads": 1}))
+    some = RECORDS[:400]
+    dark = sum(one.sample.mean() / 255 < 0.1 for one in some)
+    assert 0 < dark < 200
+
+    found = inspect_units(model, ["root"], [BRIGHT, CORNER], list(MEASURES), some, error=None)
+
+    assert found.failed == dark
+    assert found.counts == (400 - dark,) * 2
+    assert (found.scores["pearson"].score[0] > 0.9).all()
+    black = [one._replace(sample=np.zeros_like(one.sample)) for one in some[:20]]
+    with pytest.raises(ModelError, match="NaN or infinite"):
+        inspect_units(model, ["root"], [CORNER], ["pearson"], black)
+
+
+def test_more_pairs_than_measures_can_keep_are_refused() -> None:
+    many = [Hypothesis(f"h{number}", BRIGHT.function) for number in range(17_000)]
+    with pytest.raises(UsageError, match="17,000 hypotheses of 236 units are 4,012,000 pairs"):
+        inspect_units(MODEL, None, many, ["pearson"], RECORDS[:2])
+
+
+def test_a_hypothesis_without_finite_scores_has_none() -> None:
+    huge = Hypothesis("huge", lambda one: 1e90 if one.digest.endswith("7") else 1.0)
+    with np.errstate(all="ignore"):
+        found = inspect([huge, BRIGHT], data=RECORDS[:200])
+    for part in found.scores["pearson"]:
+        assert np.isfinite(part[0]).all() or np.isnan(part[0]).any()
+    for row in found.rows("huge"):
+        assert np.isfinite([row.score, row.low, row.high]).all()

@@ -75,7 +75,11 @@ def test_audio_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("name", "rate", "words"),
     [
-        ("sharpness", None, "there is no hypothesis 'sharpness'; take deviates, class:K, bright"),
+        (
+            "sharpness",
+            None,
+            "there is no hypothesis 'sharpness'; take deviates, class:K, family:NAME, bright",
+        ),
         ("deviates:tpu", None, "there is no hypothesis 'deviates:tpu'"),
         ("family:snow", None, "there is no hypothesis 'family:snow'"),
         ("class:x", None, "there is no hypothesis 'class:x'"),

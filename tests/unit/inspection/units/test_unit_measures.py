@@ -75,6 +75,17 @@ def test_a_value_that_is_not_known_counts_for_other_hypotheses_only() -> None:
         np.testing.assert_allclose(found[1], without[0], atol=1e-12)
 
 
+def test_mutual_information_stays_within_what_so_many_bins_can_tell() -> None:
+    rng = np.random.default_rng(12)
+    units = rng.normal(size=(12, 40))
+    found = in_blocks(MutualInformation(), units, units[:, :1]).scores(0.05)
+    for part in found:
+        assert (part <= np.log2(BINS)).all()
+        assert (part >= 0).all()
+    assert (found.low <= found.score).all()
+    assert (found.score <= found.high).all()
+
+
 @pytest.mark.parametrize("column", [0, 1])
 def test_mutual_information_is_scikit_learns_less_its_bias(column: int) -> None:
     units, values = drawn(400, 4)

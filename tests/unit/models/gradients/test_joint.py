@@ -103,6 +103,25 @@ def test_without_a_weight_of_units_none_are_read(models: list[Path]) -> None:
     assert found.active == ()
 
 
+def test_what_a_further_models_output_holds_is_told_by_its_end(
+    models: list[Path], tmp_path: Path
+) -> None:
+    """A copy that ends in logits, or in a logarithm of its softmax, has the same decisions and slopes."""
+    sample = np.random.default_rng(2).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    for kind in ("LogSoftmax", "Identity", "Softmax"):
+        copy = onnx.load(str(models[0]))
+        copy.graph.node[-1].op_type = kind
+        onnx.save_model(copy, str(tmp_path / "copy.onnx"))
+        others = (str(tmp_path / "copy.onnx"),)
+        asked = JointObjective(others, 1, 0, 1.0, 0.0, 0.5, (None, None))
+
+        found = joint([models[0], tmp_path / "copy.onnx"]).at(sample, asked, "probabilities")
+
+        assert found.labels[0] == found.labels[1]
+        if kind != "LogSoftmax":
+            assert np.abs(found.gradient).max() < 1e-6  # the two scores cancel each other out
+
+
 def test_models_that_do_not_fit_the_original_are_refused(
     models: list[Path], tmp_path: Path
 ) -> None:
