@@ -7,12 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal.text import counted
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import (
     Activations,
-    activations_of,
-    activations_or_errors,
     default_layers,
     model_digest,
     penultimate_layer,
@@ -32,9 +29,12 @@ from edgeflare.inspection.stored import (
     SetShares,
     StoredOriginal,
     Tell,
+    answered_activations,
     input_sets,
+    profile_samples,
     profile_source,
     silent,
+    skipped_notices,
     store_found,
     stored_original,
 )
@@ -289,12 +289,7 @@ class _Measurement:
 
     def _fit(self, profile: SeedSource | None) -> tuple[int, int | None, int | None]:
         """Fit all criteria; return the numbers of profiling inputs, of traces kept, and of units."""
-        samples: Iterable[Sample]
-        total: int | None
-        if profile is None:
-            samples, total = self._store.seed_samples(), self._store.seed_count()
-        else:
-            samples, total = (seed.sample for seed in profile), profile.total
+        samples, total = profile_samples(self._store, profile)
         kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
         traced = {name for one in self._traced for name in one.layers}
         profiled = units = 0
@@ -308,36 +303,13 @@ class _Measurement:
                 kept.add(one._replace(layers={name: one.layers[name] for name in traced}))
         for criterion in self._traced:
             criterion.fit(kept.kept)
-        if profile is not None and profile.skipped:
-            first, count = profile.skipped[0], len(profile.skipped)
-            self._notices.append(
-                f"of the profile, {counted(count, 'file')} skipped: {first.name} ({first.reason})"
-                + (", and others" if count > 1 else "")
-            )
+        self._notices += skipped_notices(profile)
         return profiled, len(kept.kept) if traced else None, units or None
 
     def _activations(
         self, samples: Iterable[Sample], what: str, total: int | None
     ) -> Iterator[Activations]:
-        """Yield the activations of inputs, without those on which the original can't answer.
-
-        Raises ModelError where it can't answer on any.
-        """
-        graph, spec, label = self._model.graph, self._model.spec, self._model.label
-        found = activations_of(graph, spec, samples, self._layers, label=label)
-        done, failed, error = 0, 0, None
-        if total != 0:
-            self._tell(what, 0, total)
-        for done, one in enumerate(activations_or_errors(found), start=1):
-            if isinstance(one, ModelError):
-                error, failed = one, failed + 1
-            else:
-                yield one
-            self._tell(what, done, total)
-        if error is not None:
-            if failed == done:
-                raise error
-            inputs = counted(failed, "input")
-            self._notices.append(
-                f"of {what}, {inputs} left out on which the original can't answer: {error}"
-            )
+        """Yield the activations of inputs, see `answered_activations`."""
+        return answered_activations(
+            self._model, samples, self._layers, what, total, self._tell, self._notices
+        )

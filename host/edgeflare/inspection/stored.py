@@ -1,6 +1,6 @@
 """A campaign's original as a graph, and the inputs that it is inspected with."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -10,7 +10,12 @@ from pydantic import Field
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
-from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
+from edgeflare.inspection.activations import (
+    Activations,
+    activations_of,
+    activations_or_errors,
+)
 from edgeflare.metrics import top_label
 from edgeflare.models import AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
 from edgeflare.models.tensors import ModelGraph, open_graph
@@ -18,7 +23,7 @@ from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import decoding
-from edgeflare.types import TRIGGERS
+from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
 
 Tell: TypeAlias = Callable[[str, int, int | None], None]
@@ -136,6 +141,55 @@ def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> 
     height, width, channels = store.seed_samples()[0].shape
     rule = resize or stated.get("resize")
     return open_seeds(path, size=(height, width), channels=channels, resize=rule)
+
+
+def profile_samples(store: Store, source: SeedSource | None) -> tuple[Iterable[Sample], int | None]:
+    """Return the profiling inputs and their number, None where it isn't known; without a source the seeds."""
+    if source is None:
+        return store.seed_samples(), store.seed_count()
+    return (seed.sample for seed in source), source.total
+
+
+def skipped_notices(source: SeedSource | None) -> list[str]:
+    """Return a notice where files of the profile that was read could not be used."""
+    if source is None or not source.skipped:
+        return []
+    first, count = source.skipped[0], len(source.skipped)
+    more = ", and others" if count > 1 else ""
+    return [
+        f"of the profile, {counted(count, 'file')} skipped: {first.name} ({first.reason}){more}"
+    ]
+
+
+def answered_activations(
+    model: StoredOriginal,
+    samples: Iterable[Sample],
+    layers: Sequence[str],
+    what: str,
+    total: int | None,
+    tell: Tell,
+    notices: list[str],
+) -> Iterator[Activations]:
+    """Yield the activations of inputs, without those on which the original can't answer.
+
+    `what` is said of the inputs, `total` is their number where it is known. A notice is added where
+    some are left out. Raises ModelError where the original can't answer on any.
+    """
+    found = activations_of(model.graph, model.spec, samples, layers, label=model.label)
+    done, failed, error = 0, 0, None
+    if total != 0:
+        tell(what, 0, total)
+    for done, one in enumerate(activations_or_errors(found), start=1):
+        if isinstance(one, ModelError):
+            error, failed = one, failed + 1
+        else:
+            yield one
+        tell(what, done, total)
+    if error is not None:
+        if failed == done:
+            raise error
+        inputs = counted(failed, "input")
+        notices.append(f"of {what}, {inputs} left out on which the original can't answer: {error}")
 
 
 def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:

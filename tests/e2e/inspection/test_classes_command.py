@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
+import cv2
 import numpy as np
 import pytest
 from browser import PHONE, Browser
@@ -189,6 +190,18 @@ def test_other_profiling_inputs_change_the_distances_alone(home: Path) -> None:
     assert own["changes"] == other["changes"]
     assert own["suspects"] != other["suspects"]
     assert "75 profiling inputs: " in inspect(home, "--profile", "training.npz").out
+
+
+def test_a_file_of_the_profile_that_can_not_be_read_is_told(home: Path) -> None:
+    folder = home / "training"
+    folder.mkdir()
+    with np.load(home / "seeds.npz") as archive:
+        for number, image in enumerate(archive["images"][::5]):
+            cv2.imwrite(str(folder / f"{number:03}.png"), image)
+    (folder / "broken.png").write_text("no image")
+    found = inspect(home, "--profile", "training", "--json").json
+    assert found["profiled"] == 30
+    assert any("1 file skipped: broken.png" in one for one in found["notices"])
 
 
 def test_equal_models_are_said_to_be_so(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Which classes a campaign's original confuses, and what its deployed model adds to that."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgeflare._internal.text import counted
-from edgeflare.errors import ModelError, UsageError
-from edgeflare.inspection.activations import (
-    Activations,
-    activations_of,
-    activations_or_errors,
-    pre_activation_layers,
-)
+from edgeflare.errors import UsageError
+from edgeflare.inspection.activations import pre_activation_layers
 from edgeflare.inspection.classes.activation_probabilities import ActivationProbabilities
 from edgeflare.inspection.classes.deployment import (
     BiasChange,
@@ -49,17 +44,21 @@ from edgeflare.inspection.stored import (
     Share,
     StoredOriginal,
     Tell,
+    answered_activations,
+    profile_samples,
     profile_source,
     silent,
+    skipped_notices,
     store_found,
     stored_original,
 )
 from edgeflare.metrics import class_scores, is_finite
+from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
 from edgeflare.store.records import SeedRecord
-from edgeflare.types import AGREED, Sample
+from edgeflare.types import AGREED
 
 _FACT = "classes"
 MOST_SUSPECTS = 50
@@ -203,16 +202,18 @@ def classes_of_campaign(
                 f"classes are compared by models' decisions for them, and {model.path.name} returns texts"
             )
         answers, notices = _answers(store)
-        inspected = _Inspected(store, model, profile, resize, layers, tell)
-        probabilities = inspected.probabilities(answers.original.shape[1])
+        source = None if profile is None else profile_source(store, model.spec, profile, resize)
+        probabilities, run, left_out = _probabilities(
+            store, model, source, layers, answers.original.shape[1], tell
+        )
         found = _found(answers, probabilities, random_seed)
         result = replace(
             found,
             model=model.path.name,
             profile=None if profile is None else str(Path(profile).absolute()),
-            profiled=inspected.run,
+            profiled=run,
             finished=bool(store.fact("finished")),
-            notices=(*notices, *inspected.notices, *found.notices),
+            notices=(*notices, *left_out, *found.notices),
         )
         unstored = store_found(store, _FACT, asdict(result))
     return replace(result, notices=(*result.notices, *unstored))
@@ -286,59 +287,27 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     return _Answers(seeds, original, deployed, agree, whole, kind != "label"), notices
 
 
-class _Inspected:
-    """Runs the original on the profiling inputs; `run` counts those that it answers."""
+def _probabilities(
+    store: Store,
+    model: StoredOriginal,
+    source: SeedSource | None,
+    layers: Sequence[str],
+    classes: int,
+    tell: Tell,
+) -> tuple[ActivationProbabilities, int, list[str]]:
+    """Return the activation probabilities on the profiling inputs, the number of these, and notices.
 
-    def __init__(
-        self,
-        store: Store,
-        model: StoredOriginal,
-        profile: Path | None,
-        resize: str | None,
-        layers: Sequence[str],
-        tell: Tell,
-    ) -> None:
-        self._store = store
-        self._model = model
-        self._layers = tuple(dict.fromkeys(layers)) or pre_activation_layers(model.graph)
-        self._tell = tell
-        self._source = (
-            None if profile is None else profile_source(store, model.spec, profile, resize)
-        )
-        self.run = 0
-        self.notices: list[str] = []
-
-    def probabilities(self, classes: int) -> ActivationProbabilities:
-        """Return the activation probabilities. Raises ModelError where no input can be run."""
-        found = ActivationProbabilities(self._layers, classes)
-        found.update(self._activations())
-        return found
-
-    def _activations(self) -> Iterator[Activations]:
-        samples: Iterable[Sample]
-        total: int | None
-        if self._source is None:
-            samples, total = self._store.seed_samples(), self._store.seed_count()
-        else:
-            samples, total = (seed.sample for seed in self._source), self._source.total
-        model = self._model
-        found = activations_of(model.graph, model.spec, samples, self._layers, label=model.label)
-        done, error = 0, None
-        self._tell("the profile", 0, total)
-        for done, one in enumerate(activations_or_errors(found), start=1):
-            if isinstance(one, ModelError):
-                error = one
-            else:
-                self.run += 1
-                yield one
-            self._tell("the profile", done, total)
-        if error is not None:
-            if not self.run:
-                raise error
-            self.notices.append(
-                f"of the profile, {counted(done - self.run, 'input')} left out on which the original "
-                f"can't answer: {error}"
-            )
+    Raises ModelError where no input can be run.
+    """
+    notices: list[str] = []
+    names = tuple(dict.fromkeys(layers)) or pre_activation_layers(model.graph)
+    found = ActivationProbabilities(names, classes)
+    samples, total = profile_samples(store, source)
+    run = 0
+    for one in answered_activations(model, samples, names, "the profile", total, tell, notices):
+        found.update([one])
+        run += 1
+    return found, run, [*notices, *skipped_notices(source)]
 
 
 def _found(
