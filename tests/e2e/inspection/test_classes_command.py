@@ -156,6 +156,7 @@ def test_a_stored_result_is_read_back(home: Path) -> None:
     assert "Class elk is decided for" in text
 
 
+@pytest.mark.extended
 def test_the_page_has_tables_decisions_and_seeds(home: Path, window: Browser) -> None:
     assert edgeflare("report", "c", home=home).code == 0
     page = home / "c" / "report.html"

@@ -23,6 +23,7 @@ from edgeflare.inspection import (
     default_layers,
     inspect_units,
 )
+from edgeflare.inspection.units import inspection
 from edgeflare.models import InputOptions, TensorInfo, resolve_input
 from edgeflare.models.tensors import open_graph
 
@@ -262,10 +263,10 @@ def test_an_input_with_an_activation_that_is_not_finite_is_left_out(tmp_path: Pa
         inspect_units(model, ["root"], [CORNER], ["pearson"], black)
 
 
-def test_more_pairs_than_measures_can_keep_are_refused() -> None:
-    many = [Hypothesis(f"h{number}", BRIGHT.function) for number in range(17_000)]
-    with pytest.raises(UsageError, match="17,000 hypotheses of 236 units are 4,012,000 pairs"):
-        inspect_units(MODEL, None, many, ["pearson"], RECORDS[:2])
+def test_more_pairs_than_measures_can_keep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection, "MOST_PAIRS", 700)
+    with pytest.raises(UsageError, match="3 hypotheses of 236 units are 708 pairs, more than 700"):
+        inspect([BRIGHT, DARK, CORNER], data=RECORDS[:2])
 
 
 def test_a_hypothesis_without_finite_scores_has_none() -> None:
