@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,16 @@ _Profile = Annotated[
         "audio, one file, or an .npz; by default the campaign's seeds.",
     ),
 ]
+
+
+def _layers(by_default: str) -> Any:
+    """Return the option that names the layers."""
+    return typer.Option(
+        metavar="TENSOR",
+        help=f"A tensor of the original that counts as a layer; may be repeated. By default {by_default}.",
+    )
+
+
 _Original = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The original model, where it has moved.")
 ]
@@ -55,11 +65,7 @@ def coverage(
     ] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TENSOR",
-            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
-            "of activation functions, and the last but one for LSC and DSC.",
-        ),
+        _layers("all outputs of activation functions, and the last but one for LSC and DSC"),
     ] = None,
     original: _Original = None,
     resize: _Resize = None,
@@ -93,14 +99,7 @@ def importance(
         typer.Option(metavar="N", min=1, help="Units of each layer that count as important."),
     ] = 6,
     profile: _Profile = None,
-    layer: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TENSOR",
-            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
-            "of activation functions.",
-        ),
-    ] = None,
+    layer: Annotated[list[str] | None, _layers("all outputs of activation functions")] = None,
     original: _Original = None,
     resize: _Resize = None,
     json: Json = False,
@@ -150,11 +149,7 @@ def classes(
     profile: _Profile = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TENSOR",
-            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
-            "of convolutions and dense layers, before their activation functions.",
-        ),
+        _layers("all outputs of convolutions and dense layers, before their activation functions"),
     ] = None,
     class_names: Annotated[
         Path | None,
@@ -206,14 +201,7 @@ def units(
             help="pearson, mutual-information or f1; may be repeated. By default all.",
         ),
     ] = None,
-    layer: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TENSOR",
-            help="A tensor of the original that counts as a layer; may be repeated. By default all outputs "
-            "of activation functions.",
-        ),
-    ] = None,
+    layer: Annotated[list[str] | None, _layers("all outputs of activation functions")] = None,
     error: Annotated[
         float,
         typer.Option(

@@ -131,7 +131,7 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column("deployed right", 3, _recall("deployed_recall"), optional=True),
         ),
         rows,
-        "How often each model decides for a class, most moved answers first"
+        "How often each model decides for a class: changed ones first, then by moved answers"
         + (f"; {more:,} more are in the JSON" if more > 0 else ""),
         "class-changes",
     )
@@ -151,9 +151,7 @@ def _changes(found: ClassesFound, name: Name) -> Iterator[Block]:
             Column(
                 "such as",
                 1,
-                lambda one: ", ".join(
-                    examples[place] for place in one.examples if place in examples
-                ),
+                lambda one: next((examples[at] for at in one.examples if at in examples), ""),
                 text=True,
                 optional=True,
             ),
