@@ -65,8 +65,72 @@ class Transcript:
         return "".join(self.pieces).strip()
 
 
-Output: TypeAlias = Scores | Transcript
-"""A model's answer to one sample: probabilities of the classes, or a transcript."""
+class DetectionRules(NamedTuple):
+    """What counts as detected, and as the same object in another answer.
+
+    `confidence`: the least score of a detection, 0 to 1. `match_iou`: the least intersection over
+    union of two boxes of one object; `shift_iou`: below this one the object has moved.
+    """
+
+    confidence: float = 0.5
+    match_iou: float = 0.5
+    shift_iou: float = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """A detector's answer to one sample, the highest score first.
+
+    `boxes`: float64 [n, 4], left, top, right and bottom as shares of the sample's width and height;
+    a box may reach beyond the sample. `labels`: int64 [n], class indices. `scores`: float64 [n], 0 to
+    1. NaN and infinity stay.
+
+    Those with a score of at least `rules.confidence` are detected. The others are candidates: what
+    remained after suppression, too, kept since their scores tell how near they are to being detected.
+    """
+
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    rules: DetectionRules = DetectionRules()
+
+    @property
+    def count(self) -> int:
+        """How many are detected: the first ones."""
+        return int((self.scores >= self.rules.confidence).sum())
+
+
+ValueMeasure: TypeAlias = Literal["labels", "absolute", "relative", "cosine"]
+"""How two answers of real values are compared; `edgeflare.values.distance` has each in words."""
+
+
+class ValueRules(NamedTuple):
+    """How two answers of real values are compared: see `edgeflare.values.distance`.
+
+    `threshold`: of the measure labels with one channel, the least value of label 1. `axis`: the axis
+    of the channels, of the measure labels. `tolerances`: of the measures absolute and relative, one
+    for each element, which differences are divided by; empty: none.
+    """
+
+    measure: ValueMeasure = "absolute"
+    threshold: float = 0.5
+    axis: int = 0
+    tolerances: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A model's answer of real values to one sample: a map, an embedding or a vector.
+
+    `array`: float64 of the output's shape without the batch axis; NaN and infinity stay.
+    """
+
+    array: NDArray[np.float64]
+    rules: ValueRules = ValueRules()
+
+
+Output: TypeAlias = Scores | Transcript | Detections | Values
+"""A model's answer to one sample: probabilities of the classes, a transcript, detections or values."""
 
 
 PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]
