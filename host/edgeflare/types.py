@@ -69,12 +69,15 @@ class DetectionRules(NamedTuple):
     """What counts as detected, and as the same object in another answer.
 
     `confidence`: the least score of a detection, 0 to 1. `match_iou`: the least intersection over
-    union of two boxes of one object; `shift_iou`: below this one the object has moved.
+    union of two boxes of one object; `shift_iou`: below this one the object has moved. `located`:
+    objects have boxes; without, as of a model of several labels, a class is the same object in any
+    answer, whatever its box.
     """
 
     confidence: float = 0.5
     match_iou: float = 0.5
     shift_iou: float = 0.75
+    located: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,12 @@ class Values:
 
 Output: TypeAlias = Scores | Transcript | Detections | Values
 """A model's answer to one sample: probabilities of the classes, a transcript, detections or values."""
+
+
+Task: TypeAlias = Literal[
+    "classification", "multi-label", "transcript", "detection", "dense", "embedding", "vector"
+]
+"""What both models' answers are: `edgeflare.oracles.TASKS` has each in words."""
 
 
 PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]

@@ -23,7 +23,8 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
 from edgeflare.metrics import is_finite, is_same, text_of
 from edgeflare.store import Store
-from edgeflare.store.records import ReplayInput, is_answer
+from edgeflare.store.outputs import is_answer
+from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output, Status, Transcript
 
 _TOP = 3
