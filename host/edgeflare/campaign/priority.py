@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.campaign.pair.model_pair import ModelInterface, RawOriginal, original_reader
-from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, priorities
 from edgeflare.models import OriginalModel, OutputReader

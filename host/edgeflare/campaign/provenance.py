@@ -15,7 +15,8 @@ from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.model_pair import ModelInterface
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, SearchConfig
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.metrics import numbers

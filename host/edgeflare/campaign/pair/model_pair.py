@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
