@@ -81,8 +81,6 @@ class Campaign:
         for notice in notices:
             self._reporter.notice(notice)
         try:
-            if source is not None and self._config.search.strategy_notice:
-                self._reporter.notice(self._config.search.strategy_notice)
             self._run(source)
         except BaseException as error:
             if self._is_discardable(error):
