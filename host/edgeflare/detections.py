@@ -9,6 +9,7 @@ Differences from those evaluations: both sides are models and neither is the tru
 matched in two passes, so that an object that got another class is one difference, not two.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -67,7 +68,7 @@ def differences(original: Detections, deployed: Detections) -> tuple[Difference,
     detects nothing, and a box that is not finite overlaps with none.
     """
     rules = original.rules
-    overlaps = box_iou(original.boxes, deployed.boxes)
+    overlaps = _overlaps(original, deployed)
     ours, theirs = _detected(original, rules.confidence), _detected(deployed, rules.confidence)
     pairs = _matched(original, deployed, ours, theirs, overlaps)
     taken = set(pairs.values())
@@ -122,6 +123,35 @@ def box_iou(ones: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
     return np.asarray(np.divide(shared, union, out=np.zeros_like(union), where=usable))
 
 
+def score_distance(original: Detections, deployed: Detections) -> float:
+    """Return the largest difference of both models' scores of an object, 0 to 1; 0 of no boxes.
+
+    Of each box of either answer, a candidate's too, with the best-scored box of its class in the
+    other answer that has an IoU of at least `DetectionRules.match_iou`, or 0 without any.
+    """
+    alike = (_overlaps(original, deployed) >= original.rules.match_iou) & (
+        original.labels[:, None] == deployed.labels
+    )
+    theirs = np.where(alike, deployed.scores, 0.0).max(axis=1, initial=0.0)
+    ours = np.where(alike.T, original.scores, 0.0).max(axis=1, initial=0.0)
+    apart = [np.abs(original.scores - theirs), np.abs(deployed.scores - ours)]
+    return min(float(np.concatenate(apart).max(initial=0.0)), 1.0)
+
+
+def summary(answer: Detections) -> str:
+    """Return the classes that are detected, with their numbers: "class 0 (2), class 16"."""
+    counts = Counter(answer.labels[answer.scores >= answer.rules.confidence].tolist())
+    named = [f"class {one}" + f" ({n})" * (n > 1) for one, n in sorted(counts.items())]
+    return ", ".join(named) or "nothing"
+
+
+def _overlaps(original: Detections, deployed: Detections) -> NDArray[np.float64]:
+    """Return the IoU of each pair of boxes; without places 1 of one class, and 0 of two."""
+    if original.rules.located:
+        return box_iou(original.boxes, deployed.boxes)
+    return np.asarray(original.labels[:, None] == deployed.labels, np.float64)
+
+
 def _areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
     return np.asarray(sides[:, 0] * sides[:, 1])
@@ -168,7 +198,7 @@ def _alone(
     `overlaps`: of the detecting answer's boxes with the other's; `unmatched`: the other's detections
     that have no partner.
     """
-    confidence, match_iou, _ = detecting.rules
+    confidence, match_iou = detecting.rules[:2]
     label = int(detecting.labels[place])
     alike = (other.labels == label) & (overlaps[place] >= match_iou)
     candidates = np.flatnonzero(alike & (other.scores < confidence))
@@ -189,7 +219,7 @@ def _paired(
     one: int, other: int, original: Detections, deployed: Detections, iou: float
 ) -> Difference | None:
     """Return the difference of two boxes that were matched, None where they are of one object."""
-    confidence, _, shift_iou = original.rules
+    confidence, shift_iou = original.rules.confidence, original.rules.shift_iou
     label, deployed_label = int(original.labels[one]), int(deployed.labels[other])
     margins = float(original.scores[one]) - confidence, float(deployed.scores[other]) - confidence
     if label != deployed_label:

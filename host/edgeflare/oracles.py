@@ -235,7 +235,9 @@ class DetectionOracle(ConfiguredOracle):
     """
 
     name = "detection"
-    summary = "an object lost, seen by the deployed model alone, of another class or at another place"
+    summary = (
+        "an object lost, seen by the deployed model alone, of another class or at another place"
+    )
     tasks = frozenset({"detection", "multi-label"})
     deviation = "the deployed model detects other objects"
 
@@ -382,7 +384,7 @@ def oracle_for(
         return _users(name, settings[MARGIN_FLOOR])
     if name not in fitting:
         raise UsageError(
-            f"the {name} oracle is for models that answer with {TASKS[sorted(kind.tasks)[0]]}, and these answer "
+            f"the {name} oracle is for models that answer with {TASKS[min(kind.tasks)]}, and these answer "
             f"with {TASKS[task]} ({task}): use --oracle {' or '.join(fitting)}, or leave it out"
         )
     value = settings.get(kind.setting)

@@ -95,7 +95,7 @@ class Detections:
     boxes: NDArray[np.float64]
     labels: NDArray[np.int64]
     scores: NDArray[np.float64]
-    rules: DetectionRules = DetectionRules()
+    rules: DetectionRules = field(default_factory=DetectionRules)
 
     @property
     def count(self) -> int:
@@ -129,7 +129,7 @@ class Values:
     """
 
     array: NDArray[np.float64]
-    rules: ValueRules = ValueRules()
+    rules: ValueRules = field(default_factory=ValueRules)
 
 
 Output: TypeAlias = Scores | Transcript | Detections | Values

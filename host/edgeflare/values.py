@@ -57,7 +57,7 @@ def label_map(values: Values) -> NDArray[np.int64]:
     array, axis = values.array, values.rules.axis
     if array.ndim < 3 or array.shape[axis] == 1:
         single = array if array.ndim < 3 else array.take(0, axis)
-        return (single >= values.rules.threshold).astype(np.int64)
+        return np.asarray(single >= values.rules.threshold, np.int64)
     return np.asarray(array.argmax(axis), np.int64)
 
 

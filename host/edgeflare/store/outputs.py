@@ -97,8 +97,9 @@ def _detections(data: bytes, about: Mapping[str, Any]) -> Detections:
 
 
 def _values(data: bytes, about: Mapping[str, Any]) -> Values:
-    dtype = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}[about["dtype"]]
+    dtypes: dict[str, np.dtype[Any]] = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}
+    dtype = dtypes[about["dtype"]]
     unpacked = zlib.decompressobj().decompress(data, _MOST_BYTES)
     array = np.frombuffer(unpacked, dtype).astype(np.float64).reshape(about["shape"])
-    *rules, tolerances = about["rules"]
-    return Values(array, ValueRules(*rules, tuple(tolerances)))
+    measure, threshold, axis, tolerances = about["rules"]
+    return Values(array, ValueRules(measure, threshold, axis, tuple(tolerances)))

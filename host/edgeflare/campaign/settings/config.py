@@ -15,7 +15,15 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.flags import DEVICES, FILES, SEARCH, Flag, Key, conflict, problems_of
+from edgeflare.campaign.settings.flags import (
+    DEVICES,
+    FILES,
+    SEARCH,
+    Flag,
+    Key,
+    conflict,
+    problems_of,
+)
 from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
@@ -313,7 +321,8 @@ class CampaignConfig(Section):
         default=DetectionConfig(), description="Of detectors: which boxes count."
     )
     values: ValuesConfig = Field(
-        default=ValuesConfig(), description="Of maps, embeddings and vectors: how they are compared."
+        default=ValuesConfig(),
+        description="Of maps, embeddings and vectors: how they are compared.",
     )
     search: SearchConfig = Field(
         default=SearchConfig(), description="How to search from each seed."
@@ -374,17 +383,21 @@ class CampaignConfig(Section):
     @classmethod
     def _by_tolerance(cls, values: Any) -> Any:
         """Compare answers of real values by a tolerance, where no oracle is stated."""
-        task = values.get("task") if isinstance(values, Mapping) else None
-        section = values.get("values") if task in VALUE_TASKS else {}
-        search = values.get("search", {}) if task in VALUE_TASKS else None
-        if not isinstance(search, Mapping) or search.get("oracle", "auto") != "auto":
+        if not isinstance(values, Mapping):
             return values
-        if isinstance(section, Mapping) and section.get("gallery") is not None:
+        task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
+        search, section = values.get("search", {}), values.get("values", {})
+        if (
+            task is None
+            or not isinstance(search, Mapping)
+            or search.get("oracle", "auto") != "auto"
+        ):
             return values
-        each = isinstance(section, Mapping) and section.get("tolerances")
-        tolerance = 1.0 if each else DEFAULT_TOLERANCES.get(task)
-        stated = {"oracle": "tolerance", "tolerance": tolerance, **search}
-        return {**values, "search": {**stated, "oracle": "tolerance"}}
+        stated = section if isinstance(section, Mapping) else {}
+        if stated.get("gallery") is not None:
+            return values
+        tolerance = 1.0 if stated.get("tolerances") else DEFAULT_TOLERANCES.get(task)
+        return {**values, "search": {"tolerance": tolerance, **search, "oracle": "tolerance"}}
 
     @model_validator(mode="after")
     def _limits_have_figures(self) -> "CampaignConfig":
