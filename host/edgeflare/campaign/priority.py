@@ -34,10 +34,10 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     if measure is None:
         return
     stated = f"{_FLAG} {measure}"
-    if any(side.transcribes for side in sides):
+    if not all(side.has_classes for side in sides):
         raise UsageError(
-            f"{stated} needs an original with a score for each class, and these models are speech "
-            f"recognisers: leave {_FLAG} out"
+            f"{stated} needs an original with a score for each class, and these models answer with "
+            f"{TASKS[sides[0].task]}: leave {_FLAG} out"
         )
     if sides[0].labels_only:
         raise UsageError(

@@ -78,6 +78,8 @@ def model_identity(
             **side.output.to_json(),
             "kind": reader.kind,
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
+            **({"read": [one.to_json() for one in side.outputs]} if side.outputs else {}),
+            **({} if side.detector is None else {"detector": side.detector.model_dump()}),
         },
     }
 
@@ -108,9 +110,10 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
     except InferenceFailedError:
         return {}
     digest = hashlib.sha256()
-    for one in map(as_output, answers):
-        pieces = one.pieces if isinstance(one, Transcript) else ()
-        digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
+    for raw in answers:
+        for one in map(as_output, raw if type(raw) is tuple else (raw,)):
+            pieces = one.pieces if isinstance(one, Transcript) else ()
+            digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
     return {_ANSWERS: digest.hexdigest()}
 
 

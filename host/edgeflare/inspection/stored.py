@@ -86,7 +86,7 @@ class StoredOriginal(NamedTuple):
     @property
     def has_classes(self) -> bool:
         """Whether it decides for classes, rather than a text."""
-        return self.reader.kind != "transcript"
+        return task_of(self.reader.kind) == "classification"
 
     def label(self, raw: Any) -> int:
         """Return the class that it decides for."""

@@ -141,7 +141,7 @@ def find_among(
     """
     whole, sides = _resolved(config, original, fleet)
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
-    if len(specs) < 2 or sides[0].transcribes:
+    if len(specs) < 2 or not sides[0].has_classes:
         raise UsageError("the preprocessing can be found of models that classify images alone")
     reporter(Stage("seeds", config.seeds.path.name))
     samples, labels = _chosen(source, config.search.seed, count)

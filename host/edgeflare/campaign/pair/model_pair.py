@@ -227,7 +227,9 @@ _SUM_TOLERANCE = 0.02
 class ModelInterface(NamedTuple):
     """One model as the campaign sees it: how samples enter it, and which output counts.
 
-    `task`: what the answers are; `classes` are known of classification alone. `labels_only`: the
+    `task`: what the answers are; `classes` are known of classification alone. `outputs`: those that
+    are read together, `output` being the first; empty where one counts. `detector`: how they become
+    boxes. `labels_only`: the
     output is a class index, not a score for each class. `decoder` is what identifies the way to a
     transcript. `repair` replaces the answers, which are probabilities then. `doubt`: how what is
     stated contradicts the model's file.
@@ -238,6 +240,8 @@ class ModelInterface(NamedTuple):
     classes: int = 0
     labels_only: bool = False
     task: Task = "classification"
+    outputs: tuple[TensorInfo, ...] = ()
+    detector: DetectorOptions | None = None
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None
     doubt: str = ""
@@ -246,6 +250,16 @@ class ModelInterface(NamedTuple):
     def transcribes(self) -> bool:
         """Whether the answers are text."""
         return self.task == "transcript"
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the answers are scores of classes, of which one is meant."""
+        return self.task == "classification"
+
+    @property
+    def asked(self) -> str | tuple[str, ...]:
+        """The name of the output that counts, or the names of those that are read together."""
+        return tuple(one.name for one in self.outputs) if self.outputs else self.output.name
 
     def reader(self, kind: OutputKind) -> AnswerReader:
         """Return how its raw outputs become answers."""

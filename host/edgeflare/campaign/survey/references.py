@@ -155,7 +155,7 @@ class ReferenceStage(CampaignStage):
         shapes = {one.name: one.shape for one in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
-            model.configure(original.spec, name)
+            model.configure(original.spec, original.asked if original.outputs else name)
         except BaseException:
             model.close()
             raise
