@@ -54,6 +54,8 @@ def saturation_notice(
     try:
         model = OriginalModel(path, "onnx", {"exact_int8": True})
         try:
+            if side.chosen is not None:
+                model.fix_inputs(side.chosen.name, side.chosen.fixed)
             model.configure(side.spec, side.output.name, side.decoder)
             model.read_with(reader)
             exact = model.scores([seed.sample for seed in known])
