@@ -65,13 +65,15 @@ def model_identity(
     model: ModelConfig, side: ModelInterface, reader: AnswerReader, in_effect: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything about one model that decides its answers."""
-    path, repair = model.path, model.repair
+    path, repair, fixed = model.path, model.repair, model.fixed_inputs
     return {
         "name": path.name,
         "path": str(path.resolve()),
         "sha256": file_sha256(path),
         "bytes": path.stat().st_size,
-        **({} if repair is None else {"repair": _repair_identity(repair)}),
+        **({} if repair is None else {"repair": _file_identity(repair)}),
+        **({} if model.input_name is None else {"input_name": model.input_name}),
+        **({} if fixed is None else {"fixed_inputs": _file_identity(fixed)}),
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
         "output": {
@@ -84,7 +86,7 @@ def model_identity(
     }
 
 
-def _repair_identity(path: Path) -> dict[str, Any]:
+def _file_identity(path: Path) -> dict[str, Any]:
     return {"name": path.name, "sha256": file_sha256(path), "bytes": path.stat().st_size}
 
 
@@ -140,8 +142,9 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
 
 
 def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = True) -> None:
-    """Raise UsageError where a model file, or a repair, isn't the one that the campaign was run with.
+    """Raise UsageError where a model file isn't the one that the campaign was run with.
 
+    That holds for a repair and for fixed inputs, too.
     `by_flag`: the command has --original and --deployed.
     """
     for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
@@ -152,7 +155,7 @@ def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = T
                 + (f"name that one with --{which}" if by_flag else "put that one there")
                 + ", or run a campaign with this one"
             )
-    if changed := next(_changed_repair(config, store), None):
+    if changed := next(_changed_additions(config, store), None):
         raise UsageError(f"since the campaign was run {changed}; undo the change")
 
 
@@ -206,21 +209,27 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
-    yield from _changed_repair(config, store)
+    yield from _changed_additions(config, store)
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
         if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
             yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
-def _changed_repair(config: CampaignConfig, store: Store) -> Iterator[str]:
-    repair = config.deployed.repair
-    stored = store.models.get("deployed", {}).get("repair")
-    if repair is not None and stored is not None:
-        if not repair.is_file():
-            yield f"the repair {repair} is gone"
-        elif file_sha256(repair) != stored["sha256"]:
-            yield f"the repair {repair} has changed"
+def _changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
+    """Yield a sentence for a changed repair, and for changed fixed inputs of either model."""
+    original, deployed = config.original, config.deployed
+    for which, key, path, what in (
+        ("deployed", "repair", deployed.repair, "the repair"),
+        ("original", "fixed_inputs", original.fixed_inputs, "the file of fixed inputs"),
+        ("deployed", "fixed_inputs", deployed.fixed_inputs, "the file of fixed inputs"),
+    ):
+        stored = store.models.get(which, {}).get(key)
+        if path is not None and stored is not None:
+            if not path.is_file():
+                yield f"{what} {path} is gone"
+            elif file_sha256(path) != stored["sha256"]:
+                yield f"{what} {path} has changed"
 
 
 def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:

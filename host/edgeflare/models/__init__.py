@@ -1,6 +1,7 @@
 """The original model on the host; inputs and outputs of both models."""
 
 from edgeflare.models.audio_input import audio_input
+from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -32,6 +33,7 @@ __all__ = [
     "AbsolutePath",
     "AnswerReader",
     "AudioSpec",
+    "ChosenInput",
     "DecoderOptions",
     "InputOptions",
     "InputSpec",
@@ -46,11 +48,13 @@ __all__ = [
     "as_output",
     "audio_input",
     "check_index",
+    "choose_input",
     "detect_kind",
     "has_one_value",
     "is_index",
     "known_of",
     "largest_sum_error",
+    "load_fixed_inputs",
     "output_classes",
     "prepare",
     "resolve_input",

@@ -147,7 +147,7 @@ def find_among(
     samples, labels = _chosen(source, config.search.seed, count)
     session = fleet.sessions[0]
     first = _Model(specs[0], samples, _asking_original(original))
-    second = _Model(specs[1], samples, _asking_device(session, sides[1].output.name))
+    second = _Model(specs[1], samples, _asking_device(session, sides[1]))
     reporter(Stage("inputs", "both models under the usual preprocessing"))
     raws = [
         [one for one in model.raws(model.spec, len(samples)) if one is not None]
@@ -257,9 +257,11 @@ def _asking_original(original: OriginalModel) -> _Ask:
     return ask
 
 
-def _asking_device(session: ReconnectingSession, output: str) -> _Ask:
+def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
+    name, fixed = (None, {}) if side.chosen is None else side.chosen[1:]
+
     def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
-        session.configure(spec, output)
+        session.configure(spec, side.output.name, input_name=name, fixed=fixed)
         for pending in [session.submit([one], raw=True) for one in samples]:
             try:
                 yield as_output(pending.result().outputs[0])

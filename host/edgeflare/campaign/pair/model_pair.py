@@ -14,6 +14,7 @@ from edgeflare.models import (
     SINGLE_KINDS,
     AnswerReader,
     AudioSpec,
+    ChosenInput,
     InputOptions,
     InputSpec,
     OriginalModel,
@@ -25,6 +26,7 @@ from edgeflare.models import (
     TensorInfo,
     as_output,
     check_index,
+    choose_input,
     detect_kind,
     has_one_value,
     is_index,
@@ -245,6 +247,8 @@ class ModelInterface(NamedTuple):
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None
     doubt: str = ""
+    chosen: ChosenInput | None = None
+    """Which input the samples become, and what the others are given."""
 
     @property
     def transcribes(self) -> bool:
@@ -308,7 +312,11 @@ def resolve_pair(
         _text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
     )
     _check_both_transcribe(texts, (original.outputs, model.outputs))
-    first, second = original.input, model.inputs[0]
+    chosen = (
+        chosen_input(config.original, original.inputs, "the original model"),
+        chosen_input(config.deployed, model.inputs, "the deployed model"),
+    )
+    first, second = chosen[0].tensor, chosen[1].tensor
     in_files = (
         options_in_file(original.metadata, str(config.original.path)),
         options_in_file(model.metadata, str(config.deployed.path)),
@@ -338,18 +346,36 @@ def resolve_pair(
         sides = _scoring(config, specs, (original.outputs, model.outputs))
     sides = (
         sides[0]._replace(
-            doubt=contradiction(first, config.original.input, in_files[0], "the original model")
+            doubt=contradiction(first, config.original.input, in_files[0], "the original model"),
+            chosen=chosen[0],
         ),
         sides[1]._replace(
-            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model")
+            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model"),
+            chosen=chosen[1],
         ),
     )
     sides = sides[0], _repaired(sides[1], config)
     decoders = [None if text is None else text.decoder for text in texts]
+    original.fix_inputs(chosen[0].name, chosen[0].fixed)
     original.configure(sides[0].spec, sides[0].output.name, decoders[0])
     for session in fleet:
-        session.configure(sides[1].spec, sides[1].output.name, decoders[1], sides[1].repair)
+        session.configure(
+            sides[1].spec,
+            sides[1].output.name,
+            decoders[1],
+            sides[1].repair,
+            input_name=chosen[1].name,
+            fixed=chosen[1].fixed,
+        )
     return sides
+
+
+def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) -> ChosenInput:
+    """Return which input of a model samples become, as its configuration states it.
+
+    Raises UsageError as `edgeflare.models.choose_input`.
+    """
+    return choose_input(inputs, config.input_name, config.fixed_inputs, whose)
 
 
 def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:

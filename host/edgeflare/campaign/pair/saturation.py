@@ -15,7 +15,7 @@ from edgeflare._internal.text import counted
 from edgeflare.campaign.pair.model_pair import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import is_scores, top_label
+from edgeflare.metrics import is_scores
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed
 
@@ -54,6 +54,8 @@ def saturation_notice(
     try:
         model = OriginalModel(path, "onnx", {"exact_int8": True})
         try:
+            if side.chosen is not None:
+                model.fix_inputs(side.chosen.name, side.chosen.fixed)
             model.configure(side.spec, side.asked, side.decoder)
             model.read_with(reader)
             exact = model.scores([seed.sample for seed in known])

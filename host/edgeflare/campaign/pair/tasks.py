@@ -63,7 +63,9 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
     Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
     """
     if not isinstance(model.spec, InputSpec):
-        raise UsageError(f"{model.whose} takes audio, and detectors take images: state another --task")
+        raise UsageError(
+            f"{model.whose} takes audio, and detectors take images: state another --task"
+        )
     if model.spec.orientation != "upright":
         raise UsageError(
             f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
@@ -97,16 +99,17 @@ def value_outputs(task: Task, model: ModelOutputs) -> tuple[TensorInfo, ...]:
     )
 
 
-def check_same_values(
-    original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]
-) -> None:
+def check_same_values(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -> None:
     """Raise ModelError where two models' outputs of values differ in number or shape."""
     shapes = [[one.shape[1:] for one in outputs] for outputs in (original, deployed)]
     if len(original) != len(deployed) or not all(
-        len(ours) == len(theirs) and all(a in (None, b) or b is None for a, b in zip(ours, theirs, strict=True))
+        len(ours) == len(theirs)
+        and all(a in (None, b) or b is None for a, b in zip(ours, theirs, strict=True))
         for ours, theirs in zip(*shapes, strict=True)
     ):
-        texts = [", ".join(shape_text(one.shape) for one in outputs) for outputs in (original, deployed)]
+        texts = [
+            ", ".join(shape_text(one.shape) for one in outputs) for outputs in (original, deployed)
+        ]
         raise ModelError(
             f"the original model returns values of shape {texts[0]} and the deployed model {texts[1]}: they are "
             "not two versions of one model, or their layouts differ; export both alike"

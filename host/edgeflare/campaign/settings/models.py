@@ -63,6 +63,36 @@ class ModelConfig(Section):
         "of pixels, (pixel * scale - mean) / std, and clip; of audio front_end, rate, samples.",
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
+    input_name: Annotated[
+        str | None,
+        Flag(
+            "--input-name",
+            "Which input the samples become, by its name, where all models have several; the others "
+            "are fixed (--fixed-inputs).",
+            metavar="NAME",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="Which input the samples become, where the model has several; by default the "
+        "only one that is not fixed.",
+        examples=["image"],
+    )
+    fixed_inputs: Annotated[
+        AbsolutePath | None,
+        Flag(
+            "--fixed-inputs",
+            "What the other inputs of all models are given, where they have several: an .npz with "
+            "an array by input name.",
+            metavar="FILE",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="An .npz with an array by input name, in real units, for each input of the "
+        "model but the one that samples become.",
+        examples=["fixed.npz"],
+    )
     output: Annotated[
         Literal[
             "auto",

@@ -155,6 +155,8 @@ class ReferenceStage(CampaignStage):
         shapes = {one.name: one.shape for one in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
+            if original.chosen is not None:
+                model.fix_inputs(original.chosen.name, original.chosen.fixed)
             model.configure(original.spec, original.asked if original.outputs else name)
         except BaseException:
             model.close()
