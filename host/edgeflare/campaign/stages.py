@@ -9,7 +9,8 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
-from edgeflare.campaign.pair.model_pair import CountedDevice, ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import (
     SEEDS_TRIED,
     BetterPreprocessing,

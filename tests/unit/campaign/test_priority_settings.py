@@ -9,7 +9,7 @@ import pytest
 from model_pairs import Pair, stated
 from small_models import dense_onnx, flat_weights
 
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.priority import SourcePriority, check_priority, is_ordered_before
 from edgeflare.campaign.seeds import partner_source, seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from

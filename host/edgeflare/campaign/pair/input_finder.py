@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.model_pair import ModelInterface, readers, resolve_pair
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal.text import counted
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import is_scores
+from edgeflare.metrics import decides_equally, is_same, is_scores
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed
 

@@ -4,12 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import shape_text
+from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import DetectorOptions, InputSpec, Spec, TensorInfo, infer_format
+from edgeflare.models import (
+    DetectionReader,
+    DetectorOptions,
+    InputSpec,
+    Spec,
+    TensorInfo,
+    infer_format,
+    output_classes,
+)
+from edgeflare.models.value_outputs import load_gallery
 from edgeflare.oracles import TASKS, VALUE_TASKS
-from edgeflare.types import Task
+from edgeflare.types import Task, ValueMeasure
 
 
 class ModelOutputs(NamedTuple):
@@ -116,8 +126,105 @@ def check_same_values(original: Sequence[TensorInfo], deployed: Sequence[TensorI
         )
 
 
-def default_measure(task: Task) -> Any:
+def default_measure(task: Task) -> ValueMeasure:
     """Return the measure of a task with answers of real values."""
     assert task in VALUE_TASKS  # noqa: S101 - asked of no other
-    measures: dict[Task, str] = {"dense": "labels", "embedding": "cosine"}
+    measures: dict[Task, ValueMeasure] = {"dense": "labels", "embedding": "cosine"}
     return measures.get(task, "absolute")
+
+
+def detector_sides(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs, reason: str
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two detectors; `reason`: why they are taken for detectors."""
+    compared = Comparison(config.detection.rules(), config.detection.nms)
+    sides = []
+    for one in (original, deployed):
+        options = detector_format(one)
+        tensors = tuple(one.named)
+        if options.outputs:
+            wanted = [tensor for tensor in tensors if tensor.name in options.outputs]
+            tensors = tuple(wanted) or tensors
+        side = ModelInterface(
+            *(one.spec, tensors[0]), task="detection", outputs=tensors, detector=options
+        )
+        sides.append(side._replace(compared=compared))
+    counts = [_detector_classes(side) for side in sides]
+    if 0 not in counts:
+        check_same_classes(*counts)
+    if reason:
+        sides[0] = sides[0]._replace(inferred=reason)
+    return sides[0], sides[1]
+
+
+def _detector_classes(side: ModelInterface) -> int:
+    reader = side.reader("detections")
+    return reader.classes if isinstance(reader, DetectionReader) else 0
+
+
+def value_sides(
+    config: CampaignConfig, task: Task, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two models that return values; with a gallery they have classes."""
+    outputs = value_outputs(task, original), value_outputs(task, deployed)
+    check_same_values(*outputs)
+    path = config.values.gallery
+    if path is not None and task != "embedding":
+        raise UsageError("a gallery is for --task embedding; leave it out (--gallery)")
+    if path is None:
+        compared = Comparison(value_rules=config.values.rules(default_measure(task)))
+        pairs = zip((original, deployed), outputs, strict=True)
+        first, second = (
+            ModelInterface(one.spec, found[0], task=task, outputs=found, compared=compared)
+            for one, found in pairs
+        )
+        return first, second
+    gallery = load_gallery(path, output_classes(outputs[0][0], original.whose))
+    compared = Comparison(gallery=gallery, gallery_path=path)
+    first, second = (
+        ModelInterface(one.spec, found[0], len(gallery), compared=compared)
+        for one, found in zip((original, deployed), outputs, strict=True)
+    )
+    return first, second
+
+
+def check_same_classes(original: int, deployed: int) -> None:
+    """Raise ModelError for two numbers of classes."""
+    if original != deployed:
+        raise ModelError(
+            f"the original model has {original} classes and the deployed model {deployed}: they "
+            "are not two versions of one model"
+        )
+
+
+def kept_boxes(
+    most: int | None, options: DetectorOptions | None, tensors: Sequence[TensorInfo]
+) -> dict[str, Any] | None:
+    """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
+
+    As `edgeflare_agent.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
+    of anchors, or don't tell which of their scores matter.
+    """
+    if most is None:
+        return None
+    kind = None if options is None else options.kind
+    if options is None or kind not in ("yolo", "yolo-objectness", "ssd-raw"):
+        raise UsageError(
+            "--keep-boxes is for detectors with raw boxes (kinds yolo, yolo-objectness and ssd-raw); leave it out"
+        )
+    if kind == "ssd-raw":
+        if options.background is None:
+            raise UsageError(
+                "--keep-boxes of a decoder of kind ssd-raw needs the class of the background: state "
+                "`--decoder background=0`, or -1 for none"
+            )
+        count = max(size or 0 for size in tensors[0].shape[1:])
+        axes = [one.shape.index(count, 1) if count in one.shape[1:] else 1 for one in tensors]
+        classes = min(size or 1 for size in tensors[0].shape[1:])
+        rows = [1, classes - 1] if options.background == 0 else None
+        return {"count": most, "scores": 0, "axis": axes, "rows": rows}
+    shape = [size or 0 for size in tensors[0].shape]
+    axis = 2 if len(shape) > 2 and shape[2] >= shape[1] else 1
+    values = shape[3 - axis]
+    rows = [4, 4 if kind == "yolo-objectness" else values - 1]
+    return {"count": most, "scores": 0, "axis": [axis], "rows": rows}
