@@ -99,7 +99,7 @@ def choose(
         values = _without(values, rule.background)
     with np.errstate(invalid="ignore"):
         if objectness is not None:
-            least = _least(floor, rule.objectness_power, rule.activation)
+            least = _least(floor / _ABOVE_ONE, rule.objectness_power, rule.activation)
             places = _reaching(objectness.values, objectness.stored(least))
         elif rule.activation == "softmax":
             places = _before_softmax(values, classes, rule.background, floor)
@@ -173,7 +173,11 @@ def _without(values: NDArray[Any], row: int) -> NDArray[Any]:
 
 def _reaching(values: NDArray[Any], least: float) -> NDArray[np.int64]:
     """Return the anchors of values [channels, anchors] with one of at least `least`."""
-    hits = values >= least
+    if values.dtype.kind in "iu":
+        limits = np.iinfo(values.dtype)
+        hits = values >= values.dtype.type(math.floor(min(max(least, limits.min), limits.max)))
+    else:
+        hits = values >= least
     if hits.flags.c_contiguous:
         return np.flatnonzero(hits.any(axis=0))
     return np.unique(np.flatnonzero(hits.T) // len(hits))  # an anchor's channels are neighbours
@@ -194,8 +198,11 @@ def _before_softmax(
 
 
 def _least(floor: float, exponent: float, activation: Activation) -> float:
-    """Return a value below all that a factor of a score of at least `floor` may have."""
-    least = math.pow(floor / _ABOVE_ONE, 1.0 / exponent) - _SLACK
+    """Return a value below all that a factor of a score of at least `floor` may have.
+
+    `exponent`: what the factor is raised to; no other one is above `_ABOVE_ONE`.
+    """
+    least = math.pow(floor, 1.0 / exponent) * (1.0 - _SLACK)
     if activation == "none":
         return least
     return math.log(least / (1.0 - least)) - _LOGIT_SLACK if least > 0 else -math.inf
