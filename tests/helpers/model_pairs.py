@@ -24,7 +24,7 @@ class OneDevice:
     def __iter__(self) -> Iterator["OneDevice"]:
         return iter(self.sessions)
 
-    def configure(self, *configuration: Any) -> None:
+    def configure(self, *configuration: Any, **others: Any) -> None:
         self.configured.append(configuration)
 
 

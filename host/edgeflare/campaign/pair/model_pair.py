@@ -63,14 +63,17 @@ class _TextSource(NamedTuple):
 
 
 def _text_source(
-    model: ModelOutputs, in_file: Mapping[str, Any] | None, task: str
+    outputs: Sequence[TensorInfo],
+    config: ModelConfig,
+    in_file: Mapping[str, Any] | None,
+    whose: str,
+    task: str,
 ) -> _TextSource | None:
     """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
 
     Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
     doesn't.
     """
-    outputs, config, whose = model.tensors, model.config, model.whose
     if isinstance(config.decoder, DetectorOptions):
         if task == "transcript":
             raise UsageError(f"the decoder that is stated for {whose} makes boxes, not text")
@@ -270,9 +273,19 @@ def resolve_pair(
     don't fit.
     """
     model = fleet.sessions[0].model
+    whose = "the original model", "the deployed model"
+    texts: tuple[_TextSource | None, _TextSource | None] = (None, None)
+    if config.task in ("auto", "transcript"):
+        texts = (
+            _text_source(
+                original.outputs, config.original, original.decoder, whose[0], config.task
+            ),
+            _text_source(model.outputs, config.deployed, model.decoder, whose[1], config.task),
+        )
+        _check_both_transcribe(texts, (original.outputs, model.outputs))
     chosen = (
-        chosen_input(config.original, original.inputs, "the original model"),
-        chosen_input(config.deployed, model.inputs, "the deployed model"),
+        chosen_input(config.original, original.inputs, whose[0]),
+        chosen_input(config.deployed, model.inputs, whose[1]),
     )
     first, second = chosen[0].tensor, chosen[1].tensor
     in_files = (
@@ -288,42 +301,31 @@ def resolve_pair(
             first,
             config.original.input,
             known_of(known[0], config.deployed.input, known[1]),
-            "the original model",
+            whose[0],
         ),
         resolve_input(
             second,
             config.deployed.input,
             known_of(known[1], config.original.input, known[0]),
-            "the deployed model",
+            whose[1],
         ),
     )
     check_inputs(*specs)
     outputs = (
-        ModelOutputs(
-            original.outputs, original.metadata, config.original, specs[0], "the original model"
-        ),
-        ModelOutputs(
-            model.outputs, model.metadata, config.deployed, specs[1], "the deployed model"
-        ),
+        ModelOutputs(original.outputs, original.metadata, config.original, specs[0], whose[0]),
+        ModelOutputs(model.outputs, model.metadata, config.deployed, specs[1], whose[1]),
     )
-    texts: tuple[_TextSource | None, _TextSource | None] = (None, None)
-    if config.task in ("auto", "transcript"):
-        texts = (
-            _text_source(outputs[0], original.decoder, config.task),
-            _text_source(outputs[1], model.decoder, config.task),
-        )
-        _check_both_transcribe(texts, (original.outputs, model.outputs))
     if texts[0] is not None and texts[1] is not None:
         sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
     else:
         sides = _answering(config, *outputs)
     sides = (
         sides[0]._replace(
-            doubt=contradiction(first, config.original.input, in_files[0], "the original model"),
+            doubt=contradiction(first, config.original.input, in_files[0], whose[0]),
             chosen=chosen[0],
         ),
         sides[1]._replace(
-            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model"),
+            doubt=contradiction(second, config.deployed.input, in_files[1], whose[1]),
             chosen=chosen[1],
         ),
     )
