@@ -74,11 +74,10 @@ def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
     return raw.reshape([-1 if size is None else size for size in tensor.shape[1:]])
 
 
-def broken_anchors(planes: Sequence[Plane]) -> NDArray[np.int64]:
-    """Return the anchors with NaN or infinity in any channel, int64."""
+def broken_anchors(raws: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the anchors with NaN or infinity in any of the raw values [channels, anchors]."""
     broken = np.zeros(0, np.int64)
-    for plane in planes:
-        values = plane.values
+    for values in raws:
         with np.errstate(invalid="ignore", over="ignore"):
             suspect = values.dtype.kind == "f" and not np.isfinite(values.sum())
         if suspect:

@@ -76,6 +76,31 @@ class SsdObjects:
         return _found(boxes, classes, scores, self.options, self.size, floor)
 
 
+def ssd_places(tensors: Sequence[TensorInfo]) -> tuple[int, ...] | None:
+    """Return the places of boxes, the two lists and the number of objects among a model's outputs.
+
+    None where shapes and names don't tell. Which list has the classes is not looked at.
+    """
+    boxes = [place for place, one in enumerate(tensors) if one.shape[2:] == (4,)]
+    if len(boxes) > 1:
+        boxes = [place for place in boxes if "raw" not in tensors[place].name.lower()]
+    if len(boxes) != 1:
+        return None
+    objects = tensors[boxes[0]].shape[1]
+    lists = [place for place, one in enumerate(tensors) if one.shape[1:] == (objects,)]
+    if len(lists) > 2:
+        words = ("class", "score")
+        lists = [p for p in lists if any(word in tensors[p].name.lower() for word in words)]
+    numbers = [
+        place
+        for place, one in enumerate(tensors)
+        if place not in lists and all(size in (1, None) for size in one.shape)
+    ]
+    if len(lists) != 2 or len(numbers) > 1:
+        return None
+    return (*boxes, *lists, *numbers)
+
+
 def _found(
     boxes: NDArray[np.float64],
     classes: NDArray[np.float64],
