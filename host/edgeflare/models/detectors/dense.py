@@ -127,6 +127,21 @@ def choose(
     return Chosen(places[order], labels[order].astype(np.int64), scores[order])
 
 
+def listed(
+    boxes: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    floor: float,
+) -> Found:
+    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n]."""
+    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(labels) & np.isfinite(scores))
+    places = np.flatnonzero(broken | (scores >= floor))
+    broken = broken[places]
+    whole = np.where(broken, 0.0, np.rint(labels[places]))
+    kept = np.where(broken, np.nan, np.minimum(scores[places], 1.0))
+    return Found(boxes[places], whole.astype(np.int64), kept)
+
+
 def ltrb_shares(
     boxes: NDArray[np.float64], order: BoxOrder, units: BoxUnits, size: tuple[int, int]
 ) -> NDArray[np.float64]:

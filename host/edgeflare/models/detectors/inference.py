@@ -111,24 +111,22 @@ def _of_one(
     if len(shape) != 3 or shape[0] not in (1, None):
         return None
     first, second = shape[1:]
-    if second == 6 and first is not None and first <= _MOST_OBJECTS:
+    last = first is None or (second is not None and second < first)
+    channels, anchors = (second, first) if last else (first, second)
+    detects = metadata.get("task") == "detect"
+    if second == 6 and (detects if first is None else first <= _MOST_OBJECTS):
         return InferredFormat(
             DetectorOptions(kind="end-to-end"),
             f"{said} is a list of objects with 6 values each",
         )
-    if first is None or second is None:
-        return None
-    channels, anchors = min(first, second), max(first, second)
-    last = second < first
     # with the channels last, one grid alone may be the patches of a transformer
     shares = dict(_anchor_counts(size, several=last and channels not in _COCO_CHANNELS))
-    names = class_names(metadata)
-    known = anchors in shares or metadata.get("task") == "detect"
-    if not known or channels <= 4:
+    if channels is None or channels <= 4 or not (detects or anchors in shares):
         return None
+    names = class_names(metadata)
     if names is not None and channels - len(names) in (4, 5):
         objectness = channels - len(names) == 5
-    elif shares.get(anchors) == 3:
+    elif shares.get(anchors or 0) == 3:
         objectness = channels > 5
     else:
         # YOLOX has one anchor a cell, its objectness and, as v5, the channels last
@@ -137,7 +135,7 @@ def _of_one(
     return InferredFormat(
         DetectorOptions(kind=kind),
         f"{said} has {channels - (5 if objectness else 4)} classes "
-        f"{'and an objectness ' if objectness else ''}at each of {anchors} anchors",
+        f"{'and an objectness ' if objectness else ''}at each of {anchors or 'its'} anchors",
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import Found, as_shaped, ltrb_shares
+from edgeflare.models.detectors.dense import Found, as_shaped, listed, ltrb_shares
 from edgeflare.models.detectors.options import DetectorOptions
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -35,7 +35,9 @@ class EndToEnd:
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
         """Return the candidates of a sample's raw outputs."""
         rows = dequantize(as_shaped(raws[0], self.tensor), self.tensor.quantization)
-        return _found(rows[:, :4], rows[:, 5], rows[:, 4], self.options, self.size, floor)
+        options = self.options
+        boxes = ltrb_shares(rows[:, :4].T, options.box_order, options.box_units, self.size)
+        return listed(boxes, rows[:, 5], rows[:, 4], floor)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ class SsdObjects:
                 boxes, classes, scores = boxes[:count], classes[:count], scores[:count]
             else:
                 scores = np.full(len(scores), np.nan)
-        return _found(boxes, classes, scores, self.options, self.size, floor)
+        options = self.options
+        shares = ltrb_shares(boxes.T, options.box_order, options.box_units, self.size)
+        return listed(shares, classes, scores, floor)
 
 
 def ssd_places(tensors: Sequence[TensorInfo]) -> tuple[int, ...] | None:
@@ -99,20 +103,3 @@ def ssd_places(tensors: Sequence[TensorInfo]) -> tuple[int, ...] | None:
     if len(lists) != 2 or len(numbers) > 1:
         return None
     return (*boxes, *lists, *numbers)
-
-
-def _found(
-    boxes: NDArray[np.float64],
-    classes: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    options: DetectorOptions,
-    size: tuple[int, int],
-    floor: float,
-) -> Found:
-    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(classes) & np.isfinite(scores))
-    places = np.flatnonzero(broken | (scores >= floor))
-    broken = broken[places]
-    shares = ltrb_shares(boxes[places].T, options.box_order, options.box_units, size)
-    labels = np.where(broken, 0.0, np.rint(classes[places]))
-    kept = np.where(broken, np.nan, np.minimum(scores[places], 1.0))
-    return Found(shares, labels.astype(np.int64), kept)

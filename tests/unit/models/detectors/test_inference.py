@@ -76,6 +76,15 @@ def test_names_of_classes_tell_objectness() -> None:
         assert found.options.kind == kind
 
 
+def test_open_axes_where_the_file_says_that_it_detects() -> None:
+    for shape, kind in (((None, 7, None), "yolo"), ((None, None, 6), "end-to-end")):
+        found = infer_format(tensors(shape), SIZE, ULTRALYTICS)
+        assert found is not None
+        assert found.options.kind == kind
+        assert infer_format(tensors(shape), SIZE, {}) is None
+    assert infer_format(tensors((None, None, None)), SIZE, ULTRALYTICS) is None
+
+
 def test_four_outputs_of_post_processing() -> None:
     shapes = ((1, 10), (1, 10, 4), (1,), (1, 10))
     named = ("detection_scores", "detection_boxes", "num_detections", "detection_classes")
