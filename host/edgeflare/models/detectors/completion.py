@@ -13,15 +13,15 @@ from edgeflare.models.detectors.options import (
     BoxUnits,
     DetectorOptions,
 )
-from edgeflare.models.detectors.processed import EndToEnd, SsdObjects
+from edgeflare.models.detectors.processed import EndToEnd, SsdObjects, ssd_places
 from edgeflare.models.detectors.reader import decoder_of, read_places
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 _LARGEST_SHARE = 2.0
 """Boxes with a coordinate above this are in pixels; those in shares hardly reach beyond 1."""
-_SCORE_SLACK = 0.05
-"""Scores this far below 0 or above 1 are only rounded."""
+_LOWEST_SCORE = -0.5
+"""Logits are below this at most anchors; scores aren't, however coarsely they are quantised."""
 _SUM_SLACK = 0.02
 _ORDERED = 0.99
 """Share of anchors whose third and fourth values are at least the first two, of corners."""
@@ -43,8 +43,8 @@ def complete_options(
     - `units`: pixels where a box of an integer output may exceed 2, or one of a real output does.
     - `box` of "ssd-raw": corners where (nearly) all right and bottom values exceed the left and top
       ones, else centre, width and height. Corners are taken for left, top, right, bottom.
-    - `activation`: none where all scores are from 0 to 1; otherwise a sigmoid, of "ssd-raw" with a
-      background a softmax.
+    - `activation`: none where no score is far below 0; otherwise a sigmoid, of "ssd-raw" with a
+      stated background a softmax.
     - `background` of "ssd-raw": 0 where the scores of each anchor sum to 1.
 
     Raises ModelError where the tensors are not of the stated format.
@@ -104,7 +104,7 @@ def _units(boxes: Sequence[NDArray[np.float64]], usual: BoxUnits) -> BoxUnits:
 def _activation(scores: Sequence[NDArray[np.float64]]) -> Activation:
     for one in scores:
         finite = one[np.isfinite(one)]
-        if finite.size and (finite.min() < -_SCORE_SLACK or finite.max() > 1 + _SCORE_SLACK):
+        if finite.min(initial=0.0) < _LOWEST_SCORE:
             return "sigmoid"
     return "none"
 
@@ -131,15 +131,11 @@ def _are_corners(boxes: Sequence[NDArray[np.float64]]) -> bool:
 def _ssd_outputs(
     tensors: Sequence[TensorInfo], raws: Sequence[Sequence[NDArray[Any]]]
 ) -> tuple[str, ...]:
-    """Return the names of boxes, classes, scores and number of objects, in this order."""
-    boxes = [place for place, one in enumerate(tensors) if len(one.shape) == 3]
-    lists = [place for place, one in enumerate(tensors) if len(one.shape) == 2]
-    if len(boxes) == 1:
-        lists = [place for place in lists if tensors[place].shape[1] == tensors[boxes[0]].shape[1]]
-    rest = [place for place in range(len(tensors)) if place not in (*boxes, *lists)]
-    if len(lists) == 2 and _fractional(tensors, raws, lists[0]):
-        lists.reverse()
-    return tuple(tensors[place].name for place in (*boxes, *lists, *rest))
+    """Return the names of boxes, classes, scores and number of objects; none where it is unclear."""
+    places = list(ssd_places(tensors) or ())
+    if places and _fractional(tensors, raws, places[1]):
+        places[1], places[2] = places[2], places[1]
+    return tuple(tensors[place].name for place in places)
 
 
 def _fractional(

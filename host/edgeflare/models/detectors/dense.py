@@ -74,11 +74,10 @@ def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
     return raw.reshape([-1 if size is None else size for size in tensor.shape[1:]])
 
 
-def broken_anchors(planes: Sequence[Plane]) -> NDArray[np.int64]:
-    """Return the anchors with NaN or infinity in any channel, int64."""
+def broken_anchors(raws: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the anchors with NaN or infinity in any of the raw values [channels, anchors]."""
     broken = np.zeros(0, np.int64)
-    for plane in planes:
-        values = plane.values
+    for values in raws:
         with np.errstate(invalid="ignore", over="ignore"):
             suspect = values.dtype.kind == "f" and not np.isfinite(values.sum())
         if suspect:
@@ -126,6 +125,21 @@ def choose(
     labels = np.concatenate([labels[enough], np.zeros(len(broken), np.int64)])
     scores = np.concatenate([np.minimum(scores[enough], 1.0), np.full(len(broken), np.nan)])
     return Chosen(places[order], labels[order].astype(np.int64), scores[order])
+
+
+def listed(
+    boxes: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    floor: float,
+) -> Found:
+    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n]."""
+    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(labels) & np.isfinite(scores))
+    places = np.flatnonzero(broken | (scores >= floor))
+    broken = broken[places]
+    whole = np.where(broken, 0.0, np.rint(labels[places]))
+    kept = np.where(broken, np.nan, np.minimum(scores[places], 1.0))
+    return Found(boxes[places], whole.astype(np.int64), kept)
 
 
 def ltrb_shares(

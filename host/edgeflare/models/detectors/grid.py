@@ -76,7 +76,7 @@ class Grids:
         objectness = None
         if grid.objectness is not None:
             objectness = Plane(values[grid.objectness : grid.objectness + 1], numbers)
-        broken = broken_anchors([Plane(values, numbers)])
+        broken = broken_anchors([values])
         rule = ScoreRule(
             self.options.activation or "none",
             objectness_power=grid.objectness_power,

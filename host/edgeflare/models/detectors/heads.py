@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
@@ -51,15 +52,20 @@ class YoloHead:
 
     def planes(self, raws: Sequence[NDArray[Any]]) -> tuple[Plane, Plane | None, Plane]:
         """Return boxes, objectness and classes of a sample's raw outputs."""
-        values = as_shaped(raws[0], self.tensor)
-        values = values if channel_axis(self.tensor) == 1 else values.T
+        values = self._by_anchor(raws)
         first, numbers = self.first_class, self.tensor.quantization
         objectness = Plane(values[4:5], numbers) if first == 5 else None
         return Plane(values[:4], numbers), objectness, Plane(values[first:], numbers)
 
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
         """Return the candidates of a sample's raw outputs."""
-        return _decoded(self.planes(raws), self.options, self.size, floor)
+        broken = broken_anchors([self._by_anchor(raws)])
+        return _decoded(self.planes(raws), self.options, self.size, floor, broken)
+
+    def _by_anchor(self, raws: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the raw output as [channels, anchors]."""
+        values = as_shaped(raws[0], self.tensor)
+        return values if channel_axis(self.tensor) == 1 else values.T
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,10 @@ class SplitHead:
 
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
         """Return the candidates of a sample's raw outputs."""
-        return _decoded(self.planes(raws), self.options, self.size, floor, self.background)
+        boxes, _, scores = self.planes(raws)
+        broken = broken_anchors([boxes.values, scores.values])
+        planes = boxes, None, scores
+        return _decoded(planes, self.options, self.size, floor, broken, self.background)
 
 
 def channel_axis(tensor: TensorInfo) -> int:
@@ -124,11 +133,11 @@ def _decoded(
     options: DetectorOptions,
     size: tuple[int, int],
     floor: float,
+    broken: NDArray[np.int64],
     background: int = NO_BACKGROUND,
 ) -> Found:
     boxes, objectness, classes = planes
     rule = ScoreRule(options.activation or "none", background)
-    broken = broken_anchors([one for one in planes if one is not None])
     chosen = choose(classes, objectness, rule, floor, broken)
     places = boxes.real(boxes.values[:, chosen.places])
     shares = ltrb_shares(places, options.box_order, options.box_units, size)

@@ -8,6 +8,7 @@ from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError
 from edgeflare.models.detectors.heads import box_axis
 from edgeflare.models.detectors.options import DetectorOptions
+from edgeflare.models.detectors.processed import ssd_places
 from edgeflare_agent.image_spec import TensorInfo
 
 _STRIDES = (4, 8, 16, 32, 64, 128)
@@ -17,7 +18,8 @@ _POSE_CHANNELS = 56
 """Channels of a pose model of COCO's person: 4 + 1 + 3 * 17."""
 _MASKS = 32
 """Prototypes of Ultralytics' segmentation models, and coefficients of each anchor."""
-_FASTESTDET_CHANNELS = 85
+_COCO_CHANNELS = (84, 85)
+"""Channels of a head for the 80 classes of COCO, without and with objectness."""
 _FASTESTDET_STRIDE = 16
 
 
@@ -40,18 +42,13 @@ def infer_format(
     boxes, of which the boxes alone would be compared.
     """
     task = metadata.get("task")
-    shapes = {tensor.name: tensor.shape for tensor in outputs}
     _check_task(task, outputs)
     if task == "classify":
         return None
     if len(outputs) == 1:
         return _of_one(outputs[0], size, metadata)
-    if (names := _ssd_names(outputs)) is not None:
-        words = ", ".join(f"{name} {shape_text(shapes[name])}" for name in names)
-        return InferredFormat(
-            DetectorOptions(kind="ssd", outputs=names if _tell(names) else ()),
-            f"outputs {words} are boxes, classes and scores of the same objects",
-        )
+    if (found := _ssd(outputs)) is not None:
+        return found
     if (pair := _raw_pair(outputs)) is not None:
         scores, boxes = pair
         return InferredFormat(
@@ -104,49 +101,48 @@ def _of_one(
     said = f"output {tensor.name} {shape_text(shape)}"
     if len(shape) == 4:
         cells = {size[0] // _FASTESTDET_STRIDE, size[1] // _FASTESTDET_STRIDE}
-        if set(shape[1:]) == {_FASTESTDET_CHANNELS, *cells}:
+        if set(shape[1:]) == {_COCO_CHANNELS[1], *cells}:
             return InferredFormat(
                 DetectorOptions(kind="fastestdet"),
                 f"{said} is a grid of a cell each {_FASTESTDET_STRIDE} pixels with "
-                f"{_FASTESTDET_CHANNELS} channels, as FastestDet's",
+                f"{_COCO_CHANNELS[1]} channels, as FastestDet's",
             )
         return None
     if len(shape) != 3 or shape[0] not in (1, None):
         return None
     first, second = shape[1:]
-    if second == 6 and first is not None and first <= _MOST_OBJECTS:
+    last = first is None or (second is not None and second < first)
+    channels, anchors = (second, first) if last else (first, second)
+    detects = metadata.get("task") == "detect"
+    if second == 6 and (detects if first is None else first <= _MOST_OBJECTS):
         return InferredFormat(
             DetectorOptions(kind="end-to-end"),
             f"{said} is a list of objects with 6 values each",
         )
-    if first is None or second is None:
+    # with the channels last, one grid alone may be the patches of a transformer
+    shares = dict(_anchor_counts(size, several=last and channels not in _COCO_CHANNELS))
+    if channels is None or channels <= 4 or not (detects or anchors in shares):
         return None
-    channels, anchors = min(first, second), max(first, second)
-    last = second < first
-    shares = dict(_anchor_counts(size, several=last))
     names = class_names(metadata)
-    known = anchors in shares or metadata.get("task") == "detect"
-    if not known or channels <= 4:
-        return None
     if names is not None and channels - len(names) in (4, 5):
         objectness = channels - len(names) == 5
-    elif shares.get(anchors) == 3:
+    elif shares.get(anchors or 0) == 3:
         objectness = channels > 5
     else:
         # YOLOX has one anchor a cell, its objectness and, as v5, the channels last
-        objectness = last and channels == _FASTESTDET_CHANNELS
+        objectness = last and channels == _COCO_CHANNELS[1]
     kind = "yolo-objectness" if objectness else "yolo"
     return InferredFormat(
         DetectorOptions(kind=kind),
         f"{said} has {channels - (5 if objectness else 4)} classes "
-        f"{'and an objectness ' if objectness else ''}at each of {anchors} anchors",
+        f"{'and an objectness ' if objectness else ''}at each of {anchors or 'its'} anchors",
     )
 
 
 def _anchor_counts(size: tuple[int, int], *, several: bool) -> Iterator[tuple[int, int]]:
     """Yield numbers of anchors of an input, and how many of them a cell has.
 
-    `several`: of grids of at least two strides. One alone may be a transformer's patches.
+    `several`: of grids of at least two strides.
     """
     cells = [-(-size[0] // stride) * -(-size[1] // stride) for stride in _STRIDES]
     for begin in range(len(cells)):
@@ -155,48 +151,22 @@ def _anchor_counts(size: tuple[int, int], *, several: bool) -> Iterator[tuple[in
                 yield boxes * sum(cells[begin:end]), boxes
 
 
-_SSD_WORDS = (("box", "location"), ("class", "categor", "label"), ("score",), ("num", "count"))
-
-
-def _ssd_names(outputs: Sequence[TensorInfo]) -> tuple[str, ...] | None:
-    """Return the names of boxes, classes, scores and number, in this order, if those are there.
-
-    Where names don't tell classes from scores, they are in the order of the outputs.
-    """
-    boxes = [one for one in outputs if len(one.shape) == 3 and one.shape[2] == 4]
-    if len(boxes) > 1:
-        boxes = [one for one in boxes if "raw" not in one.name.lower()]
-    if len(boxes) != 1:
+def _ssd(outputs: Sequence[TensorInfo]) -> InferredFormat | None:
+    places = ssd_places(outputs)
+    if places is None:
         return None
-    objects = boxes[0].shape[1]
-    lists = [one for one in outputs if len(one.shape) == 2 and one.shape[1] == objects]
-    numbers = [
-        one for one in outputs if one not in lists and all(axis in (1, None) for axis in one.shape)
-    ]
-    if len(lists) > 2:
-        lists = [one for one in lists if _SSD_WORDS[1][0] in one.name.lower()][:1] + [
-            one for one in lists if one.name.lower().endswith("scores")
-        ][:1]
-    if len(lists) != 2 or len(numbers) > 1:
-        return None
-    by_name = _by_name([one.name for one in lists])
-    names = (boxes[0].name, *(by_name or [one.name for one in lists]))
-    return (*names, *(one.name for one in numbers))
-
-
-def _by_name(names: Sequence[str]) -> list[str] | None:
-    """Return two names, that of the classes first, if they tell which is which."""
-    found = []
-    for words in _SSD_WORDS[1:3]:
-        having = [name for name in names if any(word in name.lower() for word in words)]
-        if len(having) != 1:
-            return None
-        found += having
-    return found if found[0] != found[1] else None
-
-
-def _tell(names: Sequence[str]) -> bool:
-    return _by_name(names[1:3]) is not None
+    names = [outputs[place].name for place in places]
+    is_class = ["class" in name.lower() for name in names[1:3]]
+    is_score = ["score" in name.lower() for name in names[1:3]]
+    told = is_class != is_class[::-1] and is_score == is_class[::-1]
+    if told and is_score[0]:
+        names[1], names[2] = names[2], names[1]
+    shapes = ", ".join(shape_text(outputs[place].shape) for place in places)
+    return InferredFormat(
+        DetectorOptions(kind="ssd", outputs=tuple(names) if told else ()),
+        f"outputs {', '.join(names)} of shapes {shapes} are boxes, classes and scores of the same "
+        "objects",
+    )
 
 
 def _raw_pair(outputs: Sequence[TensorInfo]) -> tuple[TensorInfo, TensorInfo] | None:

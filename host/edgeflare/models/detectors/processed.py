@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import Found, as_shaped, ltrb_shares
+from edgeflare.models.detectors.dense import Found, as_shaped, listed, ltrb_shares
 from edgeflare.models.detectors.options import DetectorOptions
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -35,7 +35,9 @@ class EndToEnd:
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
         """Return the candidates of a sample's raw outputs."""
         rows = dequantize(as_shaped(raws[0], self.tensor), self.tensor.quantization)
-        return _found(rows[:, :4], rows[:, 5], rows[:, 4], self.options, self.size, floor)
+        options = self.options
+        boxes = ltrb_shares(rows[:, :4].T, options.box_order, options.box_units, self.size)
+        return listed(boxes, rows[:, 5], rows[:, 4], floor)
 
 
 @dataclass(frozen=True)
@@ -73,21 +75,31 @@ class SsdObjects:
                 boxes, classes, scores = boxes[:count], classes[:count], scores[:count]
             else:
                 scores = np.full(len(scores), np.nan)
-        return _found(boxes, classes, scores, self.options, self.size, floor)
+        options = self.options
+        shares = ltrb_shares(boxes.T, options.box_order, options.box_units, self.size)
+        return listed(shares, classes, scores, floor)
 
 
-def _found(
-    boxes: NDArray[np.float64],
-    classes: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    options: DetectorOptions,
-    size: tuple[int, int],
-    floor: float,
-) -> Found:
-    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(classes) & np.isfinite(scores))
-    places = np.flatnonzero(broken | (scores >= floor))
-    broken = broken[places]
-    shares = ltrb_shares(boxes[places].T, options.box_order, options.box_units, size)
-    labels = np.where(broken, 0.0, np.rint(classes[places]))
-    kept = np.where(broken, np.nan, np.minimum(scores[places], 1.0))
-    return Found(shares, labels.astype(np.int64), kept)
+def ssd_places(tensors: Sequence[TensorInfo]) -> tuple[int, ...] | None:
+    """Return the places of boxes, the two lists and the number of objects among a model's outputs.
+
+    None where shapes and names don't tell. Which list has the classes is not looked at.
+    """
+    boxes = [place for place, one in enumerate(tensors) if one.shape[2:] == (4,)]
+    if len(boxes) > 1:
+        boxes = [place for place in boxes if "raw" not in tensors[place].name.lower()]
+    if len(boxes) != 1:
+        return None
+    objects = tensors[boxes[0]].shape[1]
+    lists = [place for place, one in enumerate(tensors) if one.shape[1:] == (objects,)]
+    if len(lists) > 2:
+        words = ("class", "score")
+        lists = [p for p in lists if any(word in tensors[p].name.lower() for word in words)]
+    numbers = [
+        place
+        for place, one in enumerate(tensors)
+        if place not in lists and all(size in (1, None) for size in one.shape)
+    ]
+    if len(lists) != 2 or len(numbers) > 1:
+        return None
+    return (*boxes, *lists, *numbers)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edgeflare._internal import plugins
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import Found
+from edgeflare.models.detectors.dense import Found, listed
 from edgeflare.models.detectors.grid import Grids
 from edgeflare.models.detectors.heads import SplitHead, YoloHead
 from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
@@ -138,13 +138,7 @@ class _UsersDecoder:
                 f"returned boxes, labels and scores of shapes {shape_text(boxes.shape)}, "
                 f"{shape_text(labels.shape)} and {shape_text(scores.shape)}, not [n, 4], [n] and [n]"
             )
-        broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(labels) & np.isfinite(scores))
-        kept = broken | (scores >= floor)
-        return Found(
-            boxes[kept],
-            np.where(broken, 0.0, labels)[kept].astype(np.int64),
-            np.where(broken, np.nan, scores)[kept],
-        )
+        return listed(boxes, labels, scores, floor)
 
     def _unusable(self, why: str) -> ModelError:
         return ModelError(str(plugins.unusable("detector", self.name, why)))
