@@ -423,7 +423,9 @@ class Context:
         def work() -> int:
             tensors = [
                 np.frombuffer(bytes(gpu.memory[address][:size]), self._numpy(place)).reshape(shape)
-                for place, (shape, address, size) in enumerate(zip(shapes, addresses, sizes))
+                for place, (shape, address, size) in enumerate(
+                    zip(shapes, addresses[: len(shapes)], sizes[: len(shapes)], strict=True)
+                )
             ]
             for index, answer in enumerate(self._engine._run(tensors), len(shapes)):
                 kept = answer.astype(self._numpy(index)).tobytes()

@@ -94,7 +94,8 @@ def test_nonsense_is_refused_by_its_field(keep: dict[str, Any], words: str) -> N
 
 
 def test_what_is_no_object_is_refused() -> None:
-    for wrong in (5, [], {"count": 3}):
+    nonsense: list[Any] = [5, [], {"count": 3}]
+    for wrong in nonsense:
         with pytest.raises(RequestError, match="keep must be an object with count, scores"):
             Reduction.from_json(wrong, [HEAD])
 
