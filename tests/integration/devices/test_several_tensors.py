@@ -14,7 +14,7 @@ from ssh_servers import SshServer
 from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
-from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.models import InputSpec, OriginalModel, OutputReader
 from edgeflare.testing import FakeAgent, Replace
 from edgeflare_agent.wire import Frame
 
@@ -104,7 +104,7 @@ def test_both_outputs_over_ssh_are_the_originals(
     with opened(ssh_server, tmp_path, model) as session, original(model, runtime) as here:
         session.configure(PIXELS, names)
         here.configure(PIXELS, names)
-        found = session.submit(samples).result(60).outputs
+        found: Any = session.submit(samples).result(60).outputs
         check_equal(here.raw_answer(samples)[0], found)
         assert [part.size for part in found[0]] == shapes
         assert list(session.submit([]).result(60).outputs) == []
@@ -119,7 +119,8 @@ def test_anchors_are_kept_on_the_device(ssh_server: SshServer, tmp_path: Path) -
         for one in (session, here):
             one.configure(PIXELS, ["boxes", "scores"], keep=keep)
         sample = images(1)[0]
-        [(boxes, scores)] = session.submit([sample]).result(60).outputs
+        outputs: Any = session.submit([sample]).result(60).outputs
+        [(boxes, scores)] = outputs
         check_equal(here.raw_answer([sample])[0], [(boxes, scores)])
         brightest = np.sort(np.argsort(-sample.reshape(-1).astype(int), kind="stable")[:3])
         np.testing.assert_array_equal(boxes[0, 0], sample.reshape(-1)[brightest] / np.float32(255))
@@ -137,8 +138,9 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
         session.configure(PIXELS, None, fixed=fixed)
         here.configure(PIXELS, None, fixed=fixed)
         assert here.input.name == FIRST
-        found = session.submit(samples).result(60).outputs
-        np.testing.assert_array_equal(found, here.raw_answer(samples)[0])
+        found: Any = session.submit(samples).result(60).outputs
+        raws: Any = here.raw_answer(samples)[0]
+        np.testing.assert_array_equal(found, raws)
         session.configure(PIXELS, None, input_name=FIRST, fixed={SECOND: fixed[SECOND] + 1})
         other = session.submit(samples).result(60).outputs
         assert not np.array_equal(found, other)
@@ -148,8 +150,6 @@ def test_another_process_has_the_same_fixed_inputs(tmp_path: Path) -> None:
     model = TFLITE / "two_inputs.tflite"
     with original(model, "tflite") as here:
         here.configure(PIXELS, None, fixed={SECOND: np.ones((1, 8, 8, 1))})
-        from edgeflare.models import OutputReader
-
         here.read_with(OutputReader(here.outputs[0], "probabilities"))
         with closing(here.settings.load(here=True)) as other:
             for sample in images(2):
@@ -245,7 +245,8 @@ def test_open_axes_hold_no_more_anchors_than_are_kept(
         session.configure(SMALL, ["open", "z"], keep=keep)
         pending = session.submit([SAMPLE])
         if fits:
-            assert pending.result(20).outputs[0][0].shape == array.shape  # type: ignore[index]
+            outputs: Any = pending.result(20).outputs
+            assert outputs[0][0].shape == array.shape
         else:
             with pytest.raises(DeviceProtocolError, match="output 'open'"):
                 pending.result(20)
