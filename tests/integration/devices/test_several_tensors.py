@@ -142,7 +142,7 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
         raws: Any = here.raw_answer(samples)[0]
         np.testing.assert_array_equal(found, raws)
         session.configure(PIXELS, None, input_name=FIRST, fixed={SECOND: fixed[SECOND] + 1})
-        other = session.submit(samples).result(60).outputs
+        other: Any = session.submit(samples).result(60).outputs
         assert not np.array_equal(found, other)
 
 
