@@ -5,6 +5,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
 from edgeflare_agent.cache import verified
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs
+from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import (
     METADATA_KEY,
     Decoded,
@@ -14,11 +16,9 @@ from edgeflare_agent.decoding import (
     decoder_in,
 )
 from edgeflare_agent.errors import AgentError, ModelError, RequestError
-from edgeflare_agent.fixed_inputs import FixedInputs
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
-from edgeflare_agent.reduction import Reduction
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_inputs

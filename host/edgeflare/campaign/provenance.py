@@ -174,7 +174,7 @@ def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = T
                 + (f"name that one with --{which}" if by_flag else "put that one there")
                 + ", or run a campaign with this one"
             )
-    if changed := next(_changed_additions(config, store), None):
+    if changed := next(changed_additions(config, store), None):
         raise UsageError(f"since the campaign was run {changed}; undo the change")
 
 
@@ -228,7 +228,7 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
-    yield from _changed_additions(config, store)
+    yield from changed_additions(config, store)
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
         if (
@@ -239,7 +239,7 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
-def _changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
+def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
     """Yield a sentence for a changed repair, and for changed fixed inputs of either model."""
     original, deployed = config.original, config.deployed
     for which, key, path, what in (

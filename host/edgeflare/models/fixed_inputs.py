@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
 from edgeflare_agent import errors as agent_errors
-from edgeflare_agent.fixed_inputs import FixedInputs
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs
 from edgeflare_agent.image_spec import TensorInfo
 
 _MOST_BYTES = 64 << 20

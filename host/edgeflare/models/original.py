@@ -26,9 +26,9 @@ from edgeflare.models.original_process import (
 from edgeflare.models.outputs import AnswerReader
 from edgeflare.types import Ask, Output, Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.configuration.fixed_inputs import configuration_of, searched_input
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.fixed_inputs import configuration_of, searched_input
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.wire import Frame, Kind
 

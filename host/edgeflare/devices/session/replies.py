@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import shape_text
 from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
+from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
-from edgeflare_agent.reduction import Reduction
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Frame
 
@@ -60,7 +60,7 @@ class ReplyReader:
 
     `output`: the name of a tensor, None: the only one, or a sequence of names, for which each
     sample's answer is a tuple of arrays in that order. `repair`: what replaces the tensor on the
-    device; `keep`: which anchors are kept there, see `edgeflare_agent.reduction`. `most_bytes`: the
+    device; `keep`: which anchors are kept there, see `edgeflare_agent.configuration.reduction`. `most_bytes`: the
     limit for the answer on one sample.
     """
 

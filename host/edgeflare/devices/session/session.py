@@ -26,8 +26,8 @@ from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.configuration.fixed_inputs import configuration_of
 from edgeflare_agent.decoding import RawOutput
-from edgeflare_agent.fixed_inputs import configuration_of
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Kind
 
@@ -184,7 +184,7 @@ class DeviceSession:
         makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has it; with
         None for a vocabulary it is the one in the model's file. `repair` replaces answers there.
         `keep` {"count", "scores", "axis", "rows"}: of the anchors of a detector's outputs only
-        `count` return, those with the highest scores, as `edgeflare_agent.reduction.Reduction` has
+        `count` return, those with the highest scores, as `edgeflare_agent.configuration.reduction.Reduction` has
         it. `input_name`: the input that samples become, None: the only one that `fixed` lacks;
         `fixed` has an array in real units for each other input, by name. Holds for what is
         submitted afterwards. Raises UsageError where anything doesn't fit the model, ModelError
