@@ -1,4 +1,4 @@
-"""A speech recogniser's raw outputs become text, token by token.
+"""The raw outputs of a speech recogniser or a text reader become text, token by token.
 
 Host and device run this same code.
 

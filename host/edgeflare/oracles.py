@@ -204,7 +204,7 @@ class TranscriptOracle(ConfiguredOracle):
     plain one. Punctuation, case and white space make no difference; "30" and "thirty" do.
 
     The margin of a deviation is the smallest of the words that differ, side by side with the fewest
-    substitutions, insertions and deletions: a recogniser that takes one word for another may go on
+    substitutions, insertions and deletions: a model that takes one word for another may go on
     otherwise, however sure it then is, so the least sure word decides. A word that only one model
     has counts with that one's margin. Before the deployed model is asked, the floor is compared
     with the smallest margin of all of the original's words, since which ones will differ is not
@@ -292,7 +292,7 @@ def oracle_for(
     """Return the oracle of this name for a pair of models; "auto": by the kind of their answers.
 
     `settings` has the margin floor (0 by default) and the setting of the oracle, by their keys in
-    the configuration. `transcribes`: both models are speech recognisers; `labels_only`: the
+    the configuration. `transcribes`: both models return text; `labels_only`: the
     deployed model returns a label and no scores. Raises UsageError where the oracle does not fit
     the models, and where RapidFuzz is missing.
     """
@@ -309,13 +309,13 @@ def oracle_for(
         return _users(name, settings[MARGIN_FLOOR])
     if transcribes and not kind.of_transcripts:
         raise UsageError(
-            f"the {name} oracle compares scores of classes, and these models are speech recognisers: use "
+            f"the {name} oracle compares scores of classes, and these models return text: use "
             "--oracle transcript, or leave it out"
         )
     if kind.of_transcripts and not transcribes:
         others = " or ".join(one.name for one in BUILT_IN if not one.of_transcripts)
         raise UsageError(
-            f"the {name} oracle compares what speech recognisers hear, and these models give scores of "
+            f"the {name} oracle compares texts, and these models give scores of "
             f"classes: use --oracle {others}, or leave it out"
         )
     value = settings.get(kind.setting)

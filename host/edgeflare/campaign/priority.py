@@ -35,8 +35,8 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     stated = f"{_FLAG} {measure}"
     if any(side.transcribes for side in sides):
         raise UsageError(
-            f"{stated} needs an original with a score for each class, and these models are speech "
-            f"recognisers: leave {_FLAG} out"
+            f"{stated} needs an original with a score for each class, and these models return "
+            f"text: leave {_FLAG} out"
         )
     if sides[0].labels_only:
         raise UsageError(

@@ -43,7 +43,7 @@ def test_only_measures_of_the_original_order_the_seeds_before_a_device_is_asked(
 def test_models_without_scores_are_refused_in_one_sentence(measure: str) -> None:
     check_priority(config(measure), (SCORES, SCORES))
     for pair in ((SPEECH, SPEECH), (SPEECH, SCORES)):
-        with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* speech recognis"):
+        with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* return text"):
             check_priority(config(measure), pair)
     with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* returns a label"):
         check_priority(config(measure), (LABELS, LABELS))

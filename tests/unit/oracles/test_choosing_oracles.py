@@ -35,11 +35,11 @@ def test_what_is_stated_is_taken() -> None:
 @pytest.mark.parametrize(
     ("name", "about", "problem"),
     [
-        ("label", {"transcribes": True}, "label oracle .* speech recognisers: use --oracle trans"),
+        ("label", {"transcribes": True}, "label oracle .* return text: use --oracle trans"),
         (
             "tolerance",
             {"settings": {"tolerance": 0.1}, "transcribes": True},
-            "tolerance oracle .* recognisers",
+            "tolerance oracle .* return text",
         ),
         ("transcript", {"transcribes": False}, "these models give scores of classes"),
         ("tolerance", {"transcribes": False}, "--tolerance"),

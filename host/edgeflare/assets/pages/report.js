@@ -115,9 +115,9 @@
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
     const words = text.toLowerCase();
-    return ({ row, pairs, text: heard }) =>
+    return ({ row, pairs, text }) =>
       (pair === "" || pairs.includes(pair)) &&
-      (words === "" || heard.includes(words)) &&
+      (words === "" || text.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -195,7 +195,7 @@
 
   function saysOf(row) {
     const transcripts = row[at.transcripts];
-    if (transcripts) return `original hears “${whole(transcripts.original)}”, deployed model hears “${whole(transcripts.deployed)}”`;
+    if (transcripts) return `original returns “${whole(transcripts.original)}”, deployed model returns “${whole(transcripts.deployed)}”`;
     return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
   }
 

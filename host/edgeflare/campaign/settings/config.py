@@ -130,13 +130,13 @@ class ModelConfig(Section):
         DecoderOptions | None,
         Flag(
             "--decoder",
-            "Of speech recognisers whose files don't tell how all models' outputs become text: "
+            "Of models that return text whose files don't tell how all models' outputs become text: "
             "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be "
             "repeated.",
         ),
     ] = Field(
         default=None,
-        description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
+        description="Of a model that returns text whose file doesn't tell how its outputs become text.",
         examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
     )
     repair: Annotated[AbsolutePath | None, Flag("--repair", only_in=("deployed",))] = Field(
@@ -315,7 +315,7 @@ class SearchConfig(Section):
         default="auto",
         description="What a deviation is: "
         + ", ".join(f"{one.name} ({one.summary})" for one in BUILT_IN)
-        + " or auto (the default: transcript for speech recognisers, else label).",
+        + " or auto (the default: transcript for models that return text, else label).",
     )
     tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
         default=None,
