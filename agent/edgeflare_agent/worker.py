@@ -86,7 +86,7 @@ class Worker:
         runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
             check_single_input(runtime.inputs, what)
-            self._file_decoder = decoder_in(runtime.metadata, what)
+            self._file_decoder = decoder_in(runtime.metadata, what, runtime.outputs)
         except ModelError:
             runtime.close()
             raise

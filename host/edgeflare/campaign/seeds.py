@@ -34,7 +34,6 @@ from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput
-from edgeflare_mutators import Kind
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
@@ -62,13 +61,18 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     seeds = config.seeds
     search, words = config.search, transcribes(config.original, original.decoder)
     audio = expected_audio(config, original)
-    kind: Kind = "image" if audio is None else "audio"
-    check_operators(search.operators, kind)
+    check_operators(search.operators, "image" if audio is None else "audio")
     if audio is None:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    check_search(search.strategy, search.options, search.operators, kind=kind, words=words)
+    check_search(
+        search.strategy,
+        search.options,
+        search.operators,
+        kind="image" if audio is None else "audio",
+        words=words,
+    )
     if audio is None:
         return _images(config, original)
     rate, samples = audio

@@ -383,7 +383,7 @@ def readers(
     The second value has notices for the user.
     """
     read = []
-    doubts = [side.doubt for side in sides if side.doubt]
+    doubts = [side.doubt for side in sides if side.doubt] + _vocabulary_notices(sides)
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
@@ -395,6 +395,17 @@ def readers(
         read.append(side.reader(kind))
         doubts += [doubt] if doubt else []
     return (read[0], read[1]), doubts
+
+
+def _vocabulary_notices(sides: tuple[ModelInterface, ModelInterface]) -> list[str]:
+    """Return what is said where a decoder follows from the convention of others, at most once."""
+    origins = [side.decoder.get("origin") for side in sides if side.decoder is not None]
+    return [
+        f"outputs become text by the symbols in the metadata {origin!r} of the model's file, as "
+        "PP-OCR's models have it: a blank before them, a space after them; "
+        "`--decoder vocabulary=FILE` states others"
+        for origin in list(filter(None, origins))[:1]
+    ]
 
 
 def original_reader(

@@ -36,14 +36,14 @@ IN_PLACE: Mapping[Kind, tuple[str, ...]] = {
 }
 """The corruptions to draw from unless the user names some: words stay where they are, so that a
 signal-to-noise ratio or an L2 distance says how much of the change a person notices."""
-_SMOOTH_SHARE = 0.5
+_SMOOTH_SHARE = 0.0
 """The share of paths from an image that add smooth noise, where the user names no corruptions."""
 _SMOOTH_CHANGE = 25.5
 """The root mean square of that noise at its full strength, in levels."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
-"""Number of paths without a change of the original's words after which corruptions get stronger."""
+"""Number of corruptions without a change of the original's words after which they get harder."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST_ZERO = 1.1
@@ -81,17 +81,16 @@ def search_transcripts(
     bounds = Bounds(options, seed.sample)
     search = _ChangeSearch(probe, bounds, rng, seed.margin_floor, (options.candidates or 1) > 1)
     spec = SampleSpec.of(seed.sample, seed.rate)
+    smooth = smooth and seed.sample.ndim > 1
     failures = 0
     for _ in range(_MAX_PATHS):
-        path: Path
-        if failures >= _PATIENCE:
-            path = draw_corruptions(seed.sample, hard, _MAX_CORRUPTIONS + 1, rng, spec)
-        elif smooth and seed.sample.ndim > 1 and rng.random() < _SMOOTH_SHARE:
-            path = _smooth_path(seed.sample, rng)
+        is_hard = failures >= _PATIENCE
+        if not is_hard and smooth and rng.random() < _SMOOTH_SHARE:
+            change = yield from search.find(_smooth_path(seed.sample, rng))
         else:
-            path = draw_corruptions(seed.sample, usual, _MAX_CORRUPTIONS, rng, spec)
-        change = yield from search.find(path)
-        failures += change is None
+            drawn, most = (hard, _MAX_CORRUPTIONS + 1) if is_hard else (usual, _MAX_CORRUPTIONS)
+            change = yield from search.find(draw_corruptions(seed.sample, drawn, most, rng, spec))
+            failures += change is None
         if change is not None and (yield from search.query_at(change)):
             assert probe.best is not None  # noqa: S101 - something triggered
             return probe.best
