@@ -115,9 +115,9 @@
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
     const words = text.toLowerCase();
-    return ({ row, pairs, text: heard }) =>
+    return ({ row, pairs, text: said }) =>
       (pair === "" || pairs.includes(pair)) &&
-      (words === "" || heard.includes(words)) &&
+      (words === "" || said.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -174,7 +174,7 @@
   }
 
   function pictures(row) {
-    const box = element("div", { className: "pictures" });
+    const box = element("div", { className: data.wide ? "pictures wide" : "pictures" });
     const names = saysOf(row);
     if (row[at.seed_picture] !== null) {
       const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
@@ -195,7 +195,7 @@
 
   function saysOf(row) {
     const transcripts = row[at.transcripts];
-    if (transcripts) return `original hears “${whole(transcripts.original)}”, deployed model hears “${whole(transcripts.deployed)}”`;
+    if (transcripts) return `original returns “${whole(transcripts.original)}”, deployed model returns “${whole(transcripts.deployed)}”`;
     return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
   }
 
@@ -346,10 +346,10 @@
     const title = !became ? labels : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
-    if (!data.rate) shown.push(enlarge(shown[0]));
+    if (!data.rate && !data.wide) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
       element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
-      ...(data.rate ? [texts(row), ...shown] : shown), bars(row), facts(row), reproduce(row));
+      texts(row), ...shown, bars(row), facts(row), reproduce(row));
     Object.assign(made.dataset, { seed: row[at.seed], pair: pairs[0], device: row[at.device], status: row[at.status], cause: row[at.cause] });
     if (state) made.dataset.state = state;
     if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];
