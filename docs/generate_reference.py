@@ -23,8 +23,9 @@ from typer.cli import get_docs_for_click
 from edgeflare._internal import toml
 from edgeflare.bench import Suite
 from edgeflare.campaign import CampaignConfig
-from edgeflare.campaign.settings.config import SearchConfig, Section
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.flags import flags_in
+from edgeflare.campaign.settings.models import Section
 from edgeflare.cli import app
 from edgeflare.devices import Device
 from edgeflare.devices.runtimes import DeviceOptions

@@ -17,11 +17,11 @@ from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
-from edgeflare.metrics import is_finite, text_of
+from edgeflare.metrics import is_finite, is_scores, text_of
 from edgeflare.reports.campaign import text_parts
 from edgeflare.reports.media import small_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import TRIGGERS, Output, Status, Transcript
+from edgeflare.types import TRIGGERS, Output, Status
 
 PICTURE_NAME = "worst-trigger.png"
 _WIDTH = 96
@@ -184,7 +184,7 @@ def _replay_line(store: Store, worst: OutcomeRecord) -> str:
 
 def _answers(store: Store, worst: OutcomeRecord) -> tuple[str, str]:
     """Return both models' answers in words."""
-    if isinstance(worst.original, Transcript) or isinstance(worst.deployed, Transcript):
+    if not is_scores(worst.original) or not is_scores(worst.deployed):
         texts = text_parts(text_of(worst.original), text_of(worst.deployed))
         first, second = ("no answer" if text is None else f'"{text}"' for text in texts)
         return first, second
@@ -197,7 +197,7 @@ def _answers(store: Store, worst: OutcomeRecord) -> tuple[str, str]:
 
 def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
     """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""
-    if scores is None or isinstance(scores, Transcript) or not scores.size:
+    if not is_scores(scores) or not scores.size:
         return "no answer"
     if not is_finite(scores):
         return "NaN or infinity among its scores"

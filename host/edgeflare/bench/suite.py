@@ -10,14 +10,10 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.config import (
-    ModelConfig,
-    SearchConfig,
-    Section,
-    SeedsConfig,
-)
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.fleet import Seconds
+from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 

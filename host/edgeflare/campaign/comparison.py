@@ -22,12 +22,8 @@ from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
-from edgeflare.campaign.settings.config import (
-    CampaignConfig,
-    ModelConfig,
-    SearchConfig,
-    config_from,
-)
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (

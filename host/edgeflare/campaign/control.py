@@ -25,9 +25,10 @@ from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Repo
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.seeds import copy_partners
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
 from edgeflare.campaign.status import REFUSED, control_folder, count_alarms

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.campaign.pair.model_pair import ModelInterface, RawOriginal, original_reader
-from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, priorities
-from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
@@ -78,7 +79,7 @@ class SourcePriority:
         assert measure is not None  # noqa: S101 - else there is no order
         inside = self._inside() if measure in ("surprise", "rarity") else None
         raw = RawOriginal(self._original)
-        reader: OutputReader | None = None
+        reader: AnswerReader | None = None
 
         def answer(sample: Sample) -> Output | None:
             try:

@@ -15,11 +15,12 @@ from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.model_pair import ModelInterface
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, SearchConfig
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.metrics import numbers
-from edgeflare.models import InputSpec, OriginalModel, OutputReader, Spec
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel, Spec
 from edgeflare.models.outputs import as_output
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
@@ -61,7 +62,7 @@ def _version_of(library: str) -> str:
 
 
 def model_identity(
-    model: ModelConfig, side: ModelInterface, reader: OutputReader, in_effect: Mapping[str, Any]
+    model: ModelConfig, side: ModelInterface, reader: AnswerReader, in_effect: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything about one model that decides its answers."""
     path, repair = model.path, model.repair

@@ -19,7 +19,7 @@ from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
-    OutputReader,
+    AnswerReader,
     RawOutput,
 )
 from edgeflare.oracles import Oracle
@@ -47,8 +47,8 @@ _HOPELESS = 3
 class OutputReaders(NamedTuple):
     """How raw outputs become answers, and the seconds of the first seeds' queries."""
 
-    original: OutputReader
-    deployed: OutputReader
+    original: AnswerReader
+    deployed: AnswerReader
     seconds: Sequence[float] = ()
     host_seconds: Sequence[float] = ()
 
@@ -282,8 +282,8 @@ class _AnswerBuffer:
 
 def _scored(
     answer: SingleQueryResult[SeedRecord],
-    original: OutputReader,
-    deployed: OutputReader,
+    original: AnswerReader,
+    deployed: AnswerReader,
     oracle: Oracle,
 ) -> SeedAnswer:
     """Return the stored record of raw outputs."""

@@ -15,7 +15,8 @@ from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.pair.preflight import check_labels
 from edgeflare.campaign.priority import is_ordered_before
-from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection import order_of
 from edgeflare.models import (

@@ -41,7 +41,7 @@ from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel, OutputReader
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
@@ -81,8 +81,6 @@ class Campaign:
         for notice in notices:
             self._reporter.notice(notice)
         try:
-            if source is not None and self._config.search.strategy_notice:
-                self._reporter.notice(self._config.search.strategy_notice)
             self._run(source)
         except BaseException as error:
             if self._is_discardable(error):
@@ -126,7 +124,7 @@ class Campaign:
         oracle = oracle_for(
             search.oracle,
             dict(search),
-            transcribes=original.transcribes,
+            task=original.task,
             labels_only=deployed.labels_only,
         )
         if source is not None:
@@ -291,7 +289,7 @@ class Campaign:
             labels_only=labels_only,
         )
 
-    def _saturation(self, replica: str, reader: OutputReader) -> str | None:
+    def _saturation(self, replica: str, reader: AnswerReader) -> str | None:
         """Return what saturated 8-bit products of a replica's device change, if anything."""
         devices = {session.name: session for session in self._fleet}
         for name in self._replicas[replica]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from edgeflare.campaign.control import control_model
 from edgeflare.campaign.pair.saturation import saturates
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import EdgeFlareError, UsageError

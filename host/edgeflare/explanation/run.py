@@ -21,7 +21,8 @@ from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
 from edgeflare.campaign.replay.run import resume_import, run_replay
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import confirmed_faults
 from edgeflare.devices import Device, DeviceSession, Prompt, connect, open_device

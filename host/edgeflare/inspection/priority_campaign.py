@@ -19,6 +19,7 @@ from edgeflare.inspection.priority import (
     priorities,
 )
 from edgeflare.inspection.stored import Tell, silent, stored_original
+from edgeflare.metrics import is_scores
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,
@@ -27,7 +28,6 @@ from edgeflare.types import (
     Sample,
     SeedInput,
     Status,
-    Transcript,
 )
 
 RANDOM = "random"
@@ -148,7 +148,7 @@ def prioritise_campaign(
         answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
         if not any(one is not None for one in answers):
             raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
-        if any(isinstance(one, Transcript) for one in answers):
+        if any(not is_scores(one) for one in answers):
             raise UsageError(
                 f"seeds are ordered by probabilities of classes, and the models of {folder} are "
                 "speech recognisers"

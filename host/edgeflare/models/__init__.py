@@ -6,6 +6,7 @@ from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
     SINGLE_KINDS,
     AbsolutePath,
+    AnswerReader,
     DecoderOptions,
     OutputKind,
     OutputReader,
@@ -16,6 +17,7 @@ from edgeflare.models.outputs import (
     is_index,
     largest_sum_error,
     output_classes,
+    task_of,
     text_output,
 )
 from edgeflare.models.usual_inputs import stated_options
@@ -28,6 +30,7 @@ from edgeflare_agent.repair import Repair
 __all__ = [
     "SINGLE_KINDS",
     "AbsolutePath",
+    "AnswerReader",
     "AudioSpec",
     "DecoderOptions",
     "InputOptions",
@@ -53,5 +56,6 @@ __all__ = [
     "resolve_input",
     "spec_from_json",
     "stated_options",
+    "task_of",
     "text_output",
 ]

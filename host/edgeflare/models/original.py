@@ -21,7 +21,7 @@ from edgeflare.models.original_process import (
     ModelProcess,
     users_runtime,
 )
-from edgeflare.models.outputs import OutputReader
+from edgeflare.models.outputs import AnswerReader
 from edgeflare.types import Ask, Output, Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
@@ -41,7 +41,7 @@ class OriginalSettings(NamedTuple):
     options: Mapping[str, Any]
     timeout_s: float
     configuration: Mapping[str, Any]
-    reader: OutputReader
+    reader: AnswerReader
 
     def load(self, *, here: bool = False) -> "OriginalModel":
         """Load the model once more. `here` and errors as for `OriginalModel`."""
@@ -109,7 +109,7 @@ class OriginalModel:
         self.decoder: dict[str, Any] | None = loaded["decoder"]
         """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
         self._configuration: Mapping[str, Any] | None = None
-        self._reader: OutputReader | None = None
+        self._reader: AnswerReader | None = None
         self._gradients_lock = threading.Lock()
         self._gradients: InputGradients | None = None
         self._joint: JointGradients | None = None
@@ -149,7 +149,7 @@ class OriginalModel:
             process.configure(configuration)
         self._configuration = configuration
 
-    def read_with(self, reader: OutputReader) -> None:
+    def read_with(self, reader: AnswerReader) -> None:
         """Set how raw outputs become answers."""
         self._reader = reader
 

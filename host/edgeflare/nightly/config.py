@@ -23,10 +23,7 @@ from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,
-    ModelConfig,
     SearchConfig,
-    Section,
-    SeedsConfig,
     config_from,
     load_config,
     merge,
@@ -34,6 +31,7 @@ from edgeflare.campaign.settings.config import (
 from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.campaign.survey.references import check_references

@@ -22,7 +22,8 @@ from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, sile
 from edgeflare.campaign.events import Notice, Stage
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.resolution import STRATEGY
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.devices import Prompt, connect, runtime_for
 from edgeflare.errors import ModelError, UsageError

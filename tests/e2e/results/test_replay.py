@@ -28,7 +28,7 @@ from edgeflare import (
 )
 from edgeflare.analysis import ReplaySummary, add_to_corpus, replay_summary
 from edgeflare.campaign import Stage, demo_config, reproduce
-from edgeflare.campaign.settings.config import SeedsConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.cli.app import app
 from edgeflare.store import Store
 

@@ -19,7 +19,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"transcripts"},
+    {"transcripts", "detections", "values"},
     {"metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
     {"survey", "virtual"},

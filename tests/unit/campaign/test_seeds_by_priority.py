@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign.events import Event, Notice, Reporter, Step
 from edgeflare.campaign.seeds import store_seeds
-from edgeflare.campaign.settings.config import SeedsConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import UsageError
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store

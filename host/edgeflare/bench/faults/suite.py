@@ -31,8 +31,8 @@ from edgeflare.bench.faults.originals import ORIGINALS, Original, open_original
 from edgeflare.bench.faults.witness import find_witness
 from edgeflare.bench.suite import SuiteAbout
 from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
-from edgeflare.campaign.settings.config import Section
 from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.campaign.settings.models import Section
 from edgeflare.errors import UsageError
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors

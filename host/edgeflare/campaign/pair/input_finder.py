@@ -18,11 +18,12 @@ from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.model_pair import ModelInterface, readers, resolve_pair
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel, OutputReader, as_output
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel, as_output
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,
@@ -276,7 +277,7 @@ class _Model:
         self._samples = samples
         self._ask = ask
         self._raws: dict[InputSpec, list[Output | None]] = {}
-        self.reader: OutputReader | None = None
+        self.reader: AnswerReader | None = None
         self.queries = 0
 
     def raws(self, spec: InputSpec, count: int) -> list[Output | None]:

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
     SINGLE_KINDS,
+    AnswerReader,
     AudioSpec,
     InputOptions,
     InputSpec,
@@ -34,7 +36,7 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
-from edgeflare.types import Output, Sample, Transcript
+from edgeflare.types import Output, Sample, Task, Transcript
 
 
 class _TextSource(NamedTuple):
@@ -225,22 +227,27 @@ _SUM_TOLERANCE = 0.02
 class ModelInterface(NamedTuple):
     """One model as the campaign sees it: how samples enter it, and which output counts.
 
-    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a
-    transcript, and there are no classes; `decoder` is what identifies the way to it. `repair`
-    replaces the answers, which are probabilities then. `doubt`: how what is stated contradicts the
-    model's file.
+    `task`: what the answers are; `classes` are known of classification alone. `labels_only`: the
+    output is a class index, not a score for each class. `decoder` is what identifies the way to a
+    transcript. `repair` replaces the answers, which are probabilities then. `doubt`: how what is
+    stated contradicts the model's file.
     """
 
     spec: Spec
     output: TensorInfo
     classes: int = 0
     labels_only: bool = False
-    transcribes: bool = False
+    task: Task = "classification"
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None
     doubt: str = ""
 
-    def reader(self, kind: OutputKind) -> OutputReader:
+    @property
+    def transcribes(self) -> bool:
+        """Whether the answers are text."""
+        return self.task == "transcript"
+
+    def reader(self, kind: OutputKind) -> AnswerReader:
         """Return how its raw outputs become answers."""
         return OutputReader(self.output, kind, self.classes)
 
@@ -352,7 +359,7 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
 
 
 def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
-    return ModelInterface(spec, text.output, transcribes=True, decoder=text.identity)
+    return ModelInterface(spec, text.output, task="transcript", decoder=text.identity)
 
 
 def _scoring(
@@ -377,7 +384,7 @@ def readers(
     config: CampaignConfig,
     sides: tuple[ModelInterface, ModelInterface],
     raws: tuple[Sequence[Output], Sequence[Output]],
-) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
+) -> tuple[tuple[AnswerReader, AnswerReader], list[str]]:
     """Return how both models' raw outputs become answers, as stated or inferred from the seeds.
 
     The second value has notices for the user.
@@ -399,7 +406,7 @@ def readers(
 
 def original_reader(
     config: CampaignConfig, side: ModelInterface, raws: Sequence[Output]
-) -> OutputReader:
+) -> AnswerReader:
     """Return how the original's raw outputs become answers, as `readers` does."""
     if side.transcribes:
         return side.reader("transcript")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import duration
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import PreflightError, SeedError
-from edgeflare.metrics import disagreement, top_label
+from edgeflare.metrics import disagreement, is_scores, top_label
 from edgeflare.models import InputSpec
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
@@ -138,7 +138,7 @@ class SeedFigures(NamedTuple):
     def of(cls, seed_id: str, label: int | None, outputs: Outputs) -> "SeedFigures":
         """Return the figures of one seed."""
         original, deployed, decision = outputs
-        classes = 0 if original is None or isinstance(original, Transcript) else original.size
+        classes = original.size if is_scores(original) else 0
         example = ""
         if original is not None and deployed is not None and decision is Decision.DEVIATION:
             example = _example(original, deployed)

@@ -15,9 +15,9 @@ from edgeflare._internal.text import counted
 from edgeflare.campaign.pair.model_pair import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import top_label
-from edgeflare.models import OriginalModel, OutputReader
-from edgeflare.types import Output, Seed, Transcript
+from edgeflare.metrics import is_scores, top_label
+from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.types import Output, Seed
 
 _EXACT = ("avx512_vnni", "avx_vnni")
 _OF_8_BITS = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"DequantizeLinear", b"QGemm")
@@ -37,7 +37,7 @@ def saturates(runtime: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> boo
 
 
 def saturation_notice(
-    path: Path, side: ModelInterface, reader: OutputReader, seeds: Iterable[Seed]
+    path: Path, side: ModelInterface, reader: AnswerReader, seeds: Iterable[Seed]
 ) -> str | None:
     """Return what saturation changes of a device's answers on the first 32 seeds; None for nothing.
 
@@ -75,6 +75,6 @@ def saturation_notice(
 
 
 def _differ(answer: Output | None, exact: Output | None) -> bool:
-    if answer is None or exact is None or isinstance(answer, Transcript):
+    if exact is None or not is_scores(answer):
         return answer != exact
     return bool(np.max(np.abs(np.asarray(answer) - np.asarray(exact))) > _APART)

@@ -21,10 +21,11 @@ from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
-from edgeflare.metrics import is_finite, is_same, text_of
+from edgeflare.metrics import is_finite, is_same, is_scores, text_of
 from edgeflare.store import Store
-from edgeflare.store.records import ReplayInput, is_answer
-from edgeflare.types import Output, Status, Transcript
+from edgeflare.store.outputs import is_answer
+from edgeflare.store.records import ReplayInput
+from edgeflare.types import Output, Status
 
 _TOP = 3
 
@@ -207,7 +208,7 @@ def replay_answers(replay: Store, wanted: set[str]) -> dict[str, Answers]:
 
 def _top(answer: Output | None) -> tuple[TopScore, ...]:
     """Return the most probable classes above 0; none where a score is not finite."""
-    if answer is None or isinstance(answer, Transcript) or not is_finite(answer):
+    if answer is None or not is_scores(answer) or not is_finite(answer):
         return ()
     order = np.argsort(-answer, kind="stable")[:_TOP]
     return tuple(TopScore(int(label), float(answer[label])) for label in order if answer[label] > 0)

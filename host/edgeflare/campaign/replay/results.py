@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, config_from, merge
+from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare.errors import StoreError, UsageError

@@ -19,7 +19,8 @@ from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
-from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
+from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models.image_input import options_in_file, sample_size

@@ -5,8 +5,9 @@ from pathlib import Path
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.metrics import is_scores
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS, Transcript
+from edgeflare.types import TRIGGERS
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
@@ -60,7 +61,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
         )
     answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
-    if isinstance(scores, Transcript):
+    if not is_scores(scores):
         raise UsageError(
             f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of "
             "classes: new_pairs is for class models"

@@ -7,9 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -17,180 +15,40 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
+from edgeflare.campaign.settings.flags import (
+    DEVICES,
+    FILES,
+    SEARCH,
+    Flag,
+    Key,
+    conflict,
+    problems_of,
+)
 from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
+from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
-from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
-from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
-from edgeflare.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
-from edgeflare.types import PriorityMeasure
+from edgeflare.models import AbsolutePath
+from edgeflare.oracles import (
+    BUILT_IN,
+    DEFAULT_TOLERANCES,
+    MARGIN_FLOOR,
+    TASKS,
+    VALUE_TASKS,
+    OracleName,
+    traits_of,
+)
+from edgeflare.types import Task
 
 
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-class Section(BaseModel):
-    """A table of a configuration file: immutable, without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-_BY_LABELS, _BY_SCORES = "boundary", "dflare"
-"""The default strategy, and the one in its place where an oracle compares scores and not labels."""
-
-
-class ModelConfig(Section):
-    """One model: its file, how it is run, and what the file doesn't say of input and output."""
-
-    path: Annotated[
-        AbsolutePath,
-        Flag(
-            "--original",
-            "The original model: .onnx, .tflite, .pt2, .pt or .keras.",
-            only_in=("original",),
-            example="original.onnx",
-        ),
-        Flag("--deployed", "The deployed model.", only_in=("deployed",), example="deployed.tflite"),
-    ]
-    runtime: RuntimeName | None = Field(
-        default=None,
-        description="tflite, onnx, tensorrt, torch, keras or executorch; by default the device's, "
-        "or by the file's extension.",
-        examples=["onnx"],
-    )
-    options: Annotated[
-        dict[str, Any],
-        Flag(
-            "--runtime-option",
-            "For the deployed model's runtime: threads=4, delegate=false (or a library), kernels=reference, "
-            "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are "
-            "JSON. May be repeated.",
-            only_in=("deployed",),
-        ),
-    ] = Field(
-        default_factory=dict, description="Options of the runtime.", examples=[{"threads": 1}]
-    )
-    input: Annotated[
-        InputOptions,
-        Flag(
-            "--input",
-            "What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
-            "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
-            "bilinear-antialias, area), orientation=rotate-90, clip=LEAST,MOST; of audio front_end=whisper, mlperf-tiny-kws or waveform, "
-            "rate=16000, samples=16000. May be repeated.",
-            each=True,
-        ),
-    ] = Field(
-        default=InputOptions(),
-        description="What the file doesn't tell: color, layout, size, resize, orientation, and scale, mean, std "
-        "of pixels, (pixel * scale - mean) / std, and clip; of audio front_end, rate, samples.",
-        examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
-    )
-    output: Annotated[
-        Literal[
-            "auto",
-            "probabilities",
-            "logits",
-            "sigmoid",
-            "sigmoid-logits",
-            "label",
-            "transcript",
-        ],
-        Flag(
-            "--output",
-            "All models' outputs: auto, probabilities, logits, transcript, sigmoid (a probability "
-            "of each class for itself, or a single one) or sigmoid-logits (before the sigmoid).",
-            each=True,
-            deployed="; label: it returns a class index and no scores",
-        ),
-    ] = Field(
-        default="auto",
-        description="auto (by the output's type and the seeds), probabilities, logits, transcript, "
-        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of "
-        "two), sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
-        "scores).",
-    )
-    output_name: Annotated[
-        str | None,
-        Flag(
-            "--output-name",
-            "Which output counts, by its name, where all models have several.",
-            metavar="NAME",
-            each=True,
-        ),
-    ] = Field(
-        default=None,
-        description="Which output counts, where the model has several.",
-        examples=["logits"],
-    )
-    decoder: Annotated[
-        DecoderOptions | None,
-        Flag(
-            "--decoder",
-            "Of speech recognisers whose files don't tell how all models' outputs become text: "
-            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be "
-            "repeated.",
-        ),
-    ] = Field(
-        default=None,
-        description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
-        examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
-    )
-    repair: Annotated[AbsolutePath | None, Flag("--repair", only_in=("deployed",))] = Field(
-        default=None,
-        description="A file of edgeflare repair: what replaces the deployed model's answers on the "
-        "device.",
-        examples=["drepair.npz"],
-    )
-
-
-class SeedsConfig(Section):
-    """The seed inputs, and how they are brought to the model's size and rate."""
-
-    path: Annotated[AbsolutePath, Flag("--seeds", example="seeds")] = Field(
-        description="Folder of images or audio, one file, or an .npz."
-    )
-    size: tuple[Pixels, Pixels] | None = Field(
-        default=None, description="Height and width; by default the original's input size."
-    )
-    resize: Annotated[
-        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop", "letterbox"]
-        | None,
-        Flag("--resize"),
-    ] = Field(
-        default=None,
-        description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and "
-        "torchvision), area, bicubic, crop or letterbox (with grey borders, as YOLO).",
-        examples=["bilinear"],
-    )
-    cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
-        default=None,
-        description="For audio longer than the model takes: first (its beginning) or windows (one "
-        "piece after the other, each a seed).",
-        examples=["windows"],
-    )
-    resample: Annotated[bool, Flag("--resample-audio")] = Field(
-        default=False, description="Resample audio of other rates."
-    )
-    labels: Annotated[AbsolutePath | None, Flag("--labels")] = Field(
-        default=None,
-        description="Maps class folders to class numbers (JSON, TOML, text).",
-        examples=["labels.json"],
-    )
-    limit: Annotated[int | None, Flag("--limit")] = Field(
-        default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
-    )
-    prioritise: Annotated[PriorityMeasure | None, Flag("--prioritise", metavar="MEASURE")] = Field(
-        default=None,
-        description="Take the seeds by how promising they are and not as they come, and with a limit only "
-        "the most promising ones: margin (the original's top-1 minus top-2 probability, smallest "
-        "first: a good choice), gini, surprise, rarity, or drift (by the survey's answers: the "
-        "searches alone). Doesn't change what is found from a seed.",
-        examples=["margin"],
-    )
+_DEFAULT = "boundary"
+"""The default strategy."""
 
 
 class SearchConfig(Section):
@@ -200,7 +58,7 @@ class SearchConfig(Section):
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
-        default=_BY_LABELS,
+        default=_DEFAULT,
         description="The search strategy: boundary (the default: along the original's decision "
         "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
         "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), gradient "
@@ -316,15 +174,14 @@ class SearchConfig(Section):
         default="auto",
         description="What a deviation is: "
         + ", ".join(f"{one.name} ({one.summary})" for one in BUILT_IN)
-        + " or auto (the default: transcript for speech recognisers, else label).",
+        + " or auto (the default: by the task).",
     )
     tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
         default=None,
         gt=0,
-        lt=1,
         allow_inf_nan=False,
-        description="For --oracle tolerance, the largest total variation distance of both models' "
-        "scores that is no deviation.",
+        description="The largest distance of both models' answers that is no deviation: with --oracle tolerance "
+        "the total variation distance of their scores; of maps, embeddings and vectors that of --measure.",
     )
 
     @model_validator(mode="before")
@@ -362,31 +219,18 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if oracle.compares_scores and "strategy" not in self.model_fields_set:
-            object.__setattr__(self, "strategy", _BY_SCORES)
-        if oracle.compares_scores and self.strategy in (_BY_LABELS, "gradient", "deepxplore"):
+        if oracle.compares_scores and self.strategy in ("gradient", "deepxplore"):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
                 strategy=Key("strategy", f"the strategy {self.strategy}", self.strategy),
                 oracle=chosen,
-                other=_BY_SCORES,
+                other=_DEFAULT,
             )
         return self
 
     def _oracle_key(self, name: str) -> Key:
         return Key("oracle", f'oracle = "{name}"', name, "oracle" not in self.model_fields_set)
-
-    @property
-    def strategy_notice(self) -> str:
-        """The notice for the user where the oracle changed the default strategy; else ""."""
-        if not traits_of(self.oracle).compares_scores or "strategy" in self.model_fields_set:
-            return ""
-        return (
-            f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where "
-            f'labels change and oracle = "{self.oracle}" asks for scores; state it (--strategy '
-            f"{self.strategy}) to leave this out"
-        )
 
     @field_validator("options")
     @classmethod
@@ -467,6 +311,19 @@ class CampaignConfig(Section):
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
     )
+    task: Annotated[Literal["auto"] | Task, Flag("--task", metavar="NAME", panel=FILES)] = Field(
+        default="auto",
+        description="What both models answer with: "
+        + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
+        + " or auto (the default: by the outputs' names and shapes, where they tell).",
+    )
+    detection: DetectionConfig = Field(
+        default=DetectionConfig(), description="Of detectors: which boxes count."
+    )
+    values: ValuesConfig = Field(
+        default=ValuesConfig(),
+        description="Of maps, embeddings and vectors: how they are compared.",
+    )
     search: SearchConfig = Field(
         default=SearchConfig(), description="How to search from each seed."
     )
@@ -522,6 +379,26 @@ class CampaignConfig(Section):
         default=False, description="Go on though the pair looks wrong."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_tolerance(cls, values: Any) -> Any:
+        """Compare answers of real values by a tolerance, where no oracle is stated."""
+        if not isinstance(values, Mapping):
+            return values
+        task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
+        search, section = values.get("search", {}), values.get("values", {})
+        if (
+            task is None
+            or not isinstance(search, Mapping)
+            or search.get("oracle", "auto") != "auto"
+        ):
+            return values
+        stated = section if isinstance(section, Mapping) else {}
+        if stated.get("gallery") is not None:
+            return values
+        tolerance = 1.0 if stated.get("tolerances") else DEFAULT_TOLERANCES.get(task)
+        return {**values, "search": {"tolerance": tolerance, **search, "oracle": "tolerance"}}
+
     @model_validator(mode="after")
     def _limits_have_figures(self) -> "CampaignConfig":
         if self.limits.max_confident_deviation is not None and not self.survey.enabled:
@@ -559,6 +436,7 @@ PATHS = (
     *((key,) for key in ("inventory", "control_model", "out")),
     ("limits", "baseline"),
     ("survey", "references"),
+    ("values", "gallery"),
     ("search", "options", "others"),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""

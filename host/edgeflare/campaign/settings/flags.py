@@ -14,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-FILES, DEVICES, SURVEY, SEARCH = "Models and seeds", "Devices", "Survey", "Search"
+FILES, OUTPUTS, DEVICES = "Models and seeds", "Detections and values", "Devices"
+SURVEY, SEARCH = "Survey", "Search"
 _PANELS = {
     "original": FILES,
     "deployed": FILES,

@@ -17,7 +17,7 @@ from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
     DYNAMIC,
@@ -179,7 +179,7 @@ class ReferenceStage(CampaignStage):
                 "both need the same seeds, under the same names"
             )
 
-    def answer(self, original: ModelInterface, reader: OutputReader) -> None:
+    def answer(self, original: ModelInterface, reader: AnswerReader) -> None:
         """Store the references' answers that aren't stored yet.
 
         `original` is the original's interface, which int8 references share, `reader` reads their
@@ -199,7 +199,7 @@ class ReferenceStage(CampaignStage):
         self,
         model: Path,
         original: ModelInterface,
-        reader: OutputReader,
+        reader: AnswerReader,
         records: Mapping[tuple[str, str, int], SurveyRecord],
         known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class ReferenceStage(CampaignStage):
         name: str,
         records: Sequence[SurveyRecord],
         original: ModelInterface,
-        reader: OutputReader,
+        reader: AnswerReader,
     ) -> Iterator[list[ReferenceAnswer | None]]:
         """Yield a model's answers, some at a time; None where it can't answer."""
         if not records:

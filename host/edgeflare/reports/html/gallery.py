@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.metrics import text_of
+from edgeflare.metrics import is_scores, text_of
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.transcripts import TranscriptDiff, WordChange, transcript_diff
-from edgeflare.types import TRIGGERS, Output, Scores, Status, Transcript
+from edgeflare.types import TRIGGERS, Output, Scores, Status
 
 _TOP_CLASSES = 5
 MOST_SHOWN = 20_000
@@ -184,7 +184,7 @@ def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
 
 def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
     """Return (class, original's score, deployed's score) for either model's top classes."""
-    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+    if not is_scores(original) or not is_scores(deployed):
         return []
     known = [scores for scores in (original, deployed) if scores is not None]
     chosen: dict[int, float] = {}

@@ -12,8 +12,9 @@ from edgeflare.campaign.events import Notice, Reporter
 from edgeflare.campaign.pair.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.baseline import baseline_pairs
-from edgeflare.campaign.settings.config import SearchConfig, SeedsConfig
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import PreflightError, SeedError, UsageError
 from edgeflare.oracles import Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.seeds import SeedInput

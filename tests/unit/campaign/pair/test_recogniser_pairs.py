@@ -13,7 +13,7 @@ from speech_models import LETTERS, ctc_model, spelt, token_model
 
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.provenance import model_identity
-from edgeflare.campaign.settings.config import ModelConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Transcript
 

@@ -1,0 +1,167 @@
+"""The sections of a campaign's configuration that name the models and the seeds."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from edgeflare.campaign.settings.flags import Flag
+from edgeflare.devices.runtimes import RuntimeName
+from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
+from edgeflare.types import PriorityMeasure
+
+
+class Section(BaseModel):
+    """A table of a configuration file: immutable, without unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelConfig(Section):
+    """One model: its file, how it is run, and what the file doesn't say of input and output."""
+
+    path: Annotated[
+        AbsolutePath,
+        Flag(
+            "--original",
+            "The original model: .onnx, .tflite, .pt2, .pt or .keras.",
+            only_in=("original",),
+            example="original.onnx",
+        ),
+        Flag("--deployed", "The deployed model.", only_in=("deployed",), example="deployed.tflite"),
+    ]
+    runtime: RuntimeName | None = Field(
+        default=None,
+        description="tflite, onnx, tensorrt, torch, keras or executorch; by default the device's, "
+        "or by the file's extension.",
+        examples=["onnx"],
+    )
+    options: Annotated[
+        dict[str, Any],
+        Flag(
+            "--runtime-option",
+            "For the deployed model's runtime: threads=4, delegate=false (or a library), kernels=reference, "
+            "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are "
+            "JSON. May be repeated.",
+            only_in=("deployed",),
+        ),
+    ] = Field(
+        default_factory=dict, description="Options of the runtime.", examples=[{"threads": 1}]
+    )
+    input: Annotated[
+        InputOptions,
+        Flag(
+            "--input",
+            "What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
+            "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
+            "bilinear-antialias, area), orientation=rotate-90, clip=LEAST,MOST; of audio front_end=whisper, mlperf-tiny-kws or waveform, "
+            "rate=16000, samples=16000. May be repeated.",
+            each=True,
+        ),
+    ] = Field(
+        default=InputOptions(),
+        description="What the file doesn't tell: color, layout, size, resize, orientation, and scale, mean, std "
+        "of pixels, (pixel * scale - mean) / std, and clip; of audio front_end, rate, samples.",
+        examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
+    )
+    output: Annotated[
+        Literal[
+            "auto",
+            "probabilities",
+            "logits",
+            "sigmoid",
+            "sigmoid-logits",
+            "label",
+            "transcript",
+        ],
+        Flag(
+            "--output",
+            "All models' outputs: auto, probabilities, logits, transcript, sigmoid (a probability "
+            "of each class for itself, or a single one) or sigmoid-logits (before the sigmoid).",
+            each=True,
+            deployed="; label: it returns a class index and no scores",
+        ),
+    ] = Field(
+        default="auto",
+        description="auto (by the output's type and the seeds), probabilities, logits, transcript, "
+        "sigmoid (a probability of each class for itself, or a single one, that of class 1 of "
+        "two), sigmoid-logits (before the sigmoid) or, the deployed model only, label (a class index, no "
+        "scores).",
+    )
+    output_name: Annotated[
+        str | None,
+        Flag(
+            "--output-name",
+            "Which output counts, by its name, where all models have several.",
+            metavar="NAME",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="Which output counts, where the model has several.",
+        examples=["logits"],
+    )
+    decoder: Annotated[
+        DecoderOptions | None,
+        Flag(
+            "--decoder",
+            "Of speech recognisers whose files don't tell how all models' outputs become text: "
+            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be "
+            "repeated.",
+        ),
+    ] = Field(
+        default=None,
+        description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
+        examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
+    )
+    repair: Annotated[AbsolutePath | None, Flag("--repair", only_in=("deployed",))] = Field(
+        default=None,
+        description="A file of edgeflare repair: what replaces the deployed model's answers on the "
+        "device.",
+        examples=["drepair.npz"],
+    )
+
+
+class SeedsConfig(Section):
+    """The seed inputs, and how they are brought to the model's size and rate."""
+
+    path: Annotated[AbsolutePath, Flag("--seeds", example="seeds")] = Field(
+        description="Folder of images or audio, one file, or an .npz."
+    )
+    size: tuple[Pixels, Pixels] | None = Field(
+        default=None, description="Height and width; by default the original's input size."
+    )
+    resize: Annotated[
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop", "letterbox"]
+        | None,
+        Flag("--resize"),
+    ] = Field(
+        default=None,
+        description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and "
+        "torchvision), area, bicubic, crop or letterbox (with grey borders, as YOLO).",
+        examples=["bilinear"],
+    )
+    cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
+        default=None,
+        description="For audio longer than the model takes: first (its beginning) or windows (one "
+        "piece after the other, each a seed).",
+        examples=["windows"],
+    )
+    resample: Annotated[bool, Flag("--resample-audio")] = Field(
+        default=False, description="Resample audio of other rates."
+    )
+    labels: Annotated[AbsolutePath | None, Flag("--labels")] = Field(
+        default=None,
+        description="Maps class folders to class numbers (JSON, TOML, text).",
+        examples=["labels.json"],
+    )
+    limit: Annotated[int | None, Flag("--limit")] = Field(
+        default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
+    )
+    prioritise: Annotated[PriorityMeasure | None, Flag("--prioritise", metavar="MEASURE")] = Field(
+        default=None,
+        description="Take the seeds by how promising they are and not as they come, and with a limit only "
+        "the most promising ones: margin (the original's top-1 minus top-2 probability, smallest "
+        "first: a good choice), gini, surprise, rarity, or drift (by the survey's answers: the "
+        "searches alone). Doesn't change what is found from a seed.",
+        examples=["margin"],
+    )
