@@ -16,7 +16,7 @@ def with_one_scale(path: Path, largest: float = 120.0) -> Path:
 
     They are concatenated under one uint8 scale, `largest` / 255, for a range of boxes up to
     `largest` pixels. Scores become multiples of it: 0, 0.471 and 0.941 by default, so that what was
-    found at scores of 0.5 to 0.7 is lost. A scale above 0.5, as of `largest` 160, makes ghosts.
+    found at scores of 0.5 to 0.7 is lost. A scale above 0.5, as of `largest` 132, makes ghosts.
     """
     model = onnx.load(str(DETECTION_DEMO / "deployed.onnx"))
     (concat,) = (node for node in model.graph.node if OUTPUT in node.output)
