@@ -161,7 +161,7 @@ def test_the_demo_of_detection_is_configured_with_these_files() -> None:
     assert config.original.path == DETECTION_DEMO / "original.onnx"
     assert config.deployed.path == DETECTION_DEMO / "deployed.onnx"
     assert config.seeds.path == DETECTION_DEMO / "seeds.npz"
-    assert (config.seeds.limit, config.search.seed) == (7, 3)
+    assert (config.task, config.seeds.limit, config.search.seed) == ("detection", 7, 3)
 
 
 def test_a_demo_that_there_is_not_and_too_many_seeds_are_refused() -> None:

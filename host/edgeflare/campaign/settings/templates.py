@@ -33,7 +33,10 @@ _DEMOS = {
         {"search": {"options": {"crossing": "least-l2", "effort": 64}, "max_queries": 5000}},
     ),
     "detection": _Demo(
-        FOLDER.with_name("demo_detection"), "deployed.onnx", 60, {"search": {"max_queries": 5000}}
+        FOLDER.with_name("demo_detection"),
+        "deployed.onnx",
+        60,
+        {"task": "detection", "search": {"max_queries": 5000}},
     ),
 }
 
