@@ -42,6 +42,8 @@ class _Model(TypedDict, total=False):
     input: dict[str, Any] | None
     output: _Output
     repair: dict[str, Any] | None
+    input_name: str | None
+    fixed_inputs: dict[str, Any] | None
 
 
 class _Models(TypedDict):
