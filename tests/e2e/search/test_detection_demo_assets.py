@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign import demo_config
 from edgeflare.errors import UsageError
+from edgeflare.models.detectors import DetectionReader, infer_format
+from edgeflare_agent.image_spec import TensorInfo
 
 MODELS = ("original.onnx", "deployed.onnx")
 CONFIDENCE = 0.5
@@ -129,6 +131,28 @@ def test_boxes_and_scores_are_in_their_ranges_and_scores_keep_their_resolution(
         assert 0 <= output[:, 4:].min() < output[:, 4:].max() <= 1
         near = output[:, 4:][np.abs(output[:, 4:] - CONFIDENCE) < 0.2]
         assert len(np.unique(near)) >= 20
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_edgeflare_knows_the_format_and_reads_the_same_boxes(name: str, outputs: Outputs) -> None:
+    metadata = onnxruntime.InferenceSession(
+        DETECTION_DEMO / name, providers=["CPUExecutionProvider"]
+    ).get_modelmeta()
+    tensors = (TensorInfo("output0", (None, 14, 144), "float32"),)
+    inferred = infer_format(tensors, (96, 96), metadata.custom_metadata_map)
+    assert inferred is not None
+    assert inferred.options.kind == "yolo"
+    reader = DetectionReader(tensors, inferred.options, (96, 96))
+    output = outputs[MODELS.index(name)]
+    for one in output:
+        read = reader.read(one[None])
+        expected = decoded(one)
+        assert read.labels[: read.count].tolist() == [digit for _, digit in expected]
+        np.testing.assert_allclose(
+            read.boxes[: read.count] * 96,
+            np.reshape([box for box, _ in expected], (-1, 4)),
+            atol=1e-4,
+        )
 
 
 def test_both_models_find_digits_on_the_seeds_and_differ_on_few(outputs: Outputs) -> None:
