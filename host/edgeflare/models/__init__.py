@@ -9,6 +9,7 @@ from edgeflare.models.detectors import (
     complete_options,
     infer_format,
 )
+from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -58,6 +59,7 @@ __all__ = [
     "as_output",
     "audio_input",
     "check_index",
+    "choose_input",
     "class_names",
     "complete_options",
     "detect_kind",

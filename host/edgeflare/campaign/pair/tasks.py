@@ -64,7 +64,10 @@ def find_task(
     found = infer_format(original.named, original.size, original.metadata)
     if found is None:
         return "classification", ""
-    return "detection", found[1]
+    return (
+        "detection",
+        f"the models are taken for detectors ({found[1]}); state --task if they are none",
+    )
 
 
 def detector_format(model: ModelOutputs) -> DetectorOptions:

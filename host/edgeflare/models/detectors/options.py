@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from edgeflare._internal import plugins
@@ -99,7 +99,9 @@ class DetectorOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: DetectorKind
-    outputs: tuple[str, ...] = ()
+    outputs: Annotated[
+        tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)
+    ] = ()
     box: BoxOrder | None = None
     units: BoxUnits | None = None
     activation: Activation | None = None

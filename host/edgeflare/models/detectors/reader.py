@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from edgeflare.models.detectors.heads import SplitHead, YoloHead
 from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
 from edgeflare.models.detectors.processed import EndToEnd, SsdObjects
 from edgeflare.models.detectors.suppression import best, ordered, suppressed
-from edgeflare.types import DetectionRules, Detections
+from edgeflare.models.outputs import OutputKind
+from edgeflare.types import DetectionRules, Detections, Output
+from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
@@ -29,9 +31,6 @@ score near 0.
 """
 
 _USUAL_RULES = DetectionRules()
-
-RawOutputs: TypeAlias = NDArray[Any] | Sequence[NDArray[Any]]
-"""The raw outputs of one sample in the order of the tensors; an array alone is the only one."""
 
 
 class Decoder(Protocol):
@@ -63,8 +62,8 @@ class DetectionReader:
     places: tuple[int, ...] = field(init=False)
     decoder: Decoder = field(init=False)
 
-    kind: Literal["detections"] = field(default="detections", init=False)
-    labels_only: Literal[False] = field(default=False, init=False)
+    kind: OutputKind = field(default="detections", init=False)
+    labels_only: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Find the tensors that the format needs, and check them."""
@@ -78,7 +77,7 @@ class DetectionReader:
         """The number of classes; 0 where the outputs don't tell."""
         return self.decoder.classes
 
-    def read(self, raw: RawOutputs | Detections) -> Detections:
+    def read(self, raw: RawOutput | Output) -> Detections:
         """Return the detections, and candidates below the confidence, of one sample's raw outputs.
 
         Integers are de-quantised by each tensor's own parameters. Candidates score at least
@@ -90,7 +89,8 @@ class DetectionReader:
         """
         if isinstance(raw, Detections):
             return raw
-        raws = [raw] if isinstance(raw, np.ndarray) else list(raw)
+        several = raw if isinstance(raw, tuple) else (raw,)
+        raws = [one for one in several if isinstance(one, np.ndarray)]
         if len(raws) != len(self.tensors):
             raise ModelError(
                 f"{len(raws)} raw outputs were read where the model has {len(self.tensors)}; read "
@@ -103,7 +103,7 @@ class DetectionReader:
             found = suppressed(found, self.nms)
         return Detections(*best(found), self.rules)
 
-    def read_all(self, raws: Sequence[RawOutputs | Detections]) -> list[Detections]:
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
         """Return the detections of several samples' raw outputs, each as `read` has it."""
         return [self.read(raw) for raw in raws]
 
