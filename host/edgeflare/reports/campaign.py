@@ -11,6 +11,7 @@ from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
+from edgeflare.reports.answers import answers_key_figures, differences_tables
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -82,7 +83,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
-    if not traits_in(summary.search).compares_scores:
+    if not traits_in(summary.search).compares_scores or summary.values:
         lines = [one._replace(disagreement=None) for one in lines]
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     blocks = [*campaign_blocks(summary, triggers, brief=True), *limits_list(summary.limits)]
@@ -112,6 +113,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
+        *differences_tables(summary.detection, name, _BRIEF if brief else MOST_SHOWN),
         *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
@@ -232,6 +234,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         pair = summary.label_pairs[0]
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
+    yield from answers_key_figures(summary.detection, summary.values)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:
@@ -423,7 +426,9 @@ def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
 def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
     texts = text_parts(one.original_text, one.deployed_text)
     labels = (one.original_label, one.deployed_label)
-    answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
+    answers = one.difference or " -> ".join(
+        answer_words(*both) for both in zip(labels, texts, strict=True)
+    )
     seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
     steps = _steps(one, width)
     return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)
