@@ -29,8 +29,9 @@ def answers_key_figures(
         if detection.triggers.inputs:
             yield KeyFigure(
                 "differences on triggers",
-                kinds_text(detection.triggers.kinds),
-                f"on {counted(detection.triggers.inputs, 'trigger')}",
+                f"{sum(detection.triggers.kinds.values()):,}",
+                f"{kinds_text(detection.triggers.kinds)}; on "
+                f"{counted(detection.triggers.inputs, 'trigger')}",
                 main=True,
             )
     if values is not None:
@@ -85,11 +86,11 @@ def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
 def inputs_text(counts: DifferenceCounts) -> str:
     """Return how many inputs have a difference, and of which kinds."""
     kinds = [
-        f"{counts.inputs_by_kind[kind]:,} with {KIND_WORDS[kind]}"
+        f"{KIND_WORDS[kind]} {counts.inputs_by_kind[kind]:,}"
         for kind in DIFFERENCE_KINDS
         if counts.inputs_by_kind[kind]
     ]
     return (
         f"{counts.differing:,} of {counted(counts.inputs, 'input')} "
-        f"{'differs' if counts.differing == 1 else 'differ'}: {', '.join(kinds)}"
+        f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {', '.join(kinds)}"
     )

@@ -57,6 +57,9 @@ END_WORDS = {
 }
 """Names of the statuses of a search that ends without a trigger."""
 
+PAIR, DIFFERENCE = "original -> deployed", "difference"
+"""Headings of the column with both models' answers, or with what differs in them."""
+
 _BRIEF = 5
 _FAILURES_SHOWN = 5
 _TERMINAL_STEPS = 3
@@ -85,7 +88,8 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     lines = [_trigger_line(one, width) for one in summary.triggers]
     if not traits_in(summary.search).compares_scores or summary.values:
         lines = [one._replace(disagreement=None) for one in lines]
-    triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
+    shown = any(one.steps for one in lines)
+    triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
     blocks = [*campaign_blocks(summary, triggers, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
         return [*replay_counts(summary.replay), *blocks]
@@ -401,13 +405,13 @@ def _pairs(
     return [Heading(title), table_of(header, shown, text=2)]
 
 
-def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
-    """Return the first triggers, and how many more there are of `total`."""
+def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR) -> list[Block]:
+    """Return the first triggers, and how many more there are of `total`; `answers`: a heading."""
     if not lines:
         return []
     columns = (
         Column("seed", 0, lambda one: one.seed, text=True),
-        Column("original -> deployed", 0, lambda one: one.answers, text=True),
+        Column(answers, 0, lambda one: one.answers, text=True),
         Column("cause", 0, lambda one: one.cause, text=True, optional=True),
         Column("what was done to it", 0, lambda one: one.steps, text=True, optional=True),
         Column("L2", 0, lambda one: number_text(one.l2), optional=True),
@@ -421,6 +425,11 @@ def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
         Text(f"Left out here: {counted(more, 'more trigger')}; {where}", has_code=True)
     ]
     return [Heading("First triggers"), Table(columns, lines), *(rest if more > 0 else [])]
+
+
+def answers_heading(summary: Summary) -> str:
+    """Return the heading of the column with both models' answers to triggers."""
+    return PAIR if summary.detection is None and summary.values is None else DIFFERENCE
 
 
 def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:

@@ -53,15 +53,16 @@ def shown_answers(
     if isinstance(original, Detections) and isinstance(deployed, Detections):
         found = differences(original, deployed)
         located = original.rules.located
+        pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
         data = {
             "trigger": _marks(original, deployed, found) if located else None,
             "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
             "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
             "more": max(0, len(found) - _MOST_LISTED),
+            "pairs": list(pairs),
             "counts": [original.count, deployed.count],
         }
         scores = None if located else _tag_scores(original, deployed)
-        pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
         return ShownAnswers(kinds_words(found) or "no difference", data, None, scores, pairs)
     if isinstance(original, Values) and isinstance(deployed, Values):
         maps = _maps(original, deployed)

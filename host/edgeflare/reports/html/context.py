@@ -170,6 +170,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
+    boxes = output_kind(summary.models) == "detections"
     coverage, units = stored_coverage(store), stored_units(store)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
@@ -193,8 +194,10 @@ def context(
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),
-        "differences": differences_context(summary.detection, name, replay=replay is not None),
-        "boxes": output_kind(summary.models) == "detections",
+        "differences": differences_context(
+            summary.detection, name, replay=replay is not None, boxes=boxes
+        ),
+        "boxes": boxes,
         "values": summary.values,
         "measure": MEASURE_WORDS[summary.values.measure] if summary.values else "",
         "word_pairs": [

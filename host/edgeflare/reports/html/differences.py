@@ -47,16 +47,23 @@ class DifferenceTable(NamedTuple):
 
 
 def differences_context(
-    detection: DetectionFigures | None, name: Name, *, replay: bool
+    detection: DetectionFigures | None, name: Name, *, replay: bool, boxes: bool
 ) -> dict[str, Any] | None:
-    """Return the values of ``report_differences.html.j2``; None of other models."""
+    """Return the values of ``report_differences.html.j2``; None of other models.
+
+    Without `boxes`, of models of several labels, a label can't be another class nor shift.
+    """
     if detection is None:
         return None
     on = "inputs that deviate now" if replay else "triggers"
     tables = [_table(f"On the {on}", detection.triggers, name, linked=True)]
     if not replay:
         tables.append(_table("On the seeds as they are", detection.seeds, name, linked=False))
-    legend = [(kind, KIND_WORDS[kind], KIND_MEANINGS[kind]) for kind in DIFFERENCE_KINDS]
+    legend = [
+        (kind, KIND_WORDS[kind], KIND_MEANINGS[kind])
+        for kind in DIFFERENCE_KINDS
+        if boxes or kind in ("lost", "ghost")
+    ]
     return {"tables": tables, "legend": legend}
 
 
