@@ -37,8 +37,12 @@ class Decoded(NamedTuple):
     scores: Array
 
 
-RawOutput = Union[Array, Decoded]
-"""What a model returned for one sample; where a decoder is set, what that made of it."""
+RawOutput = Union[Array, Decoded, Tuple[Array, ...]]
+"""What a model returned for one sample.
+
+One output's array; what a decoder made of it where one is set; a tuple of arrays, in the order of
+the names, where several outputs are asked for. `Decoded` is a tuple, too: look for it first.
+"""
 
 
 def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:

@@ -143,7 +143,7 @@ def has_margin_below(output: Output, floor: float) -> bool:
     """
     if isinstance(output, Detections):
         return False
-    sure = margin(output)
+    sure = margin(output) if floor > 0 else None
     return sure is not None and sure < floor
 
 
@@ -216,7 +216,9 @@ class ToleranceOracle(ConfiguredOracle):
         self.tolerance = tolerance
 
     def decide(self, original: Output, deployed: Output) -> Decision:
-        """Compare two answers of one kind. Raises TypeError for two kinds."""
+        """Compare two answers of scores or of values. Raises TypeError for others."""
+        if isinstance(original, Transcript | Detections):
+            raise TypeError("a tolerance is for scores and values alone")
         if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
         apart = disagreement(original, deployed)

@@ -344,6 +344,8 @@ def write_calibration(
     loaded = OriginalModel(model, "onnx", {})
     try:
         tensor = loaded.input
+        if len(loaded.inputs) > 1:
+            raise ModelError(f"{model} has several inputs, and models with one are calibrated")
         in_file = options_in_file(loaded.metadata, str(model))
     finally:
         loaded.close()

@@ -392,6 +392,9 @@ def _models_table(models: Mapping[str, Any]) -> Table:
     rows = [(which, models[which]) for which in ("original", "deployed") if models.get(which)]
     if repair := models.get("deployed", {}).get("repair"):
         rows.append(("its repair", repair))
+    for which, model in [*rows]:
+        if fixed := model.get("fixed_inputs"):
+            rows.append((f"fixed inputs of the {which} model", fixed))
     return Table(columns, rows, "The models' files, byte for byte, and what ran them", "models")
 
 
