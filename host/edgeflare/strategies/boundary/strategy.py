@@ -30,6 +30,7 @@ import numpy as np
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
 from edgeflare.strategies.boundary.crossings import Crossing, make_crossing
+from edgeflare.strategies.boundary.detections import search_detections
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch, TieSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket
@@ -43,7 +44,7 @@ from edgeflare.strategies.boundary.transcripts import (
     search_transcripts,
 )
 from edgeflare.strategies.operators import check_operator_pool
-from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy, Transcript
+from edgeflare.types import Answer, Ask, Detections, Outcome, Search, Seed, Strategy, Transcript
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _DEFAULT_EFFORT = 64
@@ -142,6 +143,9 @@ def _search(
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
+    if isinstance(seed.outputs.original, Detections):
+        natural = operators or dict(corruptions(kind_of(seed.sample)))
+        return (yield from search_detections(options, natural, seed, rng))
     words = isinstance(seed.outputs.original, Transcript)
     kind = kind_of(seed.sample)
     pool = _operator_pool(options, operators, kind, words=words)
