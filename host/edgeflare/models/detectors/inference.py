@@ -47,6 +47,12 @@ def infer_format(
         return None
     if len(outputs) == 1:
         return _of_one(outputs[0], size, metadata)
+    heads = [one for one in outputs if len(one.shape) == 3]
+    if len(heads) == 1 and all(len(one.shape) == 5 for one in outputs if one not in heads):
+        # YOLOv5 and v7 also give what their head is made of: [1, anchors, rows, columns, channels]
+        found = _of_one(heads[0], size, metadata)
+        named = {"outputs": (heads[0].name,)}
+        return found and found._replace(options=found.options.model_copy(update=named))
     if (found := _ssd(outputs)) is not None:
         return found
     if (pair := _raw_pair(outputs)) is not None:

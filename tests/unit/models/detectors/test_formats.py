@@ -230,6 +230,14 @@ def test_outputs_that_are_none_of_the_format(
         reader(DetectorOptions(**options), *(np.zeros(shape, np.float32) for shape in shapes))
 
 
-def test_raw_outputs_of_another_number() -> None:
+def test_raw_outputs_of_another_number_or_shape() -> None:
     with pytest.raises(ModelError, match="2 raw outputs were read where the model has 1"):
         reader(DetectorOptions(kind="yolo"), np.zeros((1, 6, 99))).read([np.zeros(3)] * 2)
+    with pytest.raises(ModelError, match=r"'a' was read with shape 1 x 5 x 99, .* 1 x 6 x 99"):
+        reader(DetectorOptions(kind="yolo"), np.zeros((1, 6, 99))).read(np.zeros((1, 5, 99)))
+
+
+def test_an_open_number_of_anchors() -> None:
+    raw = padded(np.concatenate([CENTRES, SCORES], axis=1)).transpose(0, 2, 1)
+    tensor = TensorInfo("a", (None, 7, None), "float32")
+    check(DetectionReader((tensor,), DetectorOptions(kind="yolo", units="shares"), SIZE).read(raw))

@@ -69,6 +69,13 @@ def test_other_models_are_no_detectors(shapes: list[tuple[int, ...]]) -> None:
     assert infer_format(tensors((1, 84, 8400)), SIZE, {"task": "classify"}) is None
 
 
+def test_a_head_beside_what_it_is_made_of() -> None:
+    parts = [(1, 3, side, side, 85) for side in (80, 40, 20)]
+    found = infer_format(tensors((1, 25200, 85), *parts), SIZE, {})
+    assert found is not None
+    assert found.options == DetectorOptions(kind="yolo-objectness", outputs=("out0",))
+
+
 def test_names_of_classes_tell_objectness() -> None:
     for channels, kind in ((7, "yolo"), (8, "yolo-objectness")):
         found = infer_format(tensors((1, 8400, channels)), SIZE, ULTRALYTICS)
@@ -181,6 +188,7 @@ def test_the_background_by_the_sum_of_scores_and_the_order_by_the_corners() -> N
     corners = np.sort(rng.random((1, 50, 2, 2)), axis=2).reshape(1, 50, 4).astype(np.float32)
     found = completed("ssd-raw", shares, corners)
     assert (found.background, found.box, found.units) == (0, "xyxy", "shares")
+    assert found.describe() == "ssd-raw, boxes xyxy in shares, class 0 is the background"
     centres = rng.random((1, 50, 4)).astype(np.float32)
     found = completed("ssd-raw", shares / 2, centres)
     assert (found.background, found.box) == (-1, "cxcywh")
