@@ -49,13 +49,14 @@ def check(found: Detections) -> None:
 @pytest.mark.parametrize("last", [True, False])
 def test_yolo_with_and_without_objectness(units: Any, last: bool) -> None:
     centres = CENTRES * PIXELS if units == "pixels" else CENTRES
-    plain = padded(np.concatenate([centres, SCORES], axis=1))
-    halves = np.full((3, 1), 0.5)
-    split = padded(np.concatenate([centres, halves, np.minimum(2 * SCORES, 2)], axis=1))
-    for kind, raw in (("yolo", plain), ("yolo-objectness", split)):
-        if kind == "yolo-objectness":
-            raw[0, 0, 4], raw[0, 0, 5:] = 0.9, [0.1, 1, 0]  # a score of a class is at most 1
-            raw[0, 2, 4], raw[0, 2, 5:] = 1, [0, 0.7, 0.1]
+    objectness = np.array([[0.9], [0.8], [1.0]])
+    raws = {
+        "yolo": padded(np.concatenate([centres, SCORES], axis=1)),
+        "yolo-objectness": padded(
+            np.concatenate([centres, objectness, SCORES / objectness], axis=1)
+        ),
+    }
+    for kind, raw in raws.items():
         turned = raw if last else np.ascontiguousarray(raw.transpose(0, 2, 1))
         options = DetectorOptions(kind=kind, units=units)
         check(read(options, turned))

@@ -60,7 +60,10 @@ def test_one_output(shape: tuple[int, ...], kind: str) -> None:
         [(1, 197, 768)],  # patches of a transformer
         [(1, 1600, 384)],
         [(1, 40, 6625)],  # text in an image
+        [(1, 56, 97)],
+        [(1, 1, 6)],
         [(1, 1000), (1, 128)],
+        [(1, 32, 80, 80), (1, 10, 7)],
         [(1, 3), (1, 10)],
     ],
 )
