@@ -172,6 +172,9 @@ def test_pixels_and_shares_by_the_largest_coordinate() -> None:
     stored = np.full((1, 7, 50), 200, np.uint8)
     assert completed("yolo", stored, out0=(0.005, 0)).units == "shares"
     assert completed("yolo", stored, out0=(2.5, 0)).units == "pixels"
+    alone = head(300, 0.2)[0]  # an array alone, without the batch axis
+    one = complete_options(DetectorOptions(kind="yolo"), tensors((1, 7, 50)), SIZE, [alone])
+    assert one.units == "pixels"
     nothing = complete_options(DetectorOptions(kind="yolo"), tensors((1, 7, 50)), SIZE, [])
     assert (nothing.units, nothing.activation) == ("pixels", "none")
 
