@@ -1,18 +1,24 @@
-"""Properties of any model's answer, scores or a transcript."""
+"""Properties of any model's answer: scores, a transcript, detections or values."""
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from edgeflare import detections, values
 from edgeflare._internal import exact
 from edgeflare.errors import UsageError
 from edgeflare.transcripts import spoken, word_distance
-from edgeflare.types import Output, Sample, Scores, Transcript
+from edgeflare.types import Detections, Output, Sample, Scores, Transcript, Values
+
+
+def is_scores(output: Output | None) -> TypeGuard[Scores]:
+    """Whether an answer has a score for each class, and so a top-1 class."""
+    return isinstance(output, np.ndarray)
 
 
 def is_finite(output: Output) -> bool:
-    """Whether no score is NaN or infinite."""
+    """Whether no number of an answer is NaN or infinite."""
     scores = numbers(output).reshape(-1)
     if not scores.size:
         return True
@@ -21,42 +27,65 @@ def is_finite(output: Output) -> bool:
 
 
 def numbers(output: Output) -> Scores:
-    """Return all scores of an answer: float64 [classes], or [tokens, 2] of a transcript."""
-    return output.scores if isinstance(output, Transcript) else output
+    """Return all numbers of an answer, float64.
+
+    The scores of classes, [classes]; [tokens, 2] of a transcript; of detections their scores and
+    boxes, [n, 5]; of values their array.
+    """
+    if isinstance(output, Transcript):
+        return output.scores
+    if isinstance(output, Detections):
+        return np.concatenate([output.scores[:, None], output.boxes], axis=1)
+    return output.array if isinstance(output, Values) else output
 
 
 def top_label(output: Output | None) -> int | None:
-    """Return the top-1 class; None for no answer, NaN, or a transcript, which has none."""
-    if output is None or isinstance(output, Transcript) or np.isnan(output).any():
+    """Return the top-1 class; None for no answer, NaN, and an answer of no class scores."""
+    if not is_scores(output) or np.isnan(output).any():
         return None
     return int(output.argmax())
 
 
 def text_of(output: Output | None) -> str | None:
-    """Return the text of a transcript; None for scores and no answer."""
+    """Return the text of a transcript, or the classes that are detected with their numbers.
+
+    None for scores, values and no answer.
+    """
+    if isinstance(output, Detections):
+        return detections.summary(output)
     return output.text if isinstance(output, Transcript) else None
 
 
 def is_same(one: Output, other: Output) -> bool:
     """Whether two answers are the same to the last bit; NaN is the same as NaN."""
-    if isinstance(one, Transcript) != isinstance(other, Transcript):
+    if type(one) is not type(other):
         return False
     if isinstance(one, Transcript) and isinstance(other, Transcript) and one.pieces != other.pieces:
+        return False
+    if (
+        isinstance(one, Detections)
+        and isinstance(other, Detections)
+        and not np.array_equal(one.labels, other.labels)
+    ):
         return False
     return bool(np.array_equal(numbers(one), numbers(other), equal_nan=True))
 
 
 def decides_equally(one: Output, other: Output) -> bool:
-    """Whether two answers have the same top-1 class, or the same words."""
+    """Whether two answers have the same top-1 class, words or objects; of values, are the same."""
     if isinstance(one, Transcript) and isinstance(other, Transcript):
         return spoken(one.text) == spoken(other.text)
+    if isinstance(one, Detections) and isinstance(other, Detections):
+        return not detections.differences(one, other)
+    if isinstance(one, Values):
+        return is_same(one, other)
     return top_label(one) == top_label(other)
 
 
 def class_scores(output: Output) -> Scores:
-    """Return class probabilities, float64 [classes]. Raises TypeError for a transcript."""
-    if isinstance(output, Transcript):
-        raise TypeError("a transcript has no classes")
+    """Return class probabilities, float64 [classes]. Raises TypeError for any other answer."""
+    if not is_scores(output):
+        raise TypeError(f"{type(output).__name__} has no class scores")
     return output
 
 
@@ -105,17 +134,20 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
 
 
 def disagreement(original: Output, deployed: Output) -> float:
-    """Return the distance of two answers of one kind, 0 to 1.
+    """Return the distance of two answers of one kind, 0 to 1; of values it may be larger.
 
     Scores, float [classes]: their total variation distance. Transcripts: the number of differing
-    words over that of the longer one. Raises TypeError for one of each kind, UsageError where
-    RapidFuzz is missing.
+    words over that of the longer one. Detections: the largest difference of the scores of an
+    object, as `edgeflare.detections.score_distance` has it. Values: `edgeflare.values.distance`.
+    Raises TypeError for two kinds, UsageError where RapidFuzz is missing.
     """
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         return word_distance(original, deployed)
-    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
-        raise TypeError("scores and a transcript can't be compared")
-    return total_variation(original, deployed)
+    if isinstance(original, Detections) and isinstance(deployed, Detections):
+        return detections.score_distance(original, deployed)
+    if isinstance(original, Values) and isinstance(deployed, Values):
+        return values.distance(original, deployed)
+    return total_variation(class_scores(original), class_scores(deployed))
 
 
 def total_variation(original: Scores, deployed: Scores) -> float:

@@ -8,12 +8,27 @@ import numpy as np
 
 from edgeflare._internal import plugins
 from edgeflare._internal.extras import rapidfuzz
+from edgeflare.detections import differences, worst
 from edgeflare.errors import UsageError
-from edgeflare.metrics import class_scores, decides_equally, is_finite, total_variation
+from edgeflare.metrics import class_scores, decides_equally, disagreement, is_finite, is_scores
 from edgeflare.transcripts import Word, differing, words
-from edgeflare.types import Decision, Output, Scores, Transcript
+from edgeflare.types import Decision, Detections, Output, Scores, Task, Transcript
 
 MARGIN_FLOOR = "margin_floor"
+
+TASKS: Mapping[Task, str] = {
+    "classification": "a score for each class, of which one is meant",
+    "multi-label": "a score for each class, of which any number may be meant",
+    "transcript": "text",
+    "detection": "boxes with classes and scores",
+    "dense": "a map: a label or a value for each pixel",
+    "embedding": "a vector that is compared by its direction",
+    "vector": "numbers",
+}
+"""What models answer with, in words."""
+
+VALUE_TASKS: frozenset[Task] = frozenset({"dense", "embedding", "vector"})
+"""Tasks with answers of real values, which are compared by a distance."""
 
 
 class Oracle(Protocol):
@@ -27,7 +42,7 @@ class Oracle(Protocol):
     def floor(self) -> float: ...  # noqa: D102
 
     def decide(self, original: Output, deployed: Output) -> Decision:
-        """Compare two answers of one kind: float64 [classes] each, or a transcript each."""
+        """Compare two answers of one kind: float64 [classes], transcripts, detections or values."""
         ...
 
 
@@ -56,8 +71,8 @@ class ConfiguredOracle(OracleTraits):
     """Its name in the configuration."""
     summary: ClassVar[str] = ""
     """What a deviation is, in a few words for ``--help``."""
-    of_transcripts: ClassVar[bool] = False
-    """Whether it compares transcripts, and not scores of classes."""
+    tasks: ClassVar[frozenset[Task]] = frozenset({"classification"})
+    """The tasks whose answers it compares."""
     setting: ClassVar[str] = MARGIN_FLOOR
     """The key of the table ``search`` whose value it is made with: one word, as the flag."""
     setting_help: ClassVar[str] = ""
@@ -80,13 +95,16 @@ def margin(output: Output) -> float | None:
     """Return how far the answer is ahead of the next best one, 0 to 1.
 
     Of scores, float [classes]: top-1 minus top-2. Of a transcript: the smallest margin of its
-    words. None for less than two classes, no word, NaN or infinity.
+    words. Of detections: the smallest distance of a score, a candidate's too, from the confidence.
+    None for less than two classes, no word, no box, values, NaN or infinity.
     """
     if not is_finite(output):
         return None
     if isinstance(output, Transcript):
         return _smallest(words(output))
-    if output.size < 2:
+    if isinstance(output, Detections):
+        return min(np.abs(output.scores - output.rules.confidence).tolist(), default=None)
+    if not is_scores(output) or output.size < 2:
         return None
     second, first = np.partition(output, -2)[-2:]
     return float(first - second)
@@ -96,9 +114,13 @@ def margins(original: Output, deployed: Output) -> Margins:
     """Return how sure both models are of their answers to one sample.
 
     Of scores that is each one's `margin`. Of transcripts that differ it is the smallest margin of
-    the words that differ: None for a model that has no word there, where the other one has. Raises
-    UsageError where RapidFuzz is missing.
+    the words that differ: None for a model that has no word there, where the other one has. Of
+    detections that differ it is that of their worst difference (see `edgeflare.detections.worst`).
+    Raises UsageError where RapidFuzz is missing.
     """
+    if isinstance(original, Detections) and isinstance(deployed, Detections):
+        found = worst(differences(original, deployed))
+        return Margins(*found.margins) if found else Margins(margin(original), margin(deployed))
     if (
         not isinstance(original, Transcript)
         or not isinstance(deployed, Transcript)
@@ -114,8 +136,14 @@ def margins(original: Output, deployed: Output) -> Margins:
 
 
 def has_margin_below(output: Output, floor: float) -> bool:
-    """Whether the `margin` of this answer is below the floor; one that has none isn't."""
-    sure = margin(output)
+    """Whether the `margin` of this answer is below the floor; one that has none isn't.
+
+    Nor are detections: another object may be lost or seen beside the one that is nearest to the
+    confidence.
+    """
+    if isinstance(output, Detections):
+        return False
+    sure = margin(output) if floor > 0 else None
     return sure is not None and sure < floor
 
 
@@ -148,9 +176,8 @@ class LabelOracle(ConfiguredOracle):
         """The smallest margin of either model, in [0, 1), that makes a deviation."""
 
     def decide(self, original: Output, deployed: Output) -> Decision:
-        """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
-        if isinstance(original, Transcript) or isinstance(deployed, Transcript):
-            raise TypeError("a transcript has no classes")
+        """Compare two answers, float64 [classes] each. Raises TypeError for others."""
+        original, deployed = class_scores(original), class_scores(deployed)
         if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
         ours, theirs = _only_top(original), _only_top(deployed)
@@ -164,35 +191,74 @@ class LabelOracle(ConfiguredOracle):
 
 
 class ToleranceOracle(ConfiguredOracle):
-    """A deviation is scores further apart than a tolerance, whatever the labels.
+    """A deviation is answers further apart than a tolerance, whatever the labels.
 
-    Differences: the paper compares labels alone. Scores are apart by their total variation
-    distance: the share of probability, 0 to 1, that they put on different classes. NaN or infinity
-    in either answer is `NONFINITE`. There is no tie and no floor of the margin: a label need not be
-    another one.
+    Differences: the paper compares labels alone. Answers are apart by their
+    `edgeflare.metrics.disagreement`: scores of classes by their total variation distance (the
+    share of probability, 0 to 1, that they put on different classes), values by the measure of
+    their rules. NaN or infinity in either answer is `NONFINITE`. There is no tie and no floor of
+    the margin: a label need not be another one.
     """
 
     name = "tolerance"
-    summary = "scores further apart than --tolerance, whatever the class"
+    summary = "scores or values further apart than --tolerance, whatever the class"
     compares_scores = True
+    tasks = frozenset({"classification", *VALUE_TASKS})
     setting = "tolerance"
     setting_help = (
-        "the largest total variation distance of the scores that is no deviation, such as tolerance = 0.1 "
-        "(--tolerance 0.1)"
+        "the largest distance of the answers that is no deviation, such as tolerance = 0.1 "
+        "(--tolerance 0.1); of scores of classes it is their total variation distance"
     )
-    deviation = "both models have scores more than {tolerance:g} apart (total variation distance)"
+    deviation = "both models' answers are more than {tolerance:g} apart"
     floor = 0.0
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
 
     def decide(self, original: Output, deployed: Output) -> Decision:
-        """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
-        ours, theirs = class_scores(original), class_scores(deployed)
-        if not (is_finite(ours) and is_finite(theirs)):
+        """Compare two answers of scores or of values. Raises TypeError for others."""
+        if isinstance(original, Transcript | Detections):
+            raise TypeError("a tolerance is for scores and values alone")
+        if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
-        apart = total_variation(ours, theirs)
+        apart = disagreement(original, deployed)
         return Decision.DEVIATION if apart > self.tolerance else Decision.AGREE
+
+
+class DetectionOracle(ConfiguredOracle):
+    """A deviation is an object that is lost, seen by the deployed model alone, or another one.
+
+    `edgeflare.detections.differences` matches the boxes of both answers and tells the kinds: lost,
+    ghost, class and shift. Each difference has a margin for each model: how far the score that
+    decides is from the confidence, or the overlap from its bound. A difference counts where
+    the smaller of both is at least the floor, so that a score of .501 against .499 doesn't; where
+    differences have no margin at all, the answers are a `TIE`. NaN or infinity in either answer is
+    `NONFINITE`. The papers have no oracle for detections.
+    """
+
+    name = "detection"
+    summary = (
+        "an object lost, seen by the deployed model alone, of another class or at another place"
+    )
+    tasks = frozenset({"detection", "multi-label"})
+    deviation = "the deployed model detects other objects"
+
+    def __init__(self, floor: float = 0.0) -> None:
+        self.floor = floor
+        """The smallest margin of either model, in [0, 1), that makes a difference a deviation."""
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two detectors' answers. Raises TypeError for others."""
+        if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+            raise TypeError("the detection oracle compares detections alone")
+        if not (is_finite(original) and is_finite(deployed)):
+            return Decision.NONFINITE
+        found = worst(differences(original, deployed))
+        if found is None:
+            return Decision.AGREE
+        if min(found.margins) <= 0:
+            return Decision.TIE
+        return Decision.BELOW_FLOOR if min(found.margins) < self.floor else Decision.DEVIATION
 
 
 class TranscriptOracle(ConfiguredOracle):
@@ -204,7 +270,7 @@ class TranscriptOracle(ConfiguredOracle):
     plain one. Punctuation, case and white space make no difference; "30" and "thirty" do.
 
     The margin of a deviation is the smallest of the words that differ, side by side with the fewest
-    substitutions, insertions and deletions: a recogniser that takes one word for another may go on
+    substitutions, insertions and deletions: a model that takes one word for another may go on
     otherwise, however sure it then is, so the least sure word decides. A word that only one model
     has counts with that one's margin. Before the deployed model is asked, the floor is compared
     with the smallest margin of all of the original's words, since which ones will differ is not
@@ -220,7 +286,7 @@ class TranscriptOracle(ConfiguredOracle):
 
     name = "transcript"
     summary = "another word"
-    of_transcripts = True
+    tasks = frozenset({"transcript"})
 
     def __init__(self, floor: float = 0.0) -> None:
         rapidfuzz()
@@ -242,7 +308,12 @@ class TranscriptOracle(ConfiguredOracle):
         return Decision.BELOW_FLOOR if margin < self.floor else Decision.DEVIATION
 
 
-BUILT_IN: tuple[type[ConfiguredOracle], ...] = (LabelOracle, TranscriptOracle, ToleranceOracle)
+BUILT_IN: tuple[type[ConfiguredOracle], ...] = (
+    LabelOracle,
+    TranscriptOracle,
+    DetectionOracle,
+    ToleranceOracle,
+)
 """The built-in oracles."""
 _NAMES = ("auto", *(one.name for one in BUILT_IN))
 
@@ -282,23 +353,29 @@ def traits_in(search: Mapping[str, Any]) -> type[ConfiguredOracle]:
     return ConfiguredOracle if search.get(oracle.setting) is None else oracle
 
 
+DEFAULT_TOLERANCES: Mapping[Task, float] = {"dense": 0.01, "embedding": 0.01}
+"""The tolerance where none is stated: of pixels with another label, and of 1 less the cosine."""
+
+
 def oracle_for(
     name: OracleName,
     settings: Mapping[str, Any],
     *,
-    transcribes: bool,
+    task: Task = "classification",
     labels_only: bool = False,
 ) -> Oracle:
-    """Return the oracle of this name for a pair of models; "auto": by the kind of their answers.
+    """Return the oracle of this name for a pair of models; "auto": by their task.
 
     `settings` has the margin floor (0 by default) and the setting of the oracle, by their keys in
-    the configuration. `transcribes`: both models are speech recognisers; `labels_only`: the
-    deployed model returns a label and no scores. Raises UsageError where the oracle does not fit
-    the models, and where RapidFuzz is missing.
+    the configuration. `labels_only`: the deployed model returns a label and no scores. Raises
+    UsageError where the oracle does not fit the models, and where RapidFuzz is missing.
     """
     settings = {MARGIN_FLOOR: 0.0, **settings}
+    fitting = [one.name for one in BUILT_IN if task in one.tasks]
     if name == "auto":
-        name = TranscriptOracle.name if transcribes else LabelOracle.name
+        name = fitting[0]
+        if settings.get(ToleranceOracle.name) is None:
+            settings[ToleranceOracle.name] = DEFAULT_TOLERANCES.get(task)
     kind: Any = traits_of(name)
     if labels_only and kind.compares_scores:
         raise UsageError(
@@ -307,16 +384,10 @@ def oracle_for(
         )
     if name not in _NAMES:
         return _users(name, settings[MARGIN_FLOOR])
-    if transcribes and not kind.of_transcripts:
+    if name not in fitting:
         raise UsageError(
-            f"the {name} oracle compares scores of classes, and these models are speech recognisers: use "
-            "--oracle transcript, or leave it out"
-        )
-    if kind.of_transcripts and not transcribes:
-        others = " or ".join(one.name for one in BUILT_IN if not one.of_transcripts)
-        raise UsageError(
-            f"the {name} oracle compares what speech recognisers hear, and these models give scores of "
-            f"classes: use --oracle {others}, or leave it out"
+            f"the {name} oracle is for models that answer with {TASKS[min(kind.tasks)]}, and these answer "
+            f"with {TASKS[task]} ({task}): use --oracle {' or '.join(fitting)}, or leave it out"
         )
     value = settings.get(kind.setting)
     if value is None:

@@ -49,7 +49,7 @@ They sum to 1 up to the rounding of the model's own output; NaN and infinity sta
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """A speech recogniser's answer for one sample: its text as decoded tokens.
+    """The text that a model returns for one sample, as decoded tokens.
 
     `pieces` are the tokens' texts in order; their concatenation is the text. `scores`: float64
     [pieces, 2], the probability of each chosen token and the highest of all others; NaN and
@@ -69,12 +69,15 @@ class DetectionRules(NamedTuple):
     """What counts as detected, and as the same object in another answer.
 
     `confidence`: the least score of a detection, 0 to 1. `match_iou`: the least intersection over
-    union of two boxes of one object; `shift_iou`: below this one the object has moved.
+    union of two boxes of one object; `shift_iou`: below this one the object has moved. `located`:
+    objects have boxes; without, as of a model of several labels, a class is the same object in any
+    answer, whatever its box.
     """
 
     confidence: float = 0.5
     match_iou: float = 0.5
     shift_iou: float = 0.75
+    located: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ class Detections:
     boxes: NDArray[np.float64]
     labels: NDArray[np.int64]
     scores: NDArray[np.float64]
-    rules: DetectionRules = DetectionRules()
+    rules: DetectionRules = field(default_factory=DetectionRules)
 
     @property
     def count(self) -> int:
@@ -126,11 +129,17 @@ class Values:
     """
 
     array: NDArray[np.float64]
-    rules: ValueRules = ValueRules()
+    rules: ValueRules = field(default_factory=ValueRules)
 
 
 Output: TypeAlias = Scores | Transcript | Detections | Values
 """A model's answer to one sample: probabilities of the classes, a transcript, detections or values."""
+
+
+Task: TypeAlias = Literal[
+    "classification", "multi-label", "transcript", "detection", "dense", "embedding", "vector"
+]
+"""What both models' answers are: `edgeflare.oracles.TASKS` has each in words."""
 
 
 PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]

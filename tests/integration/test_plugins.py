@@ -151,7 +151,7 @@ def test_an_oracle_of_ones_own_states_what_strategies_and_reports_need() -> None
     with pytest.raises(
         edgeflare.UsageError, match="the sixths oracle compares scores, and the dep"
     ):
-        oracle_for("sixths", {}, transcribes=False, labels_only=True)
+        oracle_for("sixths", {}, task="classification", labels_only=True)
 
 
 def test_a_transport_and_a_runtime_of_ones_own_reach_the_device_and_run_there(
@@ -194,7 +194,7 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
     model.write_bytes(b"")
     uses: dict[str, Callable[[str], object]] = {
         "strategy": lambda name: build_strategy(name, {}),
-        "oracle": lambda name: oracle_for(name, {}, transcribes=False),
+        "oracle": lambda name: oracle_for(name, {}, task="classification"),
         "runtime": lambda name: edgeflare.open_device(LOCAL, model, runtime=name),
         "transport": lambda name: connect(edgeflare.resolve_device(f"{name}://here", {})),
     }

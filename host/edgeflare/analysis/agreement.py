@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.metrics import decides_equally, is_finite, is_same
+from edgeflare.metrics import decides_equally, is_finite, is_same, is_scores
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
-from edgeflare.types import Decision, Output, Transcript
+from edgeflare.types import Decision, Output
 
 DifferenceKind: TypeAlias = Literal["hardware", "runtime", "system"]
 Cause: TypeAlias = Literal["hardware", "runtime", "hardware or runtime", "system", "unexplained"]
@@ -268,7 +268,7 @@ class _Comparing:
             counts["nonfinite"] += 1
             return
         counts["labels_differ"] += not decides_equally(first, second)
-        if not self._measured or isinstance(first, Transcript) or isinstance(second, Transcript):
+        if not self._measured or not is_scores(first) or not is_scores(second):
             return
         difference = float(np.abs(first - second).max())
         if self._largest is None or difference > self._largest[0]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare.errors import UsageError
+from edgeflare.metrics import is_scores
 from edgeflare.seeds.folder import read_names
 from edgeflare.store import Store, open_store
-from edgeflare.types import Transcript
 
 _LONGEST = 9
 """Numbers of this many digits or more are not class numbers."""
@@ -108,5 +108,5 @@ def _class_count(store: Store) -> int:
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
             known = seed.outputs.original
-            return 0 if isinstance(known, Transcript) else int(known.size)
+            return int(known.size) if is_scores(known) else 0
     return 0

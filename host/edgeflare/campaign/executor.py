@@ -20,7 +20,8 @@ from edgeflare.campaign.fleet import (
     fleet_devices,
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
-from edgeflare.campaign.pair.model_pair import chosen_input, resolve_pair
+from edgeflare.campaign.pair.inputs import chosen_input
+from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
     answer_digest,

@@ -32,7 +32,7 @@ from edgeflare.devices import (
 )
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
-from edgeflare.models import OriginalModel, OutputReader, as_output
+from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
 from edgeflare.store import MEASURING, Store
@@ -315,7 +315,7 @@ class CampaignStage:
     def _scheduler(
         self,
         feeds: Mapping[str, Feed[_R]],
-        reader: OutputReader | None,
+        reader: AnswerReader | None,
         *,
         original: Original | None = None,
         oracle: Oracle | None = None,

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,13 +14,21 @@ from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.metrics import numbers
-from edgeflare.models import InputSpec, OriginalModel, OutputReader, Spec
+from edgeflare.models import (
+    AnswerReader,
+    DecoderOptions,
+    DetectionReader,
+    InputSpec,
+    OriginalModel,
+    RawOutput,
+    Spec,
+)
 from edgeflare.models.outputs import as_output
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
@@ -62,10 +70,11 @@ def _version_of(library: str) -> str:
 
 
 def model_identity(
-    model: ModelConfig, side: ModelInterface, reader: OutputReader, in_effect: Mapping[str, Any]
+    model: ModelConfig, side: ModelInterface, reader: AnswerReader, in_effect: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything about one model that decides its answers."""
     path, repair, fixed = model.path, model.repair, model.fixed_inputs
+    gallery = side.compared.gallery_path
     return {
         "name": path.name,
         "path": str(path.resolve()),
@@ -74,12 +83,19 @@ def model_identity(
         **({} if repair is None else {"repair": _file_identity(repair)}),
         **({} if model.input_name is None else {"input_name": model.input_name}),
         **({} if fixed is None else {"fixed_inputs": _file_identity(fixed)}),
+        **({} if gallery is None else {"gallery": _file_identity(gallery)}),
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
         "output": {
             **side.output.to_json(),
             "kind": reader.kind,
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
+            **({"read": [one.to_json() for one in side.outputs]} if side.outputs else {}),
+            **(
+                {"detector": reader.options.model_dump(mode="json")}
+                if isinstance(reader, DetectionReader)
+                else {}
+            ),
         },
     }
 
@@ -110,10 +126,16 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
     except InferenceFailedError:
         return {}
     digest = hashlib.sha256()
-    for one in map(as_output, answers):
-        pieces = one.pieces if isinstance(one, Transcript) else ()
-        digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
+    for raw in answers:
+        for one in map(as_output, _parts(raw)):
+            pieces = one.pieces if isinstance(one, Transcript) else ()
+            digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
     return {_ANSWERS: digest.hexdigest()}
+
+
+def _parts(raw: RawOutput) -> Sequence[RawOutput]:
+    """Return the outputs of one sample: an array a tensor, or what was decoded."""
+    return cast("Sequence[RawOutput]", raw if type(raw) is tuple else (raw,))
 
 
 def check_same_answers(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
@@ -209,7 +231,11 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
     yield from changed_additions(config, store)
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
-        if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
+        if (
+            decoder
+            and isinstance(model.decoder, DecoderOptions)
+            and model.decoder.decoder().describe() != decoder
+        ):
             yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
@@ -218,6 +244,7 @@ def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
     original, deployed = config.original, config.deployed
     for which, key, path, what in (
         ("deployed", "repair", deployed.repair, "the repair"),
+        ("deployed", "gallery", config.values.gallery, "the gallery"),
         ("original", "fixed_inputs", original.fixed_inputs, "the file of fixed inputs"),
         ("deployed", "fixed_inputs", deployed.fixed_inputs, "the file of fixed inputs"),
     ):

@@ -20,7 +20,7 @@ from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
-from edgeflare.models import OutputReader
+from edgeflare.models import AnswerReader, task_of
 from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import (
     Budget,
@@ -51,7 +51,7 @@ from edgeflare.types import (
 class SearchStage(CampaignStage):
     """The search from every seed; `reader` makes answers of the deployed model's outputs."""
 
-    def search(self, strategy: Strategy, reader: OutputReader) -> None:
+    def search(self, strategy: Strategy, reader: AnswerReader) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
         config = self._config
         settings = SearchSettings(
@@ -128,7 +128,7 @@ class SearchStage(CampaignStage):
         if scheduler.left:
             self.report_remaining()
 
-    def replay(self, reader: OutputReader) -> None:
+    def replay(self, reader: AnswerReader) -> None:
         """Try every device's triggers on every other device. Raises what the scheduler raises."""
         done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
         counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
@@ -190,7 +190,7 @@ class SearchStage(CampaignStage):
     def _workers(
         self,
         settings: SearchSettings,
-        reader: OutputReader,
+        reader: AnswerReader,
         others: LazySamples,
         known: Mapping[str, KnownAnswers | None],
     ) -> WorkerPool | None:
@@ -202,7 +202,7 @@ class SearchStage(CampaignStage):
         oracle = {
             "name": search.oracle,
             "settings": dict(search),
-            "transcribes": reader.kind == "transcript",
+            "task": task_of(reader.kind),
             "labels_only": reader.labels_only,
         }
         shared = WorkerSettings(

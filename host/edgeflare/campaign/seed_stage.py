@@ -7,11 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.model_pair import (
-    ModelInterface,
-    RawOriginal,
-    readers,
-)
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
@@ -19,7 +16,7 @@ from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
-    OutputReader,
+    AnswerReader,
     RawOutput,
 )
 from edgeflare.oracles import Oracle
@@ -47,8 +44,8 @@ _HOPELESS = 3
 class OutputReaders(NamedTuple):
     """How raw outputs become answers, and the seconds of the first seeds' queries."""
 
-    original: OutputReader
-    deployed: OutputReader
+    original: AnswerReader
+    deployed: AnswerReader
     seconds: Sequence[float] = ()
     host_seconds: Sequence[float] = ()
 
@@ -81,7 +78,7 @@ class SeedStage(CampaignStage):
         models = self._store.models
         if models:
             original, deployed = (
-                side.reader(models[which]["output"]["kind"])
+                side.stored_reader(models[which]["output"])
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return OutputReaders(original, deployed)
@@ -282,8 +279,8 @@ class _AnswerBuffer:
 
 def _scored(
     answer: SingleQueryResult[SeedRecord],
-    original: OutputReader,
-    deployed: OutputReader,
+    original: AnswerReader,
+    deployed: AnswerReader,
     oracle: Oracle,
 ) -> SeedAnswer:
     """Return the stored record of raw outputs."""

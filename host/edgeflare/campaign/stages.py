@@ -9,7 +9,8 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
-from edgeflare.campaign.pair.model_pair import CountedDevice, ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import (
     SEEDS_TRIED,
     BetterPreprocessing,
@@ -41,7 +42,7 @@ from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel, OutputReader
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
@@ -81,8 +82,6 @@ class Campaign:
         for notice in notices:
             self._reporter.notice(notice)
         try:
-            if source is not None and self._config.search.strategy_notice:
-                self._reporter.notice(self._config.search.strategy_notice)
             self._run(source)
         except BaseException as error:
             if self._is_discardable(error):
@@ -126,7 +125,7 @@ class Campaign:
         oracle = oracle_for(
             search.oracle,
             dict(search),
-            transcribes=original.transcribes,
+            task=original.task,
             labels_only=deployed.labels_only,
         )
         if source is not None:
@@ -136,7 +135,7 @@ class Campaign:
                 self._config.seeds,
                 self._store,
                 self._reporter,
-                classes=None if side.transcribes else side.classes,
+                classes=side.classes if side.has_classes else None,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
                 priority=SourcePriority(self._config, self._original, side)
@@ -166,7 +165,7 @@ class Campaign:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
-        scored = not (original.transcribes or deployed.labels_only)
+        scored = original.has_classes and not deployed.labels_only
         if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
             SearchStage(self._config, *shared).report_remaining()
             return
@@ -282,7 +281,7 @@ class Campaign:
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
-        if self._sides[0].transcribes:
+        if not self._sides[0].has_classes:
             return None
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
@@ -291,7 +290,7 @@ class Campaign:
             labels_only=labels_only,
         )
 
-    def _saturation(self, replica: str, reader: OutputReader) -> str | None:
+    def _saturation(self, replica: str, reader: AnswerReader) -> str | None:
         """Return what saturated 8-bit products of a replica's device change, if anything."""
         devices = {session.name: session for session in self._fleet}
         for name in self._replicas[replica]:

@@ -7,10 +7,10 @@ import numpy as np
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
 from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
-from edgeflare.metrics import decides_equally, is_finite, top_label
+from edgeflare.metrics import decides_equally, is_finite, is_scores, top_label
 from edgeflare.oracles import margins
 from edgeflare.store.records import ReplayInput
-from edgeflare.types import TRIGGERS, Output, Status, Transcript
+from edgeflare.types import TRIGGERS, Output, Status
 
 UNCHARGED: tuple[FindingCause, ...] = ("not repeatable", "unanswered")
 """Causes that no rung has."""
@@ -139,7 +139,7 @@ def deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
 
 
 def _margin(answer: Output | None, labels: tuple[int | None, int | None] | None) -> float | None:
-    if answer is None or isinstance(answer, Transcript) or labels is None or None in labels:
+    if not is_scores(answer) or labels is None or None in labels:
         return None
     return float(answer[labels[1]] - answer[labels[0]])
 
@@ -158,7 +158,7 @@ def _difference(before: ReplayAnswer, now: ReplayAnswer) -> float:
     for one, other in pairs:
         if one is None or other is None:
             continue
-        if isinstance(one, Transcript) or isinstance(other, Transcript):
+        if not is_scores(one) or not is_scores(other):
             largest = max(largest, float(not decides_equally(one, other)))
         else:
             largest = max(largest, float(np.abs(one - other).max()))

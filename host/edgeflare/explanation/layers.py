@@ -21,10 +21,11 @@ import numpy as np
 from edgeflare.errors import UsageError
 from edgeflare.explanation.matching import Match, matched
 from edgeflare.explanation.results import LayerFigures, Layers, TensorFigures
+from edgeflare.metrics import is_scores
 from edgeflare.models import OutputReader, Spec, prepare
 from edgeflare.models.tensors import ROUNDING, Grid, ModelGraph
 from edgeflare.models.tensors.graph import Values
-from edgeflare.types import Sample, Transcript
+from edgeflare.types import Sample
 
 _MATCHED_ON = 16
 _SEEDS = 50
@@ -55,7 +56,7 @@ class ReadModel(NamedTuple):
     def margin(self, raw: Any, labels: tuple[int, int]) -> float:
         """Return the probability of the deployed model's class less that of the original's."""
         scores = self.reader.read(raw)
-        assert not isinstance(scores, Transcript)  # noqa: S101 - its kind is none of text
+        assert is_scores(scores)  # noqa: S101 - its kind is none of text
         return float(scores[labels[1]] - scores[labels[0]])
 
 

@@ -20,11 +20,11 @@ from edgeflare.inspection.activations import (
 from edgeflare.inspection.importance import IDC, IMPORTANT_UNITS, important_units
 from edgeflare.inspection.relevance import RelevanceModel, total_relevance
 from edgeflare.inspection.surprise import DSC
-from edgeflare.metrics import is_finite
+from edgeflare.metrics import is_finite, is_scores
 from edgeflare.models import Spec
 from edgeflare.models.tensors import ModelGraph
 from edgeflare.oracles import margin
-from edgeflare.types import Output, PriorityMeasure, Sample, SeedInput, Transcript
+from edgeflare.types import Output, PriorityMeasure, Sample, SeedInput
 
 PRIORITY_MEASURES: Mapping[PriorityMeasure, str] = {
     "margin": "the original's top-1 minus top-2 probability, smallest first",
@@ -107,7 +107,7 @@ def gini(output: Output | None) -> float:
     NaN for no answer, and for one with NaN or infinity. Source: Feng et al., "DeepGini", ISSTA
     2020, equation 1.
     """
-    if output is None or isinstance(output, Transcript) or not is_finite(output):
+    if not is_scores(output) or not is_finite(output):
         return np.nan
     return float(1 - np.sum(output**2))
 
@@ -266,10 +266,9 @@ def _answers(
     """Yield the original's answers to all seeds. Raises UsageError for transcripts."""
     for some in _batches(seeds):
         for one in scores([seed.sample for seed in some]):
-            if isinstance(one, Transcript):
+            if not is_scores(one):
                 raise UsageError(
-                    "seeds are ordered by probabilities of classes, and the original is a speech "
-                    "recogniser"
+                    "seeds are ordered by probabilities of classes, and the original returns text"
                 )
             yield one
 

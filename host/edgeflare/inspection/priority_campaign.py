@@ -19,6 +19,7 @@ from edgeflare.inspection.priority import (
     priorities,
 )
 from edgeflare.inspection.stored import Tell, silent, stored_original
+from edgeflare.metrics import is_scores
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,
@@ -27,7 +28,6 @@ from edgeflare.types import (
     Sample,
     SeedInput,
     Status,
-    Transcript,
 )
 
 RANDOM = "random"
@@ -135,7 +135,7 @@ def prioritise_campaign(
     or `original` where it has moved; where that is gone, changed, or can't be looked into they are
     left out, and so is ``rarity`` without the extra `inspection`.
 
-    Raises UsageError for speech recognisers, for a campaign without answers, for unknown measures
+    Raises UsageError for models that return text, a campaign without answers, unknown measures
     and less than one shuffle; StoreError.
     """
     if unknown := [one for one in measures if one not in PRIORITY_MEASURES]:
@@ -148,10 +148,10 @@ def prioritise_campaign(
         answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
         if not any(one is not None for one in answers):
             raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
-        if any(isinstance(one, Transcript) for one in answers):
+        if any(not is_scores(one) for one in answers):
             raise UsageError(
                 f"seeds are ordered by probabilities of classes, and the models of {folder} are "
-                "speech recognisers"
+                "models that return text"
             )
         known: dict[PriorityMeasure, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}

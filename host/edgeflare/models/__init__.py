@@ -1,12 +1,21 @@
 """The original model on the host; inputs and outputs of both models."""
 
 from edgeflare.models.audio_input import audio_input
+from edgeflare.models.detectors import (
+    DetectionReader,
+    DetectorOptions,
+    GridOptions,
+    class_names,
+    complete_options,
+    infer_format,
+)
 from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
     SINGLE_KINDS,
     AbsolutePath,
+    AnswerReader,
     DecoderOptions,
     OutputKind,
     OutputReader,
@@ -17,6 +26,7 @@ from edgeflare.models.outputs import (
     is_index,
     largest_sum_error,
     output_classes,
+    task_of,
     text_output,
 )
 from edgeflare.models.usual_inputs import stated_options
@@ -29,9 +39,13 @@ from edgeflare_agent.repair import Repair
 __all__ = [
     "SINGLE_KINDS",
     "AbsolutePath",
+    "AnswerReader",
     "AudioSpec",
     "ChosenInput",
     "DecoderOptions",
+    "DetectionReader",
+    "DetectorOptions",
+    "GridOptions",
     "InputOptions",
     "InputSpec",
     "OriginalModel",
@@ -46,8 +60,11 @@ __all__ = [
     "audio_input",
     "check_index",
     "choose_input",
+    "class_names",
+    "complete_options",
     "detect_kind",
     "has_one_value",
+    "infer_format",
     "is_index",
     "known_of",
     "largest_sum_error",
@@ -57,5 +74,6 @@ __all__ = [
     "resolve_input",
     "spec_from_json",
     "stated_options",
+    "task_of",
     "text_output",
 ]

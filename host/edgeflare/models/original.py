@@ -23,7 +23,7 @@ from edgeflare.models.original_process import (
     ModelProcess,
     users_runtime,
 )
-from edgeflare.models.outputs import OutputReader
+from edgeflare.models.outputs import AnswerReader
 from edgeflare.types import Ask, Output, Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.configuration.fixed_inputs import configuration_of, searched_input
@@ -45,7 +45,7 @@ class OriginalSettings(NamedTuple):
     options: Mapping[str, Any]
     timeout_s: float
     configuration: Mapping[str, Any]
-    reader: OutputReader
+    reader: AnswerReader
     arrays: Sequence[NDArray[Any]] = ()
     """Those of the fixed inputs."""
 
@@ -116,9 +116,9 @@ class OriginalModel:
         self.metadata: Mapping[str, str] = loaded["metadata"]
         self.in_effect: Mapping[str, Any] = loaded["runtime"]
         self.decoder: dict[str, Any] | None = loaded["decoder"]
-        """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
+        """What identifies how outputs become text, where the file says it."""
         self._configuration: Mapping[str, Any] | None = None
-        self._reader: OutputReader | None = None
+        self._reader: AnswerReader | None = None
         self._gradients_lock = threading.Lock()
         self._gradients: InputGradients | None = None
         self._joint: JointGradients | None = None
@@ -186,7 +186,7 @@ class OriginalModel:
             self.inputs, configuration.get("input_name"), configuration.get("fixed", ())
         )
 
-    def read_with(self, reader: OutputReader) -> None:
+    def read_with(self, reader: AnswerReader) -> None:
         """Set how raw outputs become answers."""
         self._reader = reader
 

@@ -7,7 +7,7 @@ Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, whi
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from edgeflare._internal import exact, toml
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.types import Output, Scores, Transcript
+from edgeflare.types import Output, Scores, Task, Transcript
 from edgeflare_agent import decoding
 from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.decoding import Decoded, RawOutput
@@ -97,8 +97,34 @@ def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
 
 
 OutputKind: TypeAlias = Literal[
-    "probabilities", "logits", "sigmoid", "sigmoid-logits", "label", "transcript"
+    "probabilities",
+    "logits",
+    "sigmoid",
+    "sigmoid-logits",
+    "label",
+    "transcript",
+    "detections",
+    "tags",
+    "tag-logits",
+    "values",
+    "gallery",
 ]
+"""What a model's outputs are: scores of classes in one of four forms, a label or text; boxes, a score of each class
+for itself ("tags", or "tag-logits" before the sigmoid), values, or an embedding that is compared with those of a gallery."""
+_TASKS: Mapping[str, Task] = {
+    "transcript": "transcript",
+    "detections": "detection",
+    "tags": "multi-label",
+    "tag-logits": "multi-label",
+    "values": "vector",
+}
+
+
+def task_of(kind: str) -> Task:
+    """Return the task whose answers a model's outputs become; of all kinds of values "vector"."""
+    return _TASKS.get(kind, "classification")
+
+
 SINGLE_KINDS: Mapping[str, OutputKind] = {
     "probabilities": "sigmoid",
     "sigmoid": "sigmoid",
@@ -107,6 +133,28 @@ SINGLE_KINDS: Mapping[str, OutputKind] = {
 }
 """What a stated kind means where the output is one value: the score of one of two classes."""
 _SLACK = 1e-6
+
+
+class AnswerReader(Protocol):
+    """Converts one model's raw outputs to its answers; can be pickled."""
+
+    @property
+    def kind(self) -> OutputKind:
+        """What the model's outputs are."""
+        ...
+
+    @property
+    def labels_only(self) -> bool:
+        """Whether its scores are a label written as scores: 1 and zeros."""
+        ...
+
+    def read(self, raw: RawOutput | Output) -> Output:
+        """Return the answer for one sample. Raises ModelError for outputs that can't be read."""
+        ...
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the answers for several samples, each as `read` has it."""
+        ...
 
 
 class OutputReader(NamedTuple):
@@ -131,7 +179,7 @@ class OutputReader(NamedTuple):
         1, the rest that of class 0. A label becomes 1 at its class and 0 elsewhere. NaN and infinity
         stay. Raises ModelError for a label that is no class of the original.
         """
-        if isinstance(raw, (Decoded, Transcript)):
+        if not isinstance(raw, np.ndarray):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
@@ -158,7 +206,7 @@ def as_output(raw: RawOutput | Output) -> Output:
     if isinstance(raw, Decoded):
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
-    return raw
+    return cast("Output", raw)
 
 
 def softmax(logits: Scores) -> Scores:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_finite, top_label
+from edgeflare.metrics import is_finite, is_scores, top_label
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS, Output, Transcript
+from edgeflare.types import TRIGGERS, Output
 from edgeflare_agent.repair import KINDS
 
 NO_LABEL = -1
@@ -123,7 +123,7 @@ def _row(
 ) -> Iterator[_Row]:
     if original is None or deployed is None:
         return
-    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+    if not is_scores(original) or not is_scores(deployed):
         return
     if is_finite(original) and is_finite(deployed):
         wanted, decided = top_label(original), top_label(deployed)

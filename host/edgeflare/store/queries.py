@@ -24,14 +24,13 @@ from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.database import Database, batches
+from edgeflare.store.outputs import is_answer, output_from
 from edgeflare.store.records import (
     SEARCH_ENDS,
     OutcomeCounts,
     SeedComparison,
     TriggerAnswer,
     digest_of,
-    is_answer,
-    output_from,
 )
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 

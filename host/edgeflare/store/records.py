@@ -5,15 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
 from sqlalchemy import Row
 
 from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.metrics import disagreement, numbers
+from edgeflare.metrics import disagreement
 from edgeflare.oracles import Margins
 from edgeflare.store.documents import moment, record, validated
+from edgeflare.store.outputs import check_same_kind, output_columns, output_from
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,
@@ -21,7 +21,6 @@ from edgeflare.types import (
     Output,
     Outputs,
     Status,
-    Transcript,
 )
 
 
@@ -222,35 +221,6 @@ class SeedComparison:
     triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
 
 
-def is_answer(output: Output) -> bool:
-    """Whether this is an answer: no scores mean that the device failed."""
-    return isinstance(output, Transcript) or output.size > 0
-
-
-@overload
-def output_from(data: bytes, pieces: Sequence[str] | None) -> Output: ...
-
-
-@overload
-def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | None: ...
-
-
-def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | None:
-    """Return the answer that `output_columns` was given, by its two columns."""
-    if data is None:
-        return None
-    scores = np.frombuffer(data, dtype="<f8").astype(np.float64)
-    return scores if pieces is None else Transcript(tuple(pieces), scores.reshape(-1, 2))
-
-
-def output_columns(name: str, output: Output | None) -> dict[str, Any]:
-    """Return an answer as two columns: little-endian float64, and a transcript's pieces."""
-    return {
-        name: None if output is None else np.asarray(numbers(output), dtype="<f8").tobytes(),
-        f"{name}_pieces": list(output.pieces) if isinstance(output, Transcript) else None,
-    }
-
-
 _LAST_BUCKET = 10_000
 """No time is in a bucket so far out: see `Latencies`."""
 _MOST = 1 << 63
@@ -364,11 +334,7 @@ def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
     original = output_from(row.original, row.original_pieces)
     deployed = output_from(row.deployed, row.deployed_pieces)
     if original is not None and deployed is not None:
-        scores = not isinstance(original, Transcript), not isinstance(deployed, Transcript)
-        if scores[0] != scores[1] or (
-            scores[0] and numbers(original).size != numbers(deployed).size
-        ):
-            raise ValueError("the two models' answers are of two kinds")
+        check_same_kind(original, deployed)
     return original, deployed
 
 
@@ -401,7 +367,7 @@ class ReplayInput:
 
     `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it
     deviated when it was last sent, on the device `replica` where that isn't ""; both labels (class
-    indices), or both texts of recognisers, are of that time. `seed_id` names the seed input in its
+    indices), or both texts, are of that time. `seed_id` names the seed input in its
     own campaign, `label` its class where that is known. `l2` is the distance to it, as
     `edgeflare.metrics` has it. `looks` has each device's last answer, by its name, where there is
     one; the latest comes last. `sample` is the digest of the sample.

@@ -11,7 +11,7 @@ from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import record
-from edgeflare.store.records import output_columns, output_from
+from edgeflare.store.outputs import output_columns, output_from
 from edgeflare.types import Decision, Output
 
 REFERENCES = "references"

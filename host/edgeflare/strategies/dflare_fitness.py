@@ -9,6 +9,7 @@ classifier's top-1 probability. For one word that both models recognise, D is th
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.metrics import disagreement, is_scores, numbers
 from edgeflare.transcripts import Word, aligned, words
 from edgeflare.types import Output, Transcript
 
@@ -69,14 +70,16 @@ def top1_difference(original: Output, deployed: Output) -> float:
 
     Of transcripts (section 6.1) it is the largest difference, over the aligned words, of the two
     models' probabilities of the words that they recognise there; a word that only one recognises
-    has the probability 0 for the other. 0 without any word. Raises UsageError where RapidFuzz is
-    missing.
+    has the probability 0 for the other. 0 without any word. Of detections and values it is their
+    `edgeflare.metrics.disagreement`. Raises UsageError where RapidFuzz is missing.
     """
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         pairs = aligned(words(original), words(deployed))
         return max(
             (abs(_probability(one) - _probability(other)) for one, other in pairs), default=0.0
         )
+    if not (is_scores(original) and is_scores(deployed)):
+        return disagreement(original, deployed)
     ours, theirs = _probabilities(original), _probabilities(deployed)
     return abs(float(np.maximum.reduce(ours)) - float(np.maximum.reduce(theirs)))
 
@@ -107,7 +110,7 @@ class Fitness:
 def _probabilities(answer: Output) -> NDArray[np.float64]:
     if isinstance(answer, Transcript):
         return np.array([word.probability for word in words(answer)], np.float64)
-    return answer
+    return numbers(answer).reshape(-1)
 
 
 def _probability(word: Word | None) -> float:

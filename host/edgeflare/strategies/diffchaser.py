@@ -50,6 +50,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare.errors import UsageError
+from edgeflare.metrics import is_scores
+from edgeflare.oracles import margin
 from edgeflare.strategies.dflare_fitness import top1_difference
 from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
 from edgeflare.transcripts import words
@@ -184,7 +186,7 @@ def _batches(generation: Iterator[_Individual], batch: int) -> Iterator[list[_In
 
 def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
     answer = seed.outputs.original
-    if isinstance(answer, Transcript):
+    if answer is not None and not is_scores(answer):
         if options.target is not None:
             raise UsageError(
                 "strategy diffchaser: transcripts have no classes, so that there is no targeted "
@@ -274,7 +276,7 @@ def unfitness(options: DiffchaserOptions, outputs: Outputs) -> float:
 
 
 def _difference(known: list[Output]) -> float:
-    scores = [answer for answer in known if not isinstance(answer, Transcript)]
+    scores = [answer for answer in known if is_scores(answer)]
     if scores:
         return float(np.ptp(scores, axis=0).max())
     return top1_difference(*known) if len(known) == 2 else 0.0
@@ -283,6 +285,9 @@ def _difference(known: list[Output]) -> float:
 def _certainty(options: DiffchaserOptions, answer: Output) -> float:
     if isinstance(answer, Transcript):
         return min((word.margin for word in words(answer)), default=_MARGIN_WITHOUT_WORDS)
+    if not is_scores(answer):
+        certainty = margin(answer)
+        return _MARGIN_WITHOUT_WORDS if certainty is None else certainty
     if options.target is not None:
         return _above_target(answer, options.target)
     return _uncertainty(answer, options.k)

@@ -21,11 +21,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.metrics import is_scores
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
 from edgeflare.survey.leads import Leads
 from edgeflare.survey.proposals import KINDS, Derivation, Inputs, Kind, propose
-from edgeflare.types import Output, Sample, Transcript
+from edgeflare.types import Output, Sample
 
 _POOL = 96
 """Number of inputs drawn before each round; those on which the original is sure stay for later."""
@@ -239,9 +240,7 @@ class _PursuitState:
     def _leads(self) -> tuple[list[Answered], Leads]:
         """Return the answered inputs of which the original's scores are known, and all leads."""
         known = [
-            one
-            for one in self._answered
-            if one.original is not None and not isinstance(one.original, Transcript)
+            one for one in self._answered if one.original is not None and is_scores(one.original)
         ]
         originals = [one.original for one in known if one.original is not None]
         return known, Leads(originals, [one.severity for one in known])

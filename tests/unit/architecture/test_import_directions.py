@@ -19,8 +19,8 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"transcripts"},
-    {"metrics", "statistics"},
+    {"transcripts", "detections", "values"},
+    {"answer_words", "metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
     {"survey", "virtual"},
     {"strategies"},

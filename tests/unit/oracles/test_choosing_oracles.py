@@ -17,17 +17,17 @@ from edgeflare.oracles import (
 
 
 def test_it_goes_by_the_models_unless_stated() -> None:
-    label = oracle_for("auto", {"margin_floor": 0.25}, transcribes=False)
-    words = oracle_for("auto", {"margin_floor": 0.25}, transcribes=True)
+    label = oracle_for("auto", {"margin_floor": 0.25}, task="classification")
+    words = oracle_for("auto", {"margin_floor": 0.25}, task="transcript")
     assert isinstance(label, LabelOracle)
     assert isinstance(words, TranscriptOracle)
     assert (label.floor, words.floor) == (0.25, 0.25)
 
 
 def test_what_is_stated_is_taken() -> None:
-    assert isinstance(oracle_for("label", {}, transcribes=False), LabelOracle)
-    assert isinstance(oracle_for("transcript", {}, transcribes=True), TranscriptOracle)
-    chosen = oracle_for("tolerance", {"tolerance": 0.2}, transcribes=False)
+    assert isinstance(oracle_for("label", {}, task="classification"), LabelOracle)
+    assert isinstance(oracle_for("transcript", {}, task="transcript"), TranscriptOracle)
+    chosen = oracle_for("tolerance", {"tolerance": 0.2}, task="classification")
     assert isinstance(chosen, ToleranceOracle)
     assert chosen.tolerance == 0.2
 
@@ -35,17 +35,20 @@ def test_what_is_stated_is_taken() -> None:
 @pytest.mark.parametrize(
     ("name", "about", "problem"),
     [
-        ("label", {"transcribes": True}, "label oracle .* speech recognisers: use --oracle trans"),
+        ("label", {"task": "transcript"}, "label oracle .* text .*: use --oracle trans"),
         (
             "tolerance",
-            {"settings": {"tolerance": 0.1}, "transcribes": True},
-            "tolerance oracle .* recognisers",
+            {"settings": {"tolerance": 0.1}, "task": "transcript"},
+            "tolerance oracle .* answer with text",
         ),
-        ("transcript", {"transcribes": False}, "these models give scores of classes"),
-        ("tolerance", {"transcribes": False}, "--tolerance"),
+        ("transcript", {}, "these answer with a score for each class"),
+        ("tolerance", {}, "--tolerance"),
+        ("label", {"task": "detection"}, "boxes .*: use --oracle detection, or leave it out"),
+        ("detection", {}, "use --oracle label or tolerance, or leave it out"),
+        ("auto", {"task": "vector"}, "--tolerance"),
         (
             "tolerance",
-            {"settings": {"tolerance": 0.1}, "transcribes": False, "labels_only": True},
+            {"settings": {"tolerance": 0.1}, "labels_only": True},
             "the deployed model returns a label alone",
         ),
     ],

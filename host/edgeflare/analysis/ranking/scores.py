@@ -14,12 +14,12 @@ import numpy as np
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.metrics import decides_equally, disagreement, top_label
+from edgeflare.metrics import decides_equally, disagreement, is_scores, top_label
 from edgeflare.oracles import margins
 from edgeflare.statistics import bootstrap_interval, median, wilson
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.types import TRIGGERS, Status, Transcript
+from edgeflare.types import TRIGGERS, Status
 
 _WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Results without an answer, or without one that repeats, are not compared."""
@@ -94,7 +94,7 @@ class CandidateCampaign:
 
     @property
     def transcribes(self) -> bool:
-        """Whether the models are speech recognisers."""
+        """Whether the models return text."""
         return bool(self.deployed.get("output", {}).get("kind") == "transcript")
 
 
@@ -187,7 +187,7 @@ def _same_answers(seed: SeedRecord) -> bool:
     original, deployed = seed.outputs.original, seed.outputs.deployed
     if original is None or deployed is None or not decides_equally(original, deployed):
         return False
-    return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
+    return not is_scores(original) or disagreement(original, deployed) <= _ROUNDING
 
 
 def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
@@ -196,7 +196,7 @@ def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
     original, deployed = seed.outputs.original, seed.outputs.deployed
     if original is None or deployed is None:
         return None, None
-    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+    if not is_scores(original) or not is_scores(deployed):
         return None, None
     return top_label(original) == seed.label, top_label(deployed) == seed.label
 

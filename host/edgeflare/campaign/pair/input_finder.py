@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.model_pair import ModelInterface, readers, resolve_pair
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import InputSpec, OriginalModel, OutputReader, as_output
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel, as_output
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,
@@ -141,7 +142,7 @@ def find_among(
     """
     whole, sides = _resolved(config, original, fleet)
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
-    if len(specs) < 2 or sides[0].transcribes:
+    if len(specs) < 2 or not sides[0].has_classes:
         raise UsageError("the preprocessing can be found of models that classify images alone")
     reporter(Stage("seeds", config.seeds.path.name))
     samples, labels = _chosen(source, config.search.seed, count)
@@ -279,7 +280,7 @@ class _Model:
         self._samples = samples
         self._ask = ask
         self._raws: dict[InputSpec, list[Output | None]] = {}
-        self.reader: OutputReader | None = None
+        self.reader: AnswerReader | None = None
         self.queries = 0
 
     def raws(self, spec: InputSpec, count: int) -> list[Output | None]:

@@ -18,7 +18,8 @@ from edgeflare.metrics import l2, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.records import ReplayInput, ReplayResult, is_answer, trigger_id
+from edgeflare.store.outputs import is_answer
+from edgeflare.store.records import ReplayInput, ReplayResult, trigger_id
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]

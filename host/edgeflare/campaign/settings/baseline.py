@@ -5,8 +5,9 @@ from pathlib import Path
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.metrics import is_scores
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS, Transcript
+from edgeflare.types import TRIGGERS
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
@@ -29,14 +30,14 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     """Return the pairs of classes that deviate in the baseline, None where it isn't needed.
 
     Raises UsageError where it is missing, no campaign, not finished, or one over another number of
-    `classes`; and for speech recognisers, which have 0.
+    `classes`; and for models that return text, which have 0.
     """
     folder = limits.baseline
     if folder is None or limits.new_pairs:
         return None
     if classes == 0:
         raise UsageError(
-            "limits.new_pairs: these are speech recognisers, which have no pairs of classes, and "
+            "limits.new_pairs: these models return text and have no pairs of classes, and "
             "new_pairs is for class models: leave it and baseline out, and limit "
             "max_deviation_rate or max_disagreement instead"
         )
@@ -60,9 +61,9 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
         )
     answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
-    if isinstance(scores, Transcript):
+    if not is_scores(scores):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of "
+            f"limits.baseline: the models of {folder} return text, so that it has no pairs of "
             "classes: new_pairs is for class models"
         )
     if classes is not None and scores is not None and scores.size != classes:

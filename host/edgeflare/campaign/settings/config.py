@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -15,22 +15,40 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
+from edgeflare.campaign.settings.flags import (
+    DEVICES,
+    FILES,
+    SEARCH,
+    Flag,
+    Key,
+    conflict,
+    problems_of,
+)
 from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
+from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
-from edgeflare.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
+from edgeflare.oracles import (
+    BUILT_IN,
+    DEFAULT_TOLERANCES,
+    MARGIN_FLOOR,
+    TASKS,
+    VALUE_TASKS,
+    OracleName,
+    traits_of,
+)
+from edgeflare.types import Task
 
 
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-_BY_LABELS, _BY_SCORES = "boundary", "dflare"
-"""The default strategy, and the one in its place where an oracle compares scores and not labels."""
+_DEFAULT = "boundary"
+"""The default strategy."""
 
 
 class SearchConfig(Section):
@@ -40,7 +58,7 @@ class SearchConfig(Section):
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
-        default=_BY_LABELS,
+        default=_DEFAULT,
         description="The search strategy: boundary (the default: along the original's decision "
         "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
         "dflare-r (it with operators chosen uniformly), diffchaser (a genetic search), gradient "
@@ -156,15 +174,14 @@ class SearchConfig(Section):
         default="auto",
         description="What a deviation is: "
         + ", ".join(f"{one.name} ({one.summary})" for one in BUILT_IN)
-        + " or auto (the default: transcript for speech recognisers, else label).",
+        + " or auto (the default: by the task).",
     )
     tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
         default=None,
         gt=0,
-        lt=1,
         allow_inf_nan=False,
-        description="For --oracle tolerance, the largest total variation distance of both models' "
-        "scores that is no deviation.",
+        description="The largest distance of both models' answers that is no deviation: with --oracle tolerance "
+        "the total variation distance of their scores; of maps, embeddings and vectors that of --measure.",
     )
 
     @model_validator(mode="before")
@@ -202,31 +219,18 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if oracle.compares_scores and "strategy" not in self.model_fields_set:
-            object.__setattr__(self, "strategy", _BY_SCORES)
-        if oracle.compares_scores and self.strategy in (_BY_LABELS, "gradient", "deepxplore"):
+        if oracle.compares_scores and self.strategy in ("gradient", "deepxplore"):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
                 strategy=Key("strategy", f"the strategy {self.strategy}", self.strategy),
                 oracle=chosen,
-                other=_BY_SCORES,
+                other=_DEFAULT,
             )
         return self
 
     def _oracle_key(self, name: str) -> Key:
         return Key("oracle", f'oracle = "{name}"', name, "oracle" not in self.model_fields_set)
-
-    @property
-    def strategy_notice(self) -> str:
-        """The notice for the user where the oracle changed the default strategy; else ""."""
-        if not traits_of(self.oracle).compares_scores or "strategy" in self.model_fields_set:
-            return ""
-        return (
-            f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where "
-            f'labels change and oracle = "{self.oracle}" asks for scores; state it (--strategy '
-            f"{self.strategy}) to leave this out"
-        )
 
     @field_validator("options")
     @classmethod
@@ -307,6 +311,19 @@ class CampaignConfig(Section):
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
     )
+    task: Annotated[Literal["auto"] | Task, Flag("--task", metavar="NAME", panel=FILES)] = Field(
+        default="auto",
+        description="What both models answer with: "
+        + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
+        + " or auto (the default: by the outputs' names and shapes, where they tell).",
+    )
+    detection: DetectionConfig = Field(
+        default=DetectionConfig(), description="Of detectors: which boxes count."
+    )
+    values: ValuesConfig = Field(
+        default=ValuesConfig(),
+        description="Of maps, embeddings and vectors: how they are compared.",
+    )
     search: SearchConfig = Field(
         default=SearchConfig(), description="How to search from each seed."
     )
@@ -362,6 +379,26 @@ class CampaignConfig(Section):
         default=False, description="Go on though the pair looks wrong."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_tolerance(cls, values: Any) -> Any:
+        """Compare answers of real values by a tolerance, where no oracle is stated."""
+        if not isinstance(values, Mapping):
+            return values
+        task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
+        search, section = values.get("search", {}), values.get("values", {})
+        if (
+            task is None
+            or not isinstance(search, Mapping)
+            or search.get("oracle", "auto") != "auto"
+        ):
+            return values
+        stated = section if isinstance(section, Mapping) else {}
+        if stated.get("gallery") is not None:
+            return values
+        tolerance = 1.0 if stated.get("tolerances") else DEFAULT_TOLERANCES.get(task)
+        return {**values, "search": {"tolerance": tolerance, **search, "oracle": "tolerance"}}
+
     @model_validator(mode="after")
     def _limits_have_figures(self) -> "CampaignConfig":
         if self.limits.max_confident_deviation is not None and not self.survey.enabled:
@@ -400,6 +437,7 @@ PATHS = (
     *((key,) for key in ("inventory", "control_model", "out")),
     ("limits", "baseline"),
     ("survey", "references"),
+    ("values", "gallery"),
     ("search", "options", "others"),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""

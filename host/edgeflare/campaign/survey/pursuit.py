@@ -15,8 +15,8 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError, StoreError
-from edgeflare.metrics import numbers, top_label
-from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.metrics import is_scores, top_label
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.oracles import Margins, margin
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
@@ -37,7 +37,7 @@ from edgeflare.survey.pursuit import (
     pursue,
 )
 from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
-from edgeflare.types import Sample, Transcript
+from edgeflare.types import Sample
 
 _PURPOSE = "pursuit"
 
@@ -45,7 +45,7 @@ _PURPOSE = "pursuit"
 class PursuitStage(CampaignStage):
     """The pursuit after a finished survey; `reader` reads the deployed model's outputs."""
 
-    def pursue(self, reader: OutputReader) -> None:
+    def pursue(self, reader: AnswerReader) -> None:
         """Run the pursuits that have not ended, and store the faults that they find.
 
         Every replica has its own. A round of all of them is asked at once, and the next one begins
@@ -74,7 +74,7 @@ class PursuitStage(CampaignStage):
             if active and not self._answer(active, reader):
                 return
 
-    def _answer(self, active: Sequence["_Pursuit"], reader: OutputReader) -> bool:
+    def _answer(self, active: Sequence["_Pursuit"], reader: AnswerReader) -> bool:
         """Ask what is open of each pursuit's round; return whether all of it is answered."""
         of_replica = {one.replica: one for one in active}
         feeds = {
@@ -174,7 +174,7 @@ class _Pursuit:
         self.number = -1
         self.queries = 0
         first = stored[0].original
-        classes = 0 if isinstance(first, Transcript) else numbers(first).size
+        classes = first.size if is_scores(first) else 0
         samples = LazySamples(store.get_sample, [seed.sample for seed in self._seeds])
         self._features = FeatureSet(samples[0].shape, store.sample_rate, classes)
         self._asked: list[SurveyKey] = []

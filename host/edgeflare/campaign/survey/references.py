@@ -11,13 +11,13 @@ from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
     DYNAMIC,
@@ -157,7 +157,7 @@ class ReferenceStage(CampaignStage):
         try:
             if original.chosen is not None:
                 model.fix_inputs(original.chosen.name, original.chosen.fixed)
-            model.configure(original.spec, name)
+            model.configure(original.spec, original.asked if original.outputs else name)
         except BaseException:
             model.close()
             raise
@@ -181,7 +181,7 @@ class ReferenceStage(CampaignStage):
                 "both need the same seeds, under the same names"
             )
 
-    def answer(self, original: ModelInterface, reader: OutputReader) -> None:
+    def answer(self, original: ModelInterface, reader: AnswerReader) -> None:
         """Store the references' answers that aren't stored yet.
 
         `original` is the original's interface, which int8 references share, `reader` reads their
@@ -201,7 +201,7 @@ class ReferenceStage(CampaignStage):
         self,
         model: Path,
         original: ModelInterface,
-        reader: OutputReader,
+        reader: AnswerReader,
         records: Mapping[tuple[str, str, int], SurveyRecord],
         known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class ReferenceStage(CampaignStage):
         name: str,
         records: Sequence[SurveyRecord],
         original: ModelInterface,
-        reader: OutputReader,
+        reader: AnswerReader,
     ) -> Iterator[list[ReferenceAnswer | None]]:
         """Yield a model's answers, some at a time; None where it can't answer."""
         if not records:

@@ -9,8 +9,8 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, total_variation
-from edgeflare.models import OutputReader
+from edgeflare.metrics import is_finite, is_scores, total_variation
+from edgeflare.models import AnswerReader
 from edgeflare.oracles import margins
 from edgeflare.scheduler import (
     Feed,
@@ -22,7 +22,7 @@ from edgeflare.scheduler import (
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
 from edgeflare.store.survey import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey
-from edgeflare.types import Output, Transcript
+from edgeflare.types import Output
 
 _PURPOSE = "survey"
 """What the random numbers of a survey are drawn for; those of a search are independent of them."""
@@ -31,7 +31,7 @@ _PURPOSE = "survey"
 class SurveyStage(CampaignStage):
     """The survey from every seed that both models answered; `reader` reads the deployed outputs."""
 
-    def survey(self, reader: OutputReader) -> None:
+    def survey(self, reader: AnswerReader) -> None:
         """Survey every seed that is not surveyed yet. Raises what the scheduler raises."""
         pending = {replica: self._pending(replica) for replica in self._replicas}
         left = sum(map(len, pending.values()))
@@ -172,6 +172,6 @@ def _record(
 
 def distance(original: Output, deployed: Output | None) -> float | None:
     """Return the total variation of two answers; 1 where the deployed one is not finite."""
-    if deployed is None or isinstance(original, Transcript) or isinstance(deployed, Transcript):
+    if deployed is None or not is_scores(original) or not is_scores(deployed):
         return None
     return total_variation(original, deployed) if is_finite(deployed) else 1.0

@@ -29,10 +29,11 @@ from edgeflare.inspection.units.inspection import (
     inspect_units,
 )
 from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
+from edgeflare.metrics import is_scores
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
-from edgeflare.types import AGREED, TRIGGERS, Decision, Sample, Transcript
+from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 _FACT = "units"
 _BEST = 5
@@ -356,7 +357,7 @@ def _class_count(store: Store) -> int | None:
     """Return the number of the original's classes, None where no seed was answered with scores."""
     answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
     first = next((one for one in answers if one is not None), None)
-    return None if first is None or isinstance(first, Transcript) else len(first)
+    return len(first) if is_scores(first) else None
 
 
 def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:

@@ -1,0 +1,157 @@
+"""Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import exact
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models.outputs import OutputKind, softmax
+from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
+from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.preprocess import dequantize
+
+MOST_TAGS = 300
+"""So many labels of the highest scores are kept of an answer."""
+TEMPERATURE = 0.05
+"""What cosines are divided by before the softmax over a gallery: one nearer by .05 is e times as likely."""
+_MOST_GALLERY_BYTES = 1 << 28
+
+
+class ValuesReader(NamedTuple):
+    """Converts raw outputs to `Values`: one output in its own shape, several laid end to end."""
+
+    tensors: tuple[TensorInfo, ...]
+    rules: ValueRules
+    kind: OutputKind = "values"
+    labels_only: bool = False
+
+    def read(self, raw: RawOutput | Output) -> Output:
+        """Return the answer for one sample, an array or one for each tensor, dequantised."""
+        if isinstance(raw, Values):
+            return raw
+        arrays = _real(raw, self.tensors)
+        if len(arrays) == 1:
+            array = arrays[0][0] if arrays[0].ndim > 1 and arrays[0].shape[0] == 1 else arrays[0]
+        else:
+            array = np.concatenate([one.reshape(-1) for one in arrays])
+        if self.rules.tolerances and len(self.rules.tolerances) != array.size:
+            raise ModelError(
+                f"the model returns {array.size} values, and there are {len(self.rules.tolerances)} tolerances: "
+                "state one for each in the table [values]"
+            )
+        return Values(array, self.rules)
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the answers for several samples."""
+        return [self.read(raw) for raw in raws]
+
+
+class TagsReader(NamedTuple):
+    """Converts the scores of labels, of which any number apply, to `Detections` without places.
+
+    `logits`: the output is before the sigmoid.
+    """
+
+    tensor: TensorInfo
+    rules: DetectionRules
+    logits: bool = False
+    labels_only: bool = False
+
+    @property
+    def kind(self) -> OutputKind:
+        """What the output is."""
+        return "tag-logits" if self.logits else "tags"
+
+    def read(self, raw: RawOutput | Output) -> Output:
+        """Return the labels of one sample, the highest score first, at most `MOST_TAGS`.
+
+        Each has the whole sample as its box. NaN comes first.
+        """
+        if isinstance(raw, Detections):
+            return raw
+        scores = _real(raw, (self.tensor,))[0].reshape(-1)
+        if self.logits:
+            exponents = np.clip(-scores, -700.0, 700.0)
+            scores = np.where(np.isnan(scores), np.nan, 1.0 / (1.0 + exact.exp(exponents)))
+        order = np.argsort(-scores, kind="stable")
+        order = np.concatenate([order[np.isnan(scores[order])], order[~np.isnan(scores[order])]])
+        order = order[:MOST_TAGS]
+        boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0]), (len(order), 1))
+        return Detections(boxes, order.astype(np.int64), scores[order], self.rules)
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the answers for several samples."""
+        return [self.read(raw) for raw in raws]
+
+
+class GalleryReader(NamedTuple):
+    """Converts an embedding to scores of the entries of a gallery: the softmax of the cosines.
+
+    `gallery`: float64 [entries, size], rows of length 1. Cosines are divided by `TEMPERATURE`.
+    """
+
+    tensor: TensorInfo
+    gallery: NDArray[np.float64]
+    kind: OutputKind = "gallery"
+    labels_only: bool = False
+
+    def read(self, raw: RawOutput | Output) -> Output:
+        """Return float64 [entries]; NaN throughout where the embedding is 0 or not finite."""
+        embedding = _real(raw, (self.tensor,))[0].reshape(-1)
+        length = exact.norm(embedding) if np.isfinite(embedding).all() else 0.0
+        if not 0 < length < np.inf:
+            return np.full(len(self.gallery), np.nan)
+        cosines = np.array([exact.dot(one, embedding) for one in self.gallery]) / length
+        found: Scores = softmax(cosines / TEMPERATURE)
+        return found
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the answers for several samples."""
+        return [self.read(raw) for raw in raws]
+
+
+def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
+    """Return the embeddings of a gallery, float64 [entries, size], each of length 1.
+
+    `path`: an .npz with `embeddings`, [entries, size], of two entries at least. Raises UsageError.
+    """
+    where = f"the gallery {path}"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if "embeddings" not in file:
+                raise UsageError(
+                    f"{where} has no array `embeddings`; it has {', '.join(file) or 'none'}"
+                )
+            if file.zip.getinfo("embeddings.npy").file_size > _MOST_GALLERY_BYTES:
+                raise UsageError(f"{where} is too large: 256 MiB of embeddings are read at most")
+            rows = np.asarray(file["embeddings"], np.float64)
+    except OSError as error:
+        raise UsageError(f"{where} can't be read: {error.strerror or error}") from error
+    except (ValueError, BadZipFile, KeyError, EOFError) as error:
+        raise UsageError(
+            f"{where} can't be read: {error}; give an .npz with `embeddings`"
+        ) from error
+    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != size:
+        raise UsageError(
+            f"{where} has embeddings of shape {list(rows.shape)}, and the model returns {size} values: give one "
+            "row for each entry, two at least"
+        )
+    lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise UsageError(f"{where} has an embedding that is 0 or not finite; leave it out")
+    return np.asarray(rows / lengths)
+
+
+def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:
+    """Return the real values of the raw outputs of one sample. Raises ModelError for others."""
+    arrays = raw if isinstance(raw, tuple) else (raw,)
+    if len(arrays) != len(tensors) or not all(isinstance(one, np.ndarray) for one in arrays):
+        raise ModelError(f"{len(tensors)} outputs were to come from the model, {len(arrays)} came")
+    pairs = zip(arrays, tensors, strict=True)
+    return [dequantize(one, tensor.quantization) for one, tensor in pairs]

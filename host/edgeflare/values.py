@@ -1,0 +1,79 @@
+"""The distance of two answers of real values: maps, embeddings and vectors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import exact
+from edgeflare.types import ValueMeasure, Values
+
+MEASURES: Mapping[ValueMeasure, str] = {
+    "labels": "the share of pixels whose label differs",
+    "absolute": "the largest difference of an element",
+    "relative": "the largest difference of an element, relative to the original's",
+    "cosine": "1 less the cosine of both",
+}
+"""The measures, in words."""
+
+SMALLEST_SHARE = 1e-3
+"""An element of the original smaller than this share of its largest one counts as this share of
+that, for relative differences: no element near 0 decides alone."""
+
+
+def distance(original: Values, deployed: Values) -> float:
+    """Return the distance of two answers of one shape, at least 0, by the original's rules.
+
+    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest |a - b|.
+    relative: the largest |a - b| / |a|, with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
+    to 2; 1 where one of them is 0 throughout, and 0 where both are. With tolerances, of absolute
+    and relative, each element's difference is divided by its own one, so that more than 1 is beyond
+    a tolerance. NaN where an element is not finite.
+    """
+    ours, theirs, rules = original.array, deployed.array, original.rules
+    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
+        return float("nan")
+    if rules.measure == "labels":
+        return float((label_map(original) != label_map(deployed)).mean())
+    if rules.measure == "cosine":
+        return _cosine_distance(ours.reshape(-1), theirs.reshape(-1))
+    apart = np.abs(ours - theirs).reshape(-1)
+    if rules.measure == "relative":
+        size = np.abs(ours).reshape(-1)
+        least = SMALLEST_SHARE * size.max(initial=0.0)
+        apart = apart / np.maximum(size, least if least > 0 else 1.0)
+    if rules.tolerances:
+        apart = apart / np.array(rules.tolerances)
+    return float(apart.max(initial=0.0))
+
+
+def label_map(values: Values) -> NDArray[np.int64]:
+    """Return the label of each pixel: int64 of the array's shape without its channels.
+
+    It is the channel with the highest value (of equal ones the first), or with a single channel 1 where that is at
+    least the rules' threshold, else 0. An array without the axis of channels has a single one.
+    """
+    array, axis = values.array, values.rules.axis
+    if array.ndim < 3 or array.shape[axis] == 1:
+        single = array if array.ndim < 3 else array.take(0, axis)
+        return np.asarray(single >= values.rules.threshold, np.int64)
+    return np.asarray(array.argmax(axis), np.int64)
+
+
+def mean_iou(original: Values, deployed: Values) -> float:
+    """Return the mean, over the labels in either map, of their intersection over their union."""
+    ours, theirs = label_map(original), label_map(deployed)
+    shares = [
+        ((ours == one) & (theirs == one)).sum() / ((ours == one) | (theirs == one)).sum()
+        for one in np.union1d(ours, theirs)
+    ]
+    return float(np.mean(shares))
+
+
+def _cosine_distance(ours: NDArray[Any], theirs: NDArray[Any]) -> float:
+    lengths = exact.norm(ours), exact.norm(theirs)
+    if not min(lengths) > 0:
+        return 1.0 if max(lengths) > 0 else 0.0
+    cosine = exact.dot(ours, theirs) / (lengths[0] * lengths[1])
+    return min(max(1.0 - cosine, 0.0), 2.0)
