@@ -30,7 +30,7 @@ READER_INPUT: dict[str, Any] = {"scale": "1/255", "size": SIZE}
 def glyphs() -> np.ndarray:
     """Return the pictures of all symbols and of the space: float32 [5, height, width], 0 and 1."""
     drawn = np.random.default_rng(11).random((len(SYMBOLS) + 1, HEIGHT, WIDTH)) < 0.5
-    return drawn.astype(np.float32)
+    return np.asarray(drawn, np.float32)
 
 
 def written(text: str, noise: float = 0.0, number: int = 0) -> np.ndarray:
@@ -40,7 +40,7 @@ def written(text: str, noise: float = 0.0, number: int = 0) -> np.ndarray:
         glyph = glyphs()[(SYMBOLS + " ").index(symbol)]
         image[:, place * WIDTH : (place + 1) * WIDTH] += 130 * glyph[..., None]
     image += noise * np.random.default_rng(number).standard_normal(image.shape)
-    return np.clip(image, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(image, 0, 255), np.uint8)
 
 
 def text_reader(path: Path, *, drift: float = 0.0, symbols: str | None = SYMBOLS) -> Path:

@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from edgeflare import config_from, run_campaign
 from edgeflare.reports import write_html_report
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from text_models import LINE_INPUT, Readers, make_readers, write_lines
 
-SEARCHES = {
+SEARCHES: dict[str, dict[str, Any]] = {
     "boundary": {"strategy": "boundary"},
     "boundary, L2 at most 6": {"strategy": "boundary", "options": {"max_l2": 6.0}},
     "dflare": {"strategy": "dflare"},

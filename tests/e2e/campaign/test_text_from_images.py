@@ -22,6 +22,7 @@ from edgeflare import CampaignConfig, config_from, replay_base, replay_config, r
 from edgeflare.analysis import add_to_corpus
 from edgeflare.errors import UsageError
 from edgeflare.explanation import explain_campaign, shrink_campaign
+from edgeflare.metrics import is_same
 from edgeflare.reports import write_html_report
 from edgeflare.store import Store
 from edgeflare.transcripts import spoken
@@ -154,20 +155,40 @@ def test_a_corpus_takes_no_texts(campaign: Path, tmp_path: Path) -> None:
         add_to_corpus(tmp_path / "corpus", campaign)
 
 
-def test_without_symbols_in_one_file_the_vocabulary_is_asked_for(
-    pair: Path, tmp_path: Path
+def test_the_deployed_file_may_lack_the_symbols_of_the_original(
+    pair: Path, campaign: Path, tmp_path: Path
 ) -> None:
     bare = text_reader(tmp_path / "bare.onnx", drift=0.05, symbols=None)
     values = {"deployed": {"path": bare, "input": READER_INPUT}, "out": tmp_path / "out"}
+    folder = run_campaign(config(pair, {"strategy": "none"}, **values))
+    with Store.open(folder) as store, Store.open(campaign) as other:
+        answers = [
+            [seed.outputs.deployed for seed in one.seeds() if seed.outputs]
+            for one in (store, other)
+        ]
+    assert len(answers[0]) == len(TEXTS)
+    for mine, theirs in zip(*answers, strict=True):
+        assert mine is not None
+        assert theirs is not None
+        assert is_same(mine, theirs)
+
+
+def test_where_the_original_lacks_its_symbols_the_vocabulary_is_asked_for(
+    pair: Path, tmp_path: Path
+) -> None:
+    bare = text_reader(tmp_path / "bare.onnx", symbols=None)
+    values: dict[str, Any] = {
+        "original": {"path": bare, "input": READER_INPUT},
+        "out": tmp_path / "out",
+    }
     with pytest.raises(UsageError, match="--decoder kind=ctc --decoder vocabulary=FILE"):
         run_campaign(config(pair, **values))
     words = tmp_path / "words.txt"
     words.write_text("\n".join(("<blank>", *"abcd", " ")) + "\n", encoding="utf-8")
-    stated = {"kind": "ctc", "vocabulary": str(words)}
-    values["deployed"] |= {"decoder": stated}
+    values["original"]["decoder"] = {"kind": "ctc", "vocabulary": str(words)}
     folder = run_campaign(config(pair, {"strategy": "none"}, **values))
     with Store.open(folder) as store:
-        assert all(seed.outputs is not None for seed in store.seeds())
+        assert [seed.outputs is not None for seed in store.seeds()] == [True] * len(TEXTS)
 
 
 def test_ppocr_reads_lines_and_its_int8_file_is_found_to_differ(

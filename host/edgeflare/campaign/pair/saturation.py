@@ -15,7 +15,7 @@ from edgeflare._internal.text import counted
 from edgeflare.campaign.pair.model_pair import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import top_label
+from edgeflare.metrics import decides_equally
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.types import Output, Seed, Transcript
 
@@ -64,7 +64,7 @@ def saturation_notice(
     other = sum(map(_differ, answers, exact))
     if other == 0:
         return None
-    labels = sum(top_label(one) != top_label(two) for one, two in zip(answers, exact, strict=True))
+    labels = sum(_decide_otherwise(one, two) for one, two in zip(answers, exact, strict=True))
     return (
         f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
         f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
@@ -74,7 +74,17 @@ def saturation_notice(
     )
 
 
+def _decide_otherwise(answer: Output | None, exact: Output | None) -> bool:
+    if answer is None or exact is None:
+        return answer is not exact
+    return not decides_equally(answer, exact)
+
+
 def _differ(answer: Output | None, exact: Output | None) -> bool:
-    if answer is None or exact is None or isinstance(answer, Transcript):
-        return answer != exact
+    if isinstance(answer, Transcript) and isinstance(exact, Transcript):
+        if answer.pieces != exact.pieces:
+            return True
+        return bool((np.abs(answer.scores - exact.scores) > _APART).any())
+    if answer is None or exact is None:
+        return answer is not exact
     return bool(np.max(np.abs(np.asarray(answer) - np.asarray(exact))) > _APART)
