@@ -17,7 +17,7 @@ _MOST_CLASSES = 40
 class DifferenceCell(NamedTuple):
     """The differences of one kind in a class: the page's key, the kind in words, a shade 1 to 5."""
 
-    count: int
+    number: int
     key: str
     kind: str
     shade: int
