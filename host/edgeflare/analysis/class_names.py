@@ -8,7 +8,6 @@ from pathlib import Path
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.errors import UsageError
 from edgeflare.metrics import is_scores
-from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import Store, open_store
 
 
@@ -19,6 +18,8 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     UsageError where it lacks a name for a class of the campaign's models; StoreError where the
     campaign's folder can't be used.
     """
+    from edgeflare.seeds.class_names import read_class_names
+
     names = read_class_names(path)
     with open_store(campaign) as store:
         needed = max(_class_count(store), max(names) + 1)
