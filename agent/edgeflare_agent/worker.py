@@ -92,7 +92,7 @@ class Worker:
         runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
             check_inputs(runtime, what)
-            self._file_decoder = decoder_in(runtime.metadata, what)
+            self._file_decoder = decoder_in(runtime.metadata, what, runtime.outputs)
         except ModelError:
             runtime.close()
             raise

@@ -270,7 +270,7 @@ class TranscriptOracle(ConfiguredOracle):
     plain one. Punctuation, case and white space make no difference; "30" and "thirty" do.
 
     The margin of a deviation is the smallest of the words that differ, side by side with the fewest
-    substitutions, insertions and deletions: a recogniser that takes one word for another may go on
+    substitutions, insertions and deletions: a model that takes one word for another may go on
     otherwise, however sure it then is, so the least sure word decides. A word that only one model
     has counts with that one's margin. Before the deployed model is asked, the floor is compared
     with the smallest margin of all of the original's words, since which ones will differ is not

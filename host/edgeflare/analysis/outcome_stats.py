@@ -36,7 +36,7 @@ _T = TypeVar("_T", int, str)
 @dataclass(frozen=True)
 class TriggerFigures:
     """A triggering input: its seed, the device that searched for itself ("": a pool), both models'
-    labels (class indices) or, of speech recognisers, their texts, and the steps from the seed to it
+    labels (class indices) or their texts, and the steps from the seed to it
     in words, without those that change nothing; none where it was not found by mutations.
     `disagreement` is how far both answers are apart, see `edgeflare.metrics`. `difference` has the
     differences of detections, or of values, in words."""
@@ -300,7 +300,7 @@ def units_of(sample_rate: int | None) -> Units:
 
 
 def transcribes(store: Store) -> bool:
-    """Whether a campaign's models are speech recognisers, which answer with a text."""
+    """Whether a campaign's models return text."""
     return output_kind(store.models) == "transcript"
 
 

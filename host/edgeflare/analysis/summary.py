@@ -148,7 +148,7 @@ class Summary:
     `round_trips` the requests of searches to the devices, over all outcomes; `wall_s` are the
     seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins
     (top-1 minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of
-    audio only) are over the triggering inputs. Of speech recognisers `word_pairs`, most frequent
+    audio only) are over the triggering inputs. Of texts `word_pairs`, most frequent
     first, take the place of pairs of labels; they are counted on seeds that deviate, too.
     `sample_rate` is that of audio in Hz, None of images. `ties` counts seeds on which a model's
     top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of several

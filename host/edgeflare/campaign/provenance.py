@@ -5,7 +5,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,21 +19,18 @@ from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
-from edgeflare.metrics import numbers
 from edgeflare.models import (
     AnswerReader,
     DecoderOptions,
     DetectionReader,
     InputSpec,
     OriginalModel,
-    RawOutput,
     Spec,
 )
-from edgeflare.models.outputs import as_output
+from edgeflare.models.outputs import raw_bytes
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
 from edgeflare.strategies.registry import other_originals, takes_gradients
-from edgeflare.types import Transcript
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -127,15 +124,8 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
         return {}
     digest = hashlib.sha256()
     for raw in answers:
-        for one in map(as_output, _parts(raw)):
-            pieces = one.pieces if isinstance(one, Transcript) else ()
-            digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
+        digest.update(raw_bytes(raw))
     return {_ANSWERS: digest.hexdigest()}
-
-
-def _parts(raw: RawOutput) -> Sequence[RawOutput]:
-    """Return the outputs of one sample: an array a tensor, or what was decoded."""
-    return cast("Sequence[RawOutput]", raw if type(raw) is tuple else (raw,))
 
 
 def check_same_answers(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:

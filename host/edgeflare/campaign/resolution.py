@@ -78,7 +78,8 @@ def resolve_search(
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
     elif search.tune and is_open:
-        notices = ["--tune measures nothing for audio: its options are the same for all recordings"]
+        about = "audio" if of == "audio" else "models that return text"
+        notices = [f"--tune measures nothing for {about}: all have the same options"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
@@ -176,11 +177,10 @@ def _first_samples(store: Store) -> list[Sample]:
 
 
 def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript"]:
-    if sample.ndim > 1:
-        return "image"
-    answers = (seed.outputs for seed in store.seeds())
-    transcripts = any(one is not None and isinstance(one.original, Transcript) for one in answers)
-    return "transcript" if transcripts else "audio"
+    answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
+    if isinstance(next((one for one in answers if one is not None), None), Transcript):
+        return "transcript"
+    return "image" if sample.ndim > 1 else "audio"
 
 
 def _notice(chosen: BoundaryOptions, ratio: float) -> str:

@@ -116,7 +116,7 @@ class OriginalModel:
         self.metadata: Mapping[str, str] = loaded["metadata"]
         self.in_effect: Mapping[str, Any] = loaded["runtime"]
         self.decoder: dict[str, Any] | None = loaded["decoder"]
-        """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
+        """What identifies how outputs become text, where the file says it."""
         self._configuration: Mapping[str, Any] | None = None
         self._reader: AnswerReader | None = None
         self._gradients_lock = threading.Lock()

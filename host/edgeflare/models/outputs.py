@@ -209,6 +209,14 @@ def as_output(raw: RawOutput | Output) -> Output:
     return cast("Output", raw)
 
 
+def raw_bytes(raw: RawOutput) -> bytes:
+    """Return all that a model returned for one sample, to compare it with another time's."""
+    if isinstance(raw, Decoded):
+        return "\0".join(raw.pieces).encode() + np.ascontiguousarray(raw.scores).tobytes()
+    arrays = raw if isinstance(raw, tuple) else (raw,)
+    return b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+
+
 def softmax(logits: Scores) -> Scores:
     """Return exp(x) / sum(exp(x)), NaN throughout where an entry is not finite."""
     if not np.isfinite(logits).all():

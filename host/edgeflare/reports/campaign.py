@@ -385,7 +385,7 @@ def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
             (one.original or NO_WORD, one.deployed or NO_WORD, f"{one.count:,}") for one in words
         ]
         rest = ""  # a trigger can have several such pairs: their counts have no sum
-        blocks += _pairs("Words heard differently", "hears", rows, rest, most)
+        blocks += _pairs("Words returned differently", "returns", rows, rest, most)
     if labels := summary.label_pairs:
         rows = [(name(one.original), name(one.deployed), f"{one.count:,}") for one in labels]
         rest = f"{sum(one.count for one in labels[most:]):,}"

@@ -118,9 +118,9 @@
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
     const words = text.toLowerCase();
-    return ({ row, pairs, text: heard }) =>
+    return ({ row, pairs, text: said }) =>
       (pair === "" || pairs.includes(pair)) &&
-      (words === "" || heard.includes(words)) &&
+      (words === "" || said.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -263,7 +263,7 @@
 
   function pictures(row) {
     if (row[at.detections]?.trigger) return boxPictures(row);
-    const box = element("div", { className: "pictures" });
+    const box = element("div", { className: data.wide ? "pictures wide" : "pictures" });
     const names = saysOf(row);
     if (row[at.seed_picture] !== null) {
       const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
@@ -285,7 +285,7 @@
   function saysOf(row) {
     const transcripts = row[at.transcripts];
     if (row[at.difference] !== null) return named(row[at.difference]);
-    if (transcripts) return `original hears “${whole(transcripts.original)}”, deployed model hears “${whole(transcripts.deployed)}”`;
+    if (transcripts) return `original returns “${whole(transcripts.original)}”, deployed model returns “${whole(transcripts.deployed)}”`;
     return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
   }
 
@@ -441,11 +441,11 @@
     const title = !became ? labels : row[at.difference] !== null ? named(became) : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
-    if (!data.rate) shown.push(enlarge(shown[0]));
+    if (!data.rate && !data.wide) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
       element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
-      ...(data.rate ? [texts(row), ...shown] : shown), maps(row), differences(row), elements(row), bars(row), facts(row),
-      reproduce(row));
+      texts(row), ...shown, maps(row), differences(row), elements(row), bars(row),
+      facts(row), reproduce(row));
     Object.assign(made.dataset, { seed: row[at.seed], pair: pairs[0], device: row[at.device], status: row[at.status], cause: row[at.cause] });
     if (state) made.dataset.state = state;
     if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];

@@ -51,7 +51,7 @@ from edgeflare.types import Output, Sample, Transcript
 
 
 class _TextSource(NamedTuple):
-    """Where a speech recogniser's text comes from.
+    """Where a model's text comes from.
 
     `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
     that is in the model's file), `identity` all that identifies it, without the vocabulary.
@@ -127,7 +127,7 @@ def _check_for_a_decoder(
     if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
         raise ModelError(
             f"{whose} is none that a decoder is for: it returns one score for each class, not one "
-            "for each symbol and moment, as a speech recogniser does; leave `--decoder` out"
+            "for each symbol and frame, as a model that returns text does; leave `--decoder` out"
         )
 
 
@@ -147,7 +147,7 @@ def _check_both_transcribe(
     speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
     if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
         raise ModelError(
-            f"the {speech} model is a speech recogniser and the {other} model returns one score "
+            f"the {speech} model returns text and the {other} model returns one score "
             "for each class: they are not two versions of one model"
         )
     raise ModelError(
@@ -177,7 +177,7 @@ def _check_no_frames(output: TensorInfo, whose: str) -> None:
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
             f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one "
-            "score for each class; if it is a speech recogniser, state how its outputs become text "
+            "score for each class; if it returns text, state how its outputs become text "
             "with `--decoder vocabulary=FILE` (a token a line)"
         )
 
@@ -414,6 +414,7 @@ def readers(
     read: list[AnswerReader] = []
     doubts = [side.doubt for side in sides if side.doubt]
     doubts += [side.inferred for side in sides if side.inferred]
+    doubts += _vocabulary_notices(sides)
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
@@ -422,6 +423,17 @@ def readers(
         read.append(reader)
         doubts += [doubt] if doubt else []
     return (read[0], read[1]), doubts
+
+
+def _vocabulary_notices(sides: tuple[ModelInterface, ModelInterface]) -> list[str]:
+    """Return what is said where a decoder follows from the convention of others, at most once."""
+    origins = [side.decoder.get("origin") for side in sides if side.decoder is not None]
+    return [
+        f"outputs become text by the symbols in the metadata {origin!r} of the model's file, as "
+        "PP-OCR's models have it: a blank before them, a space after them; "
+        "`--decoder vocabulary=FILE` states others"
+        for origin in list(filter(None, origins))[:1]
+    ]
 
 
 def original_reader(

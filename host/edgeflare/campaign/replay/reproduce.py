@@ -44,8 +44,8 @@ class Reproduction:
 
     `found_on` is the device whose stored answer is meant, None where none is stored.
     `original_before`, `deployed_before` and `original_now`, `deployed_now` are the most probable
-    classes of each model's answer, best first; empty where there is no answer, and of speech
-    recognisers, which have texts in their place: `original_text_before` and so on, None of class
+    classes of each model's answer, best first; empty where there is no answer, and of models
+    that return text, which have texts in their place: `original_text_before` and so on, None of class
     models. Of detections those texts name what is detected, and `difference_before` and
     `difference_now` have what differs in words, as of values. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
     bit; None where none are stored. `confirmed` counts how often the deviation repeated.

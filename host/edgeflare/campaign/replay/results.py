@@ -50,7 +50,7 @@ class ReplayedInput:
     does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN
     or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
     now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
-    are class indices, None where there is none; texts are transcripts of speech recognisers, None
+    are class indices, None where there is none; texts are those that models return, None
     of class models. `difference` has what differs now in words, of detections and of values. Margins
     are top-1 minus top-2 probability now (of transcripts that differ: of
     the words that do), None where there is no answer or the device returns labels only. `l2` is the

@@ -37,7 +37,7 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
         return None
     if classes == 0:
         raise UsageError(
-            "limits.new_pairs: speech recognisers, detectors and models of values have no pairs of "
+            "limits.new_pairs: these models return text, boxes or values and have no pairs of "
             "classes, and new_pairs is for class models: leave it and baseline out, and limit "
             "max_deviation_rate or max_disagreement instead"
         )
@@ -63,8 +63,8 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if not is_scores(scores):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign of {_kind(scores)}, which has no pairs of "
-            "classes: new_pairs is for class models"
+            f"limits.baseline: the models of {folder} return {_kind(scores)}, so that it has no "
+            "pairs of classes: new_pairs is for class models"
         )
     if classes is not None and scores is not None and scores.size != classes:
         raise UsageError(
@@ -75,5 +75,5 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
 
 def _kind(answer: Output | None) -> str:
     if isinstance(answer, Detections):
-        return "detectors"
-    return "models of values" if isinstance(answer, Values) else "speech recognisers"
+        return "detections"
+    return "values" if isinstance(answer, Values) else "text"

@@ -175,12 +175,13 @@ class SeedsConfig(Section):
         default=None, description="Height and width; by default the original's input size."
     )
     resize: Annotated[
-        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None,
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop", "letterbox"]
+        | None,
         Flag("--resize"),
     ] = Field(
         default=None,
         description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and "
-        "torchvision), area, bicubic or crop.",
+        "torchvision), area, bicubic, crop or letterbox (with grey borders, as YOLO).",
         examples=["bilinear"],
     )
     cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(

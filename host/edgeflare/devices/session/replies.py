@@ -45,7 +45,7 @@ class LoadedModel:
 
     `runtime` is what is in effect, not what was requested.
 
-    `decoder` identifies the decoder in the file of a speech recogniser, if any.
+    `decoder` identifies the decoder in the file of a model that returns text, if any.
     """
 
     inputs: tuple[TensorInfo, ...]

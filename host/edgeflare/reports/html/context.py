@@ -125,7 +125,7 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
         answers = [name(outcome.original_label), name(outcome.deployed_label)]
         if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
             verb, answers = (
-                "hears",
+                "returns",
                 [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
             )
         more.append(

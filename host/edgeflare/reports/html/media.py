@@ -30,6 +30,9 @@ _EXACT_SIDE = 96
 """Pictures up to this side length, in pixels, are shown pixel by pixel."""
 
 _THUMBNAIL_SIDE = 224
+_WIDE = 2
+"""Images more than so many times as wide as high, such as lines of text, are shown below each other
+and so many times as large."""
 BOXED_SIDE = 416
 """The most pixels of a thumbnail with boxes over it, on the longer side."""
 _QUALITY = 82
@@ -43,14 +46,20 @@ class Media(NamedTuple):
     ending: str
 
 
+def is_wide(image: Sample) -> bool:
+    """Whether an image [height, width, channels] is shown across the whole width."""
+    return bool(image.shape[1] > _WIDE * image.shape[0])
+
+
 def picture(image: Sample, side: int = _THUMBNAIL_SIDE) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
     Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at
-    most `side`. Raises StoreError for a shape that is no image's.
+    most `side`, of wide images twice that. Raises StoreError for a shape that is no image's.
     """
     if max(image.shape[:2]) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
+    side *= _WIDE if is_wide(image) else 1
     small = reduced(image, side)[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
@@ -88,7 +97,7 @@ class MediaBundle:
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
     `budget` bytes, and the relative address of its file for each other. Equal pictures are stored
-    once.
+    once. `wide`: an image added is a wide one, see `is_wide`.
     """
 
     def __init__(
@@ -103,6 +112,7 @@ class MediaBundle:
         self.addresses: list[str] = []
         self.embedded = 0
         self.beside = 0
+        self.wide = False
         self._read = read
         self._folder = folder
         self._left = budget
@@ -127,6 +137,7 @@ class MediaBundle:
         if self.rate is not None:
             return self._add_sounds(seed, trigger or seed, self.rate)
         first = self._read(seed)
+        self.wide |= is_wide(first)
         if trigger is None or trigger == seed:
             number = self._put([(seed, picture(first, self._side))])[0]
             return Shown(None, number, None, None)

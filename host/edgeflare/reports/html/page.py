@@ -82,9 +82,9 @@ def write_html_report(
     and status come first into the page, then the next of each, until `embed_mb` MB (10^6 bytes,
     base64) are used up; the page itself never exceeds 50 MB. All others go into the folder
     ``<stem>-pictures`` beside it, whose files an earlier report left are used again, or removed
-    where they are of no use any more. Pictures above 96 pixels become thumbnails of at most 224,
-    with detections of at most 416.
-    Audio is embedded as WAV of 16-bit PCM and shown as spectrograms. The file
+    where they are of no use any more. Pictures above 96 pixels become thumbnails of at most 224, of
+    wide images 448, with detections of at most 416. Audio is embedded as WAV of 16-bit PCM and shown
+    as spectrograms. The file
     appears whole or not at all.
 
     Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a
@@ -163,6 +163,7 @@ def _data(
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
         "pictures": bundle.addresses,
         "rate": bundle.rate,
+        "wide": bundle.wide,
         "kinds": KIND_WORDS,
     }
 

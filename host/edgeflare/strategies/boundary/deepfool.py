@@ -61,16 +61,23 @@ class Slopes(NamedTuple):
 
 
 class DeepFoolCrossing:
-    """Crossings near the seed: first the nearest one that is found, then others around it."""
+    """Crossings near the seed: first the nearest one that is found, then others around it.
 
-    def __init__(self, probe: OriginalProbe, rng: np.random.Generator, effort: int) -> None:
+    `directions`: those to step along; None: about `effort` of `directions_for`.
+    """
+
+    def __init__(
+        self,
+        probe: OriginalProbe,
+        rng: np.random.Generator,
+        effort: int,
+        directions: Directions | None = None,
+    ) -> None:
         self._probe = probe
         self._rng = rng
-        self._directions: Directions = (
-            SingleValues(probe.values.shape)
-            if probe.has_gradients
-            else directions_for(probe.values, effort)
-        )
+        if probe.has_gradients:
+            directions = SingleValues(probe.values.shape)
+        self._directions: Directions = directions or directions_for(probe.values, effort)
         self._nearest: Bracket | None = None
         self._tried = False
         self._near_boundary: tuple[PathPoint, Slopes] | None = None

@@ -21,6 +21,7 @@ _SMOOTH_SHARE = 0.3
 _MAX_FREQUENCIES = 32
 _TWO_SCALES_COUNT = 32
 _MIN_DETAIL = 1.0
+_COLOUR_DELAY = 4.0
 _BLUR_SIGMAS = 4
 _PROBE_LEVELS = 8.0
 _BYTES_AT_ONCE = 2**18
@@ -170,6 +171,62 @@ class LowFrequencies(_LinearDirections):
         """Return the same directions."""
         del values
         return self
+
+
+class WindowCosines(_LinearDirections):
+    """Low frequencies within a part of an image, with a smooth border: brightness before colour.
+
+    `rows`, `columns`: the part. Each direction is a product of two profiles and a colour, so that
+    memory does not grow with their number.
+    """
+
+    def __init__(self, shape: tuple[int, ...], rows: slice, columns: slice, count: int) -> None:
+        self._shape, self._region = shape, (rows, columns)
+        colours = _colours(shape[2])
+        self._tall, self._wide = (
+            _windowed_cosines(part.stop - part.start, math.isqrt(count)) for part in self._region
+        )
+        frequency = (
+            np.square(np.arange(len(self._tall)))[:, None]
+            + np.square(np.arange(len(self._wide)))[None]
+        )
+        later = _COLOUR_DELAY * (np.arange(len(colours)) > 0)
+        order = np.argsort((frequency[..., None] + later).ravel(), kind="stable")[:count]
+        sizes = (len(self._tall), len(self._wide), len(colours))
+        places = np.stack(np.unravel_index(order, sizes), axis=1)
+        self._colours = colours
+        self._places = [(int(i), int(j), int(colour)) for i, j, colour in places]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: int) -> Floats:
+        found = np.zeros(self._shape)
+        found[self._region] = self._window(place)
+        return found
+
+    def probes(self) -> Iterator[Probes]:
+        """Yield steps with a largest value of 8 levels."""
+        for place in range(len(self)):
+            window = self._window(place)[None]
+            yield Probes(self._region, window, window * _probe_factors(window))
+
+    def combine(self, shares: Floats) -> Floats:
+        """Return the sum of all directions, each times its share."""
+        total = np.zeros(self._shape)
+        for place, share in enumerate(shares):
+            total[self._region] += share * self._window(place)
+        return total
+
+    def recentred(self, values: Floats) -> "WindowCosines":
+        """Return the same directions."""
+        del values
+        return self
+
+    def _window(self, place: int) -> Floats:
+        i, j, colour = self._places[place]
+        plane = self._tall[i][:, None] * self._wide[j][None]
+        return np.asarray(plane[..., None] * self._colours[colour])
 
 
 class DetailWindows(_LinearDirections):
@@ -334,6 +391,14 @@ def _cosines(shape: tuple[int, ...], count: int) -> Floats:
     found = vertical[:, :, None, None] * horizontal[:, None, :, None] * colours[c][:, None, None]
     lengths = np.sqrt(np.square(found).reshape(len(found), -1).sum(axis=1))
     return np.asarray(found / lengths[:, None, None, None])
+
+
+def _windowed_cosines(length: int, count: int) -> Floats:
+    """Return the lowest frequencies of a length, times a smooth window, each of unit length."""
+    found = exact.cosines(length, min(count, length))
+    window = 0.5 - 0.5 * exact.cos_of_turns(2 * np.arange(length) + 1, 2 * length)
+    found = found * np.sqrt(window)
+    return np.asarray(found / np.sqrt(np.square(found).sum(axis=1, keepdims=True)))
 
 
 def _colours(channels: int) -> Floats:

@@ -1,6 +1,6 @@
 """Samples as numbers, paths of inputs from a seed, and queries to the original model about them."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare.metrics import class_scores, l2
-from edgeflare.types import Answer, Ask, Outcome, Outputs, Sample, Scores, Seed
+from edgeflare.types import Answer, Ask, Outcome, Output, Outputs, Sample, Scores, Seed
 
 _SMALLEST_PROBABILITY = 1e-30
 _MAX_REQUEST_BYTES = 8 * 2**20
@@ -131,16 +131,13 @@ def log_probabilities(scores: Scores) -> Floats:
     return exact.log(np.maximum(scores, _SMALLEST_PROBABILITY))
 
 
-def _scores_of(outputs: Outputs) -> Scores:
-    assert outputs.original is not None  # noqa: S101 - it was asked
-    return class_scores(outputs.original)
-
-
 @dataclass
 class OriginalProbe:
     """Queries the original model for one search; `best` is the outcome that goes with every query.
 
-    `has_gradients`: whether the original is asked for `gradients`, too.
+    `has_gradients`: whether the original is asked for `gradients`, too. `read` returns the scores,
+    float64 [classes], of an answer: of a detector's those of one object (see
+    `DetectedObject.scores`).
 
     `label` is the class that the original gives to the seed, `log_probs` its log-probabilities
     there, `values` the seed in levels, float64 of its shape: bytes of an image, 16 bits of a
@@ -150,11 +147,12 @@ class OriginalProbe:
     seed: Seed
     best: Outcome | None = None
     has_gradients: bool = False
+    read: Callable[[Output], Scores] = class_scores
 
     def __post_init__(self) -> None:
         original = self.seed.outputs.original
         assert original is not None  # noqa: S101 - seeds are answered before a search
-        self._scores = class_scores(original)
+        self._scores = self.read(original)
         self.log_probs = log_probabilities(self._scores)
         self.label = int(np.argmax(self._scores))
         self.space = space_of(self.seed.sample)
@@ -172,7 +170,7 @@ class OriginalProbe:
         for begin in range(0, len(samples), size):
             batch = tuple(samples[begin : begin + size])
             answer = yield Ask(batch, of="original", best=self.best)
-            scores = np.array([_scores_of(outputs) for outputs in answer.outputs])
+            scores = np.array([self._scores_of(outputs) for outputs in answer.outputs])
             if not np.isfinite(scores).all():
                 for sample, one in zip(batch, scores, strict=True):
                     if not np.isfinite(one).all():
@@ -183,6 +181,10 @@ class OriginalProbe:
                 paths[begin : begin + size], places[begin : begin + size], batch, scores
             )
         return found
+
+    def _scores_of(self, outputs: Outputs) -> Scores:
+        assert outputs.original is not None  # noqa: S101 - it was asked
+        return self.read(outputs.original)
 
     def points(
         self, path: Path, places: Sequence[float]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal import exact
-from edgeflare.metrics import class_scores
+from edgeflare.oracles import margins
 from edgeflare.strategies.boundary.options import Bounds
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin, approach
 from edgeflare.strategies.boundary.perturb import TieBreak, break_tie, perturb_locally
@@ -17,7 +17,7 @@ from edgeflare.strategies.boundary.points import (
     PathPoint,
     log_probabilities,
 )
-from edgeflare.types import Answer, Ask, Decision, Outcome, Scores
+from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Scores
 
 _ABOVE_FLOOR = 1.3
 """The original's margin at an input is to be this many times the floor."""
@@ -86,7 +86,7 @@ class DeviceProbe:
         for point, outputs in zip(points, answer.outputs, strict=True):
             if outputs.deployed is None:
                 continue
-            seen = self._observe(point, class_scores(outputs.deployed), outputs.decision)
+            seen = self._observe(point, self.original.read(outputs.deployed), outputs)
             found.append(seen)
             if seen.margin > 0 and (self.best is None or seen.margin > self.best.margin):
                 self._set_best(seen)
@@ -106,8 +106,8 @@ class DeviceProbe:
         """Whether the device was never asked about this input."""
         return all(not np.array_equal(one.point.sample, point.sample) for one in self.observations)
 
-    def _observe(self, point: PathPoint, deployed: Scores, decision: Decision) -> Observation:
-        deviates = decision is Decision.DEVIATION
+    def _observe(self, point: PathPoint, deployed: Scores, outputs: Outputs) -> Observation:
+        deviates = outputs.decision is Decision.DEVIATION
         if self.original.seed.labels_only:
             margin = point.margin if deviates else 0.0
             return Observation(point, None, margin, margin, deployed)
@@ -116,8 +116,9 @@ class DeviceProbe:
         drift = float(theirs[label] - theirs[rival] - ours[label] + ours[rival])
         drift = min(max(drift, -_MAX_DRIFT), _MAX_DRIFT)
         both = float(exact.exp(ours[[label, rival]]).sum())
-        top = np.partition(deployed, -2)[-2:]
-        margin = min(point.margin, float(top[1] - top[0])) if deviates else 0.0
+        margin = 0.0
+        if deviates and outputs.original is not None and outputs.deployed is not None:
+            margin = margins(outputs.original, outputs.deployed).smaller or 0.0
         return Observation(
             point, drift, max(margin, both * exact.tanh(abs(drift) / 4)), margin, deployed
         )

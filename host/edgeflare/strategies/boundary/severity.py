@@ -52,10 +52,14 @@ _TINY = 1e-6
 
 
 class SeveritySearch:
-    """Spends the rest of the device's budget; the result is `DeviceProbe.best`."""
+    """Spends the rest of the device's budget; the result is `DeviceProbe.best`.
 
-    def __init__(self, context: SearchContext) -> None:
+    `explores`: also far from the seed, first.
+    """
+
+    def __init__(self, context: SearchContext, *, explores: bool = True) -> None:
         self._context = context
+        self._explores = explores
         self._device = context.device
         self._rng = context.rng
         self._radius = context.bounds.radius
@@ -64,7 +68,8 @@ class SeveritySearch:
 
     def search(self, crossing: Crossing) -> Generator[Ask, Answer, None]:
         """Explore far from the seed, then crossings, then climb from the best of them."""
-        if self._device.best is not None and not self._device.best.path.exact:
+        best = self._device.best
+        if self._explores and best is not None and not best.path.exact:
             yield from Exploration(self._context).search()
         yield from self._explore(crossing, round(self._device.remaining * (1 - _EXPLORED)))
         climbers = self._best_of_all()

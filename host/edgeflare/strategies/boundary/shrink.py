@@ -9,7 +9,7 @@ farther inputs of the way, and last about parts of the change taken back.
 
 Like Hypothesis' shrinker (MacIver and Donaldson, ECOOP 2020) it never returns a farther input than
 what was found, and what it returns deviates. Which classes the models decide for may become others.
-Natural inputs shrink in their parameters, see `natural_shrink`. Of speech recognisers, whose answers
+Natural inputs shrink in their parameters, see `natural_shrink`. Of models that return text, whose answers
 have no margin, only the device's decisions count: on the line to the seed, then without blocks.
 """
 

@@ -1,0 +1,102 @@
+"""The boundary search on detectors: an object lost, or seen by the deployed model alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from answering_models import Searched, agreed, detectors, of_detectors, photographs
+
+from edgeflare.detections import differences, worst
+from edgeflare.errors import UsageError
+from edgeflare.metrics import l2
+from edgeflare.types import Decision, Detections, Sample
+
+
+def searched(sample: Sample, number: int = 0, located: bool = True, **options: Any) -> Searched:
+    models = of_detectors(*detectors(located=located))
+    return models.search("boundary", sample, number, **options)
+
+
+def margin(models: Searched, sample: Sample) -> float:
+    outputs = models.outputs(sample)
+    assert isinstance(outputs.original, Detections)
+    assert isinstance(outputs.deployed, Detections)
+    found = worst(differences(outputs.original, outputs.deployed))
+    return 0.0 if found is None else found.margin
+
+
+@pytest.mark.parametrize("located", [True, False])
+def test_few_device_queries_find_an_object_that_one_model_alone_detects(located: bool) -> None:
+    runs = []
+    for number, sample in enumerate(agreed(of_detectors(*detectors(located=located)))):
+        run = searched(sample, number, located)
+        assert run.outputs(run.found).decision is Decision.DEVIATION
+        assert any(np.array_equal(asked, run.found) for asked, _ in run.queries)
+        runs.append(run)
+    assert np.mean([len(run.queries) for run in runs]) <= 2
+
+
+def test_the_input_is_changed_around_one_object_alone() -> None:
+    for number, sample in enumerate(agreed(of_detectors(*detectors()))):
+        run = searched(sample, number)
+        changed = np.argwhere((run.found != sample).any(axis=2))
+        height, width = np.ptp(changed, axis=0) + 1
+        assert max(height, width) <= 65  # a cell of 32, half of it on each side, and rounding
+        assert l2(sample, run.found) < 10
+
+
+@pytest.mark.parametrize("crossing", ["line", "natural"])
+def test_other_seeds_and_corruptions_lead_to_changes_of_the_objects_too(crossing: str) -> None:
+    for number, sample in enumerate(agreed(of_detectors(*detectors()), 3)):
+        run = searched(sample, number, crossing=crossing)
+        assert run.outputs(run.found).decision is Decision.DEVIATION
+        assert run.outcome is not None
+        assert bool(run.outcome.mutations) == (crossing == "natural")
+
+
+def test_a_copy_of_the_original_gives_no_false_alarm() -> None:
+    original, _ = detectors()
+    models = of_detectors(original, original)
+    run = models.search("boundary", photographs(1)[0])
+    assert run.outcome is not None
+    assert run.outcome.sample is None
+    assert "objects come and go" in run.outcome.reason
+    assert run.queries
+    assert all(outputs.decision is not Decision.DEVIATION for _, outputs in run.queries)
+
+
+def test_a_device_budget_buys_a_larger_margin_of_both_models() -> None:
+    models = of_detectors(*detectors())
+    first, best = [], []
+    for number, sample in enumerate(agreed(models)):
+        first.append(margin(models, searched(sample, number).found))
+        run = searched(sample, number, device_budget=16)
+        assert len(run.queries) <= 16
+        best.append(margin(models, run.found))
+    assert all(more >= once for more, once in zip(best, first, strict=True))
+    assert np.median(best) >= 1.5 * np.median(first)
+
+
+def test_findings_keep_within_the_stated_bounds() -> None:
+    sample = agreed(of_detectors(*detectors()))[0]
+    free = searched(sample)
+    bound = 0.9 * l2(sample, free.found)
+    run = searched(sample, max_l2=bound)
+    assert all(l2(sample, asked) <= bound for asked, _ in run.queries)
+    assert run.outcome is not None
+    if run.outcome.sample is None:
+        assert "within max_l2" in run.outcome.reason
+
+
+def test_the_same_randomness_gives_the_same_questions() -> None:
+    sample = agreed(of_detectors(*detectors()))[0]
+    asked = [[one.tobytes() for ask in searched(sample).asks for one in ask.samples] for _ in "ab"]
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"tied_classes": 3}, {"crossing": "mutants"}, {"gradients": True}]
+)
+def test_options_of_class_scores_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="needs class scores"):
+        searched(photographs(1)[0], **options)
