@@ -8,15 +8,21 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
+from edgeflare.oracles import traits_of
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
-from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice, resolve_options
-from edgeflare.types import Sample, Transcript
+from edgeflare.strategies.boundary import (
+    Answered,
+    BoundaryOptions,
+    has_open_choice,
+    resolve_options,
+)
+from edgeflare.types import Detections, Sample, Transcript, Values
 
 STRATEGY = "boundary"
 RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
@@ -63,7 +69,7 @@ def resolve_search(
     is_open = has_open_choice(options)
     if not samples or (not is_open and None not in left):
         return config
-    of = _kind(store, samples[0])
+    of = _answered(store, samples[0], traits_of(search.oracle).compares_scores)
     resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
     chosen, notices = resolve(), []
     if search.tune and is_open and of == "image":
@@ -78,7 +84,8 @@ def resolve_search(
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
     elif search.tune and is_open:
-        notices = ["--tune measures nothing for audio: its options are the same for all recordings"]
+        what = {"detections": "detections", "values": "a tolerance"}.get(of, "audio")
+        notices = [f"--tune measures nothing for {what}: the options don't depend on it"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
@@ -175,12 +182,16 @@ def _first_samples(store: Store) -> list[Sample]:
     return [store.get_sample(seed.sample) for seed in islice(answered, _TIMES)]
 
 
-def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript"]:
+def _answered(store: Store, sample: Sample, compares_scores: bool) -> Answered:
+    outputs = next((seed.outputs for seed in store.seeds() if seed.outputs is not None), None)
+    original = None if outputs is None else outputs.original
+    if isinstance(original, Detections):
+        return "detections"
+    if compares_scores or isinstance(original, Values):
+        return "values"
     if sample.ndim > 1:
         return "image"
-    answers = (seed.outputs for seed in store.seeds())
-    transcripts = any(one is not None and isinstance(one.original, Transcript) for one in answers)
-    return "transcript" if transcripts else "audio"
+    return "transcript" if isinstance(original, Transcript) else "audio"
 
 
 def _notice(chosen: BoundaryOptions, ratio: float) -> str:
