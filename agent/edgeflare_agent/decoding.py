@@ -1,4 +1,4 @@
-"""A speech recogniser's raw outputs become text, token by token.
+"""The raw outputs of a speech recogniser or a text reader become text, token by token.
 
 Host and device run this same code.
 
@@ -37,8 +37,12 @@ class Decoded(NamedTuple):
     scores: Array
 
 
-RawOutput = Union[Array, Decoded]
-"""What a model returned for one sample; where a decoder is set, what that made of it."""
+RawOutput = Union[Array, Decoded, Tuple[Array, ...]]
+"""What a model returned for one sample.
+
+One output's array; what a decoder made of it where one is set; a tuple of arrays, in the order of
+the names, where several outputs are asked for. `Decoded` is a tuple, too: look for it first.
+"""
 
 
 def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
@@ -174,6 +178,9 @@ def _sums(powers: Array) -> Array:
 
 
 METADATA_KEY = "edgeflare.decoder"
+CHARACTERS_KEY = "character"
+"""PP-OCR's text recognition models (as RapidOCR exports them) have their symbols here, one a line,
+without the blank, which comes first, and mostly without the space, which comes last."""
 KINDS = ("tokens", "ctc")
 TOKENS, SCORES, LOGITS = "tokens", "scores", "logits"
 """Outputs by name: both of the first kind; of the second, the one to use of several."""
@@ -192,7 +199,8 @@ class Decoder(NamedTuple):
 
     `vocabulary`: the text of each token; `is_bytes`: in GPT-2's alphabet, a letter a byte. Tokens
     from `text_tokens` on are control tokens, which say nothing. `space` stands for a space within a
-    text.
+    text. `origin`: the metadata key of another convention that the decoder follows from; "" for
+    none.
     """
 
     kind: str
@@ -201,6 +209,7 @@ class Decoder(NamedTuple):
     text_tokens: Optional[int] = None
     blank: int = 0
     space: Optional[str] = None
+    origin: str = ""
 
     @classmethod
     def from_json(cls, data: Any) -> "Decoder":
@@ -238,6 +247,7 @@ class Decoder(NamedTuple):
             **self._settings(),
             "tokens": len(self.vocabulary),
             "vocabulary_sha256": digest,
+            **({"origin": self.origin} if self.origin else {}),
         }
 
     def validate(self) -> None:
@@ -358,19 +368,36 @@ def text_output(
     return _named(tensors, TOKENS if kind == "tokens" else output or LOGITS)
 
 
-def decoder_in(metadata: Mapping[str, str], path: str) -> Optional[Decoder]:
+def decoder_in(
+    metadata: Mapping[str, str], path: str, outputs: Sequence[TensorInfo] = ()
+) -> Optional[Decoder]:
     """Return the decoder that a model file states in its metadata; None where it has none.
 
-    Raises ModelError for one that makes no sense.
+    That is EdgeFlare's own entry, or PP-OCR's list of symbols where the only one of `outputs` has as
+    many. Raises ModelError for one that makes no sense.
     """
     if METADATA_KEY not in metadata:
-        return None
+        return _of_characters(metadata.get(CHARACTERS_KEY, ""), outputs)
     try:
         return Decoder.from_json(json.loads(metadata[METADATA_KEY]))
     except (ValueError, RecursionError, RequestError) as error:
         raise ModelError(
             "{}: its metadata {!r} is no decoder: {}".format(path, METADATA_KEY, error)
         ) from error
+
+
+def _of_characters(text: str, outputs: Sequence[TensorInfo]) -> Optional[Decoder]:
+    """Return the CTC decoder of PP-OCR's symbols, a line each; None where an output doesn't fit."""
+    symbols = text.split("\n")
+    if symbols[-1] == "":
+        symbols.pop()
+    if not symbols or len(outputs) != 1 or len(outputs[0].shape) != 3:
+        return None
+    with_space = outputs[0].shape[-1] == len(symbols) + 2
+    if not with_space and outputs[0].shape[-1] != len(symbols) + 1:
+        return None
+    vocabulary = ("", *symbols, " ") if with_space else ("", *symbols)
+    return Decoder("ctc", vocabulary, origin=CHARACTERS_KEY)
 
 
 def _named(tensors: Sequence[TensorInfo], name: str) -> TensorInfo:

@@ -203,7 +203,7 @@ def _audio(clip: Array, spec: AudioSpec) -> Array:
             values = step(values, each[:, None] if spec.axes == "bands-frames" else each)
     dtype = np.dtype(spec.dtype)
     if dtype.kind in "iu":
-        stored = _quantized(values.astype(np.float32), spec.quantization or (1.0, 0), dtype)
+        stored = quantize(values.astype(np.float32), spec.quantization or (1.0, 0), dtype)
     else:
         stored = values.astype(np.float32).astype(dtype)
     return np.ascontiguousarray(stored).reshape(spec.filled(stored.size))
@@ -244,7 +244,7 @@ def _tables(spec: InputSpec) -> List[Array]:
     with np.errstate(all="ignore"):  # most samples don't have every value
         values = _scaled(np.repeat(every, spec.channels, axis=2), spec)
         if dtype.kind in "iu":
-            values = _quantized(values, spec.quantization or (1.0, 0), dtype)
+            values = quantize(values, spec.quantization or (1.0, 0), dtype)
         else:
             values = values.astype(dtype, copy=False)
     alike = len(set(spec.mean)) == len(set(spec.std)) == 1
@@ -266,7 +266,8 @@ def _scaled(values: Array, spec: InputSpec) -> Array:
     return values
 
 
-def _quantized(values: Array, quantization: Tuple[float, int], dtype: DType) -> Array:
+def quantize(values: Array, quantization: Tuple[float, int], dtype: DType) -> Array:
+    """Return float32 values as the integers that stand for them, halves to even, clipped."""
     scale, zero_point = quantization
     if scale != 1:
         values = np.divide(values, np.float32(scale))

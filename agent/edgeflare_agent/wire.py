@@ -78,7 +78,15 @@ Read = Callable[[int], bytes]
 
 
 class Kind(IntEnum):
-    """The type of a frame. Requests carry an ``id`` in the header; their reply carries the same."""
+    """The type of a frame. Requests carry an ``id`` in the header; their reply carries the same.
+
+    CONFIGURE has ``input`` (a spec) and ``output``: a name, null for the only one, or a list of
+    names. It may have ``decoder``; ``repair``, whose arrays come first; ``keep`` {count, scores,
+    axis, rows}, for anchors of which some return (`configuration.reduction`); ``input_name``, the
+    input that samples become; and ``fixed``, the names of the others, whose arrays come last
+    (`configuration.fixed_inputs`). Where ``output`` is a list of k names, RESULT has k arrays a
+    sample, in that order, and the header ``outputs``: k.
+    """
 
     HELLO = 1  # agent -> host, once, unasked: who I am
     START = 2  # host -> agent, once: limits and heartbeat

@@ -1,10 +1,12 @@
 """The requests that the agent knows, executed one at a time."""
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
 from edgeflare_agent.cache import verified
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs
+from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import (
     METADATA_KEY,
     Decoded,
@@ -19,7 +21,7 @@ from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.runtimes import Runtime, load
-from edgeflare_agent.runtimes.base import check_fits, check_single_input
+from edgeflare_agent.runtimes.base import check_fits, check_inputs
 from edgeflare_agent.telemetry import clock, resources
 from edgeflare_agent.wire import Frame, Kind, encode
 
@@ -46,7 +48,11 @@ class Worker:
         self._runtime: Optional[Runtime] = None
         self._file_decoder: Optional[Decoder] = None
         self._spec: Optional[Spec] = None
+        self._fixed: Optional[FixedInputs] = None
+        """None: the model has a single input."""
         self._read: Callable[[List[Array]], RawOutput] = _first
+        self._count: Optional[int] = None
+        """How many outputs are returned for a sample, where they were asked for by a list."""
         self._began: Optional[float] = None
         self._timer: Callable[[], float] = clock
         self._verbs: Dict[Kind, Callable[[Frame], Frame]] = {
@@ -82,11 +88,11 @@ class Worker:
             raise RequestError("options must be an object of names and values")
         if self._runtime is not None:
             self._runtime.close()
-        self._runtime, self._spec = None, None
+        self._runtime, self._spec, self._fixed = None, None, None
         runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
-            check_single_input(runtime.inputs, what)
-            self._file_decoder = decoder_in(runtime.metadata, what)
+            check_inputs(runtime, what)
+            self._file_decoder = decoder_in(runtime.metadata, what, runtime.outputs)
         except ModelError:
             runtime.close()
             raise
@@ -107,20 +113,30 @@ class Worker:
     def _configure(self, frame: Frame) -> Frame:
         runtime = self._loaded()
         spec = spec_from_json(frame.header.get("input") or {})
-        check_fits(runtime.inputs[0], spec.shape, spec.dtype)
+        fixed, of_repair = _fixed_inputs(runtime, frame)
+        check_fits(runtime.inputs[fixed.searched], spec.shape, spec.dtype)
         name = frame.header.get("output")
         decoder = self._decoder(frame.header.get("decoder"))
-        stated = frame.header.get("repair")
-        if decoder is None:
+        stated, keep = frame.header.get("repair"), frame.header.get("keep")
+        count = len(name) if isinstance(name, list) else None
+        several = count is not None
+        if (several or keep is not None) and (decoder is not None or stated is not None):
+            raise RequestError(
+                "a decoder or a repair is for one whole output: name one, without `keep`"
+            )
+        if decoder is not None:
+            read: Callable[[List[Array]], RawOutput] = _decoding(decoder, runtime, name)
+        elif several or keep is not None:
+            read = _reducing(runtime, name, keep)
+        elif stated is not None:
+            repair = Repair.from_parts(stated, of_repair)
             index = _index_of_output(runtime, name)
-            self._read = _picking(index)
-            if stated is not None:
-                repair = Repair.from_parts(stated, frame.arrays)
-                self._read = _repairing(repair, runtime.outputs[index], index)
+            read = _repairing(repair, runtime.outputs[index], index)
         else:
-            self._read = _decoding(decoder, runtime, name)
+            read = _picking(_index_of_output(runtime, name))
         get_ready(spec)
-        self._spec = spec
+        self._read, self._count = read, count
+        self._spec, self._fixed = spec, fixed if fixed.arrays else None
         return Frame(Kind.CONFIGURED, {})
 
     def _decoder(self, stated: Any) -> Optional[Decoder]:
@@ -143,7 +159,12 @@ class Worker:
         try:
             for sample in frame.arrays:
                 self._began, begin = clock(), self._timer()
-                answers.append(self._read(runtime.run(prepare(sample, spec))))
+                tensor = prepare(sample, spec)
+                if self._fixed is None:
+                    outputs = runtime.run(tensor)
+                else:
+                    outputs = runtime.run_several(self._fixed.tensors(tensor))
+                answers.append(self._read(outputs))
                 seconds.append(self._timer() - begin)
         finally:
             self._began = None
@@ -152,8 +173,11 @@ class Worker:
         if decoded:
             header["decoded"] = True
             return Frame(Kind.RESULT, header, decoded_to_arrays(decoded))
-        arrays = tuple(answer for answer in answers if not isinstance(answer, Decoded))
-        return Frame(Kind.RESULT, header, arrays)
+        if self._count is not None:
+            header["outputs"] = self._count
+            tuples = cast("List[Tuple[Array, ...]]", answers)
+            return Frame(Kind.RESULT, header, tuple(one for answer in tuples for one in answer))
+        return Frame(Kind.RESULT, header, tuple(cast("List[Array]", answers)))
 
     def _lease(self, frame: Frame) -> Frame:
         words = [frame.header.get(name) for name in ("holder", "session", "about")]
@@ -201,6 +225,28 @@ def _picking(index: int) -> Callable[[List[Array]], Array]:
     return lambda outputs: outputs[index]
 
 
+def _reducing(runtime: Runtime, names: Any, keep: Any) -> Callable[[List[Array]], RawOutput]:
+    """Return what picks the outputs of these names, a list or one, and keeps some anchors.
+
+    Raises RequestError where the model lacks one, or `keep` doesn't fit them.
+    """
+    several = isinstance(names, list)
+    if several and (not names or len(set(map(str, names))) != len(names)):
+        raise RequestError("name at least one output, and each once")
+    places = [_index_of_output(runtime, name) for name in (names if several else [names])]
+    reduction = None
+    if keep is not None:
+        reduction = Reduction.from_json(keep, [runtime.outputs[place] for place in places])
+
+    def read(outputs: List[Array]) -> RawOutput:
+        picked = [outputs[place] for place in places]
+        if reduction is not None:
+            picked = reduction.apply(picked)
+        return tuple(picked) if several else picked[0]
+
+    return read
+
+
 def _repairing(repair: Repair, tensor: TensorInfo, index: int) -> Callable[[List[Array]], Array]:
     """Return what repairs an output; raise RequestError where the repair doesn't fit it."""
     repair.check_fits(tensor)
@@ -216,6 +262,23 @@ def _decoding(
     return lambda outputs: decoder.decode(
         {info.name: raw for info, raw in zip(tensors, outputs)}, tensors, name
     )
+
+
+def _fixed_inputs(runtime: Runtime, frame: Frame) -> Tuple[FixedInputs, Sequence[Array]]:
+    """Return the inputs of a CONFIGURE, and the arrays before theirs, which are a repair's.
+
+    Raises RequestError where they don't fit the model.
+    """
+    name, names = frame.header.get("input_name"), frame.header.get("fixed", [])
+    if not (name is None or isinstance(name, str)) or not (
+        isinstance(names, list) and all(isinstance(one, str) for one in names)
+    ):
+        raise RequestError("input_name must be a name, and fixed a list of names")
+    if len(set(names)) != len(names) or len(names) > len(frame.arrays):
+        raise RequestError("fixed must name each input once, with an array for each")
+    first = len(frame.arrays) - len(names)
+    fixed = dict(zip(names, frame.arrays[first:]))
+    return FixedInputs.of(runtime.inputs, name, fixed), frame.arrays[:first]
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

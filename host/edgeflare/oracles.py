@@ -143,7 +143,7 @@ def has_margin_below(output: Output, floor: float) -> bool:
     """
     if isinstance(output, Detections):
         return False
-    sure = margin(output)
+    sure = margin(output) if floor > 0 else None
     return sure is not None and sure < floor
 
 
@@ -216,7 +216,9 @@ class ToleranceOracle(ConfiguredOracle):
         self.tolerance = tolerance
 
     def decide(self, original: Output, deployed: Output) -> Decision:
-        """Compare two answers of one kind. Raises TypeError for two kinds."""
+        """Compare two answers of scores or of values. Raises TypeError for others."""
+        if isinstance(original, Transcript | Detections):
+            raise TypeError("a tolerance is for scores and values alone")
         if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
         apart = disagreement(original, deployed)
@@ -268,7 +270,7 @@ class TranscriptOracle(ConfiguredOracle):
     plain one. Punctuation, case and white space make no difference; "30" and "thirty" do.
 
     The margin of a deviation is the smallest of the words that differ, side by side with the fewest
-    substitutions, insertions and deletions: a recogniser that takes one word for another may go on
+    substitutions, insertions and deletions: a model that takes one word for another may go on
     otherwise, however sure it then is, so the least sure word decides. A word that only one model
     has counts with that one's margin. Before the deployed model is asked, the floor is compared
     with the smallest margin of all of the original's words, since which ones will differ is not

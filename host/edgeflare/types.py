@@ -49,7 +49,7 @@ They sum to 1 up to the rounding of the model's own output; NaN and infinity sta
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """A speech recogniser's answer for one sample: its text as decoded tokens.
+    """The text that a model returns for one sample, as decoded tokens.
 
     `pieces` are the tokens' texts in order; their concatenation is the text. `scores`: float64
     [pieces, 2], the probability of each chosen token and the highest of all others; NaN and

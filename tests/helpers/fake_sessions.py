@@ -68,8 +68,10 @@ class FakeSession:
         self._health = Health()
         self._on_health: Callable[[Health], None] = lambda _: None
         self.failure: EdgeFlareError | None = None
-        self.configurations: list[tuple[InputSpec, str | None]] = []
+        self.configurations: list[tuple[InputSpec, str | Sequence[str] | None]] = []
         self.decoders: list[Mapping[str, Any] | None] = []
+        self.inputs: list[tuple[str | None, dict[str, Any]]] = []
+        self.kept: list[Mapping[str, Any] | None] = []
         self.submitted: list[int] = []
         self.pending: list[Asked] = []
         self.closed = False
@@ -106,14 +108,20 @@ class FakeSession:
     def configure(
         self,
         spec: InputSpec,
-        output: str | None,
+        output: str | Sequence[str] | None,
         decoder: Mapping[str, Any] | None = None,
         repair: object = None,
+        *,
+        keep: Mapping[str, Any] | None = None,
+        input_name: str | None = None,
+        fixed: Mapping[str, Any] = {},
     ) -> None:
         if self.configuring is not None:
             raise self.configuring
         self.configurations.append((spec, output))
         self.decoders.append(decoder)
+        self.inputs.append((input_name, dict(fixed)))
+        self.kept.append(keep)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
         self.before_submit(samples)

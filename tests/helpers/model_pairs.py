@@ -16,7 +16,7 @@ class OneDevice:
 
     def __init__(self, model: OriginalModel) -> None:
         self.model = LoadedModel(
-            (model.input,), tuple(model.outputs), {}, dict(model.metadata), model.decoder
+            tuple(model.inputs), tuple(model.outputs), {}, dict(model.metadata), model.decoder
         )
         self.sessions = [self]
         self.configured: list[Any] = []
@@ -24,8 +24,9 @@ class OneDevice:
     def __iter__(self) -> Iterator["OneDevice"]:
         return iter(self.sessions)
 
-    def configure(self, *configuration: Any) -> None:
+    def configure(self, *configuration: Any, **of_inputs: Any) -> None:
         self.configured.append(configuration)
+        self.of_inputs = of_inputs
 
 
 class Pair:

@@ -332,17 +332,20 @@ class Engine:
     def _index(self, name: str) -> int:
         return [value.name for value in self._values].index(name)
 
-    def _run(self, tensor: Any) -> list[Any]:
-        """Run the model on the tensor as the builder's flags have it."""
-        given = self._session.get_inputs()[0]
+    def _run(self, tensors: list[Any]) -> list[Any]:
+        """Run the model on a tensor an input as the builder's flags have it."""
         flags, step = self._header["flags"], self._header["step"]
-        if tensor.dtype == np.int32 and given.type == "tensor(int64)":
-            tensor = tensor.astype(np.int64)
-        if step is not None:
-            tensor = (np.round(tensor / step).clip(-127, 127) * step).astype(np.float32)
-        elif "TF32" in flags and tensor.dtype == np.float32:
-            tensor = (tensor.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-        answers = self._session.run(None, {given.name: tensor})
+        fed = {}
+        for given, tensor in zip(self._session.get_inputs(), tensors, strict=True):
+            fed[given.name] = tensor
+            if tensor.dtype == np.int32 and given.type == "tensor(int64)":
+                fed[given.name] = tensor.astype(np.int64)
+            if step is not None:
+                rounded = np.round(tensor / step).clip(-127, 127) * step
+                fed[given.name] = rounded.astype(np.float32)
+            elif "TF32" in flags and tensor.dtype == np.float32:
+                fed[given.name] = (tensor.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        answers = self._session.run(None, fed)
         if "FP16" in flags:
             answers = [
                 one.astype(np.float16).astype(one.dtype) if one.dtype.kind == "f" else one
@@ -355,8 +358,8 @@ class Context:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._addresses: dict[str, int] = {}
-        first = engine.get_binding_shape(0)
-        self._given: Any = None if -1 in first else tuple(first)
+        shapes = map(engine.get_binding_shape, range(engine._inputs))
+        self._shapes: list[Any] = [None if -1 in shape else tuple(shape) for shape in shapes]
 
     def set_binding_shape(self, index: int, shape: Any) -> bool:
         declared = self._engine.get_binding_shape(index)
@@ -368,18 +371,18 @@ class Context:
         ):
             self._engine._logger.log(Severity.ERROR, "3: shape out of the profile's range")
             return False
-        self._given = tuple(shape)
+        self._shapes[index] = tuple(shape)
         return True
 
     def get_binding_shape(self, index: int) -> Dims:
         if index < self._engine._inputs:
-            return Dims(self._given or self._engine.get_binding_shape(index))
+            return Dims(self._shapes[index] or self._engine.get_binding_shape(index))
         shape = self._engine.get_binding_shape(index)
-        if -1 not in shape or self._given is None:
+        if -1 not in shape or None in self._shapes:
             return shape
         if any(one.dim_param == BY_VALUES for one in _axes(self._engine._values[index])):
             return shape
-        zeros = np.zeros(self._given, self._numpy(0))
+        zeros = [np.zeros(one, self._numpy(place)) for place, one in enumerate(self._shapes)]
         return Dims(self._engine._run(zeros)[index - self._engine._inputs].shape)
 
     def set_input_shape(self, name: str, shape: Any) -> bool:
@@ -406,7 +409,7 @@ class Context:
 
     def _execute(self, addresses: list[int], stream: int) -> bool:
         gpu = self._engine._state.gpu
-        if self._given is None or len(addresses) != self._engine.num_bindings:
+        if None in self._shapes or len(addresses) != self._engine.num_bindings:
             return False
         sizes = [
             int(np.prod(self.get_binding_shape(index))) * np.dtype(self._numpy(index)).itemsize
@@ -415,12 +418,16 @@ class Context:
         if not all(gpu.has(address, size) for address, size in zip(addresses, sizes, strict=True)):
             self._engine._logger.log(Severity.ERROR, "1: Cuda Runtime (invalid argument)")
             return False
-        given = self._given
+        shapes = list(self._shapes)
 
         def work() -> int:
-            content = bytes(gpu.memory[addresses[0]][: sizes[0]])
-            tensor = np.frombuffer(content, self._numpy(0)).reshape(given)
-            for index, answer in enumerate(self._engine._run(tensor), 1):
+            tensors = [
+                np.frombuffer(bytes(gpu.memory[address][:size]), self._numpy(place)).reshape(shape)
+                for place, (shape, address, size) in enumerate(
+                    zip(shapes, addresses[: len(shapes)], sizes[: len(shapes)], strict=True)
+                )
+            ]
+            for index, answer in enumerate(self._engine._run(tensors), len(shapes)):
                 kept = answer.astype(self._numpy(index)).tobytes()
                 gpu.memory[addresses[index]][: len(kept)] = kept
             return OK

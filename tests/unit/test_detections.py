@@ -52,7 +52,8 @@ def test_an_object_that_only_one_model_detects_is_lost_or_a_ghost() -> None:
 
 def test_without_a_candidate_the_confidence_is_the_margin() -> None:
     lost = only(differences(answer((PLACE, PERSON, 0.95)), answer()))
-    assert (lost.deployed, lost.iou, lost.margins) == (None, None, pytest.approx((0.45, 0.5)))
+    assert (lost.deployed, lost.iou) == (None, None)
+    assert lost.margins == pytest.approx((0.45, 0.5))
 
 
 def test_a_box_just_too_far_for_a_match_has_a_small_margin() -> None:
@@ -75,7 +76,8 @@ def test_another_class_is_one_difference() -> None:
 def test_a_box_that_moved_has_the_margin_of_its_iou() -> None:
     deployed = answer((moved(PLACE, 0.04), PERSON, 0.9))
     shift = only(differences(answer((PLACE, PERSON, 0.9)), deployed))
-    assert (shift.kind, shift.iou) == ("shift", pytest.approx(2 / 3))
+    assert shift.kind == "shift"
+    assert shift.iou == pytest.approx(2 / 3)
     assert shift.margins == pytest.approx((0.0833, 0.0833), abs=1e-3)
     weak = answer((moved(PLACE, 0.04), PERSON, 0.51))
     assert only(differences(answer((PLACE, PERSON, 0.9)), weak)).margin == pytest.approx(0.01)

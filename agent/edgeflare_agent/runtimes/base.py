@@ -3,7 +3,19 @@
 import os
 from collections import Counter
 from importlib import import_module
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+)
 
 import numpy as np
 
@@ -70,6 +82,8 @@ class Runtime:
     """What the backend's library raises; each becomes a ModelError or an InferenceError."""
     shareable: ClassVar[bool] = False
     """Whether several threads may call `run` at once after all."""
+    takes_several: ClassVar[bool] = False
+    """Whether models may have several inputs, which `_infer_several` is given."""
 
     def __init__(self, path: str, options: Mapping[str, Any], root: str) -> None:
         """Load the file at `path`; what a runtime keeps for the next time goes below `root`."""
@@ -81,6 +95,7 @@ class Runtime:
         self.metadata: Dict[str, str] = {}
         self._closed = False
         self._fitting: Optional[Tuple[Tuple[int, ...], DType]] = None  # what fitted last
+        self._all_fitting: List[Tuple[Tuple[int, ...], DType]] = []
         if not os.path.isfile(path):
             raise ModelError("there is no model file at {}".format(path))
         self._prepare()
@@ -115,6 +130,35 @@ class Runtime:
                 "{} failed to run {}: {}".format(self.name, self.path, one_line(error))
             ) from error
 
+    def run_several(self, tensors: Sequence[Array]) -> List[Array]:
+        """Return what `run` does, for one tensor an input, in the order of `inputs`.
+
+        Raises RequestError unless there are as many, each of its input's shape and dtype;
+        InferenceError where the runtime fails.
+        """
+        if len(tensors) == len(self.inputs) == 1:
+            return self.run(tensors[0])
+        if self._closed:
+            raise RequestError("the model {} was closed".format(self.path))
+        fitting = [(tensor.shape, tensor.dtype) for tensor in tensors]
+        if fitting != self._all_fitting:
+            check_inputs(self, self.path)
+            if len(tensors) != len(self.inputs):
+                raise RequestError(
+                    "the model has {} inputs, and {} arrays were given".format(
+                        len(self.inputs), len(tensors)
+                    )
+                )
+            for info, tensor in zip(self.inputs, tensors):
+                check_fits(info, tensor.shape, tensor.dtype.name)
+            self._all_fitting = fitting
+        try:
+            return self._infer_several([_contiguous(tensor) for tensor in tensors])
+        except self.failures as error:
+            raise InferenceError(
+                "{} failed to run {}: {}".format(self.name, self.path, one_line(error))
+            ) from error
+
     def close(self) -> None:
         """Free the model. Safe to repeat."""
         if not self._closed:
@@ -135,6 +179,10 @@ class Runtime:
 
     def _infer(self, tensor: Array) -> List[Array]:
         """Run the model on a tensor that fits, without any state of earlier ones."""
+        raise NotImplementedError
+
+    def _infer_several(self, tensors: List[Array]) -> List[Array]:
+        """Run a model of several inputs on contiguous tensors that fit, as `_infer` does."""
         raise NotImplementedError
 
     def _free(self) -> None:
@@ -160,6 +208,12 @@ class Runtime:
         return {**defaults, **options}
 
 
+def check_inputs(runtime: Runtime, what: str) -> None:
+    """Raise ModelError unless the model has as many inputs as its runtime takes."""
+    if not runtime.inputs or not runtime.takes_several:
+        check_single_input(runtime.inputs, what)
+
+
 def check_single_input(inputs: List[TensorInfo], what: str) -> None:
     """Raise ModelError unless there is exactly one input."""
     if len(inputs) != 1:
@@ -183,6 +237,11 @@ def check_fits(info: TensorInfo, shape: Tuple[Optional[int], ...], dtype: str) -
         raise RequestError(
             "the model's input {} is {}, not {}".format(info.name, info.dtype, dtype)
         )
+
+
+def _contiguous(tensor: Array) -> Array:
+    """Return the tensor with its values in order; one without axes stays one."""
+    return tensor if tensor.flags.c_contiguous else np.ascontiguousarray(tensor)
 
 
 def shape_text(shape: Tuple[Any, ...]) -> str:

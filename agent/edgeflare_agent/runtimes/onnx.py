@@ -63,6 +63,7 @@ class OnnxRuntime(Runtime):
 
     name = "onnx"
     shareable = True
+    takes_several = True
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
         "providers": Option([_CPU], "a list of execution providers", _is_list_of_names),
@@ -222,6 +223,10 @@ class OnnxRuntime(Runtime):
 
     def _infer(self, tensor: Array) -> List[Array]:
         return list(self._session.run(self._names, {self.inputs[0].name: tensor}))
+
+    def _infer_several(self, tensors: List[Array]) -> List[Array]:
+        given = {info.name: tensor for info, tensor in zip(self.inputs, tensors)}
+        return list(self._session.run(self._names, given))
 
     def _free(self) -> None:
         del self._session

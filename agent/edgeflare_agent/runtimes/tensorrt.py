@@ -134,11 +134,12 @@ class TensorRTRuntime(Runtime):
     each. `tf32`: whether fp32 may be rounded to TF32. `workspace_mb`: memory that building and
     running may use, in MiB; None: TensorRT's own limit. `calibration`: name, in `root`/models, of a
     ``.npy`` with prepared input tensors [N, ...]. `input_shape`: sizes of the input's axes where
-    the file leaves others than the first open. All of these are for ``.onnx`` files. `threads`
+    the file leaves others than the first open, for a model with one input. All of these are for ``.onnx`` files. `threads`
     changes nothing.
     """
 
     name = "tensorrt"
+    takes_several = True
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
         "precision": Option("fp32", ", ".join(_PRECISIONS), lambda value: value in _PRECISIONS),
@@ -191,9 +192,9 @@ class TensorRTRuntime(Runtime):
         self.inputs, self.outputs = self._tensors.inputs, self._tensors.outputs
         self._layers = layers_by_type(self._library, self._engine)
         self._stream = self._cuda.new_stream()
-        self._given = DeviceBuffer(self._cuda)
+        self._given = [DeviceBuffer(self._cuda) for _ in self.inputs]
         self._results = [DeviceBuffer(self._cuda) for _ in self.outputs]
-        self._shape: Optional[Shape] = None
+        self._shapes: List[Shape] = []
         self._result_shapes: List[Shape] = []
 
     def _in_effect(self) -> Dict[str, Any]:
@@ -210,17 +211,22 @@ class TensorRTRuntime(Runtime):
         }
 
     def _infer(self, tensor: Array) -> List[Array]:
+        return self._infer_several([tensor])
+
+    def _infer_several(self, tensors: List[Array]) -> List[Array]:
         self._log.clear()
-        if tensor.shape != self._shape:
-            self._shape = None  # should it fail
-            self._result_shapes = self._tensors.resize(tensor.shape)
-            self._shape = tensor.shape
+        shapes = [tensor.shape for tensor in tensors]
+        if shapes != self._shapes:
+            self._shapes = []  # should it fail
+            self._result_shapes = self._tensors.resize(shapes)
+            self._shapes = shapes
         answers = [
             np.empty(shape, info.dtype) for shape, info in zip(self._result_shapes, self.outputs)
         ]
-        given = self._given.holding(tensor.nbytes)
+        given = [buffer.holding(tensor.nbytes) for buffer, tensor in zip(self._given, tensors)]
         results = [buffer.holding(answer.nbytes) for buffer, answer in zip(self._results, answers)]
-        self._cuda.upload(given, tensor, self._stream)
+        for address, tensor in zip(given, tensors):
+            self._cuda.upload(address, tensor, self._stream)
         if not self._tensors.execute(given, results, self._stream):
             raise TensorRTError(self._log.reason("the inference could not be started"))
         for answer, result in zip(answers, results):
@@ -230,7 +236,7 @@ class TensorRTRuntime(Runtime):
 
     def _free(self) -> None:
         del self._tensors, self._context, self._engine, self._library_runtime
-        for buffer in (self._given, *self._results):
+        for buffer in (*self._given, *self._results):
             buffer.free()
         self._cuda.destroy_stream(self._stream)
 

@@ -214,28 +214,31 @@ def _limit_workspace(library: Any, config: Any, megabytes: Optional[int]) -> Non
 def _add_profile(
     builder: Any, network: Any, config: Any, wanted: Optional[List[int]]
 ) -> Tuple[Optional[Shape], Any]:
-    """Close the open axes of the only input; return the shape to tune for, and the profile if any.
+    """Close the open axes of all inputs; return the shape to tune for, and the profile if any.
 
-    The shape is None for a model with several inputs.
+    The shape is None for a model with several inputs, for which `wanted` isn't used either.
     """
-    if network.num_inputs != 1:
-        return None, None
-    given = network.get_input(0)
-    shape = tuple(given.shape)
-    if -1 not in shape:
-        return shape, None
-    least, best, most = (
-        _filled(given.name, shape, wanted, batch) for batch in (1, 1, LARGEST_BATCH)
-    )
-    profile = builder.create_optimization_profile()
-    profile.set_shape(given.name, least, best, most)
-    if config.add_optimization_profile(profile) < 0:
+    inputs = [network.get_input(index) for index in range(network.num_inputs)]
+    wanted = wanted if len(inputs) == 1 else None
+    profile, tuned = None, []
+    for given in inputs:
+        shape = tuple(given.shape)
+        if -1 in shape:
+            least, best, most = (
+                _filled(given.name, shape, wanted, batch) for batch in (1, 1, LARGEST_BATCH)
+            )
+            profile = profile or builder.create_optimization_profile()
+            profile.set_shape(given.name, least, best, most)
+            shape = best
+        tuned.append(shape)
+    if profile is not None and config.add_optimization_profile(profile) < 0:
         raise ModelError(
-            "TensorRT refuses the input shape {} for the model's input {!r}".format(
-                list(best), given.name
+            "TensorRT refuses the input shape {} for the model's input {}".format(
+                " and ".join(str(list(shape)) for shape in tuned),
+                " and ".join(repr(given.name) for given in inputs),
             )
         )
-    return best, profile
+    return (tuned[0] if len(tuned) == 1 else None), profile
 
 
 def _filled(name: str, shape: Shape, wanted: Optional[List[int]], batch: int) -> Shape:

@@ -88,19 +88,19 @@ class NamedTensors:
             info = _described(name, shape, engine.get_tensor_dtype(name), limits)
             (self.inputs if is_input else self.outputs).append(info)
 
-    def resize(self, shape: Shape) -> List[Shape]:
-        """Set the only input's shape; return the outputs' shapes. Raises TensorRTError."""
-        if not self._context.set_input_shape(self.inputs[0].name, shape):
-            raise _unfit(shape)
+    def resize(self, shapes: Sequence[Shape]) -> List[Shape]:
+        """Set the inputs' shapes; return the outputs' shapes. Raises TensorRTError."""
+        for info, shape in zip(self.inputs, shapes):
+            if not self._context.set_input_shape(info.name, shape):
+                raise _unfit(shape)
         return [
             _closed(info.name, tuple(self._context.get_tensor_shape(info.name)))
             for info in self.outputs
         ]
 
-    def execute(self, given: int, results: Sequence[int], stream: int) -> bool:
-        """Put an inference on the stream: addresses of the input and of each output."""
-        self._context.set_tensor_address(self.inputs[0].name, given)
-        for info, address in zip(self.outputs, results):
+    def execute(self, given: Sequence[int], results: Sequence[int], stream: int) -> bool:
+        """Put an inference on the stream: addresses of each input and of each output."""
+        for info, address in zip([*self.inputs, *self.outputs], [*given, *results]):
             self._context.set_tensor_address(info.name, address)
         return bool(self._context.execute_async_v3(stream))
 
@@ -111,7 +111,7 @@ class BoundTensors:
     def __init__(self, library: Any, engine: Any, context: Any) -> None:
         """Describe them in `inputs` and `outputs`. Raises ModelError for what can't be used."""
         self._context = context
-        self._input = 0
+        self._inputs: List[int] = []
         self._results: List[int] = []
         self.inputs: List[TensorInfo] = []
         self.outputs: List[TensorInfo] = []
@@ -125,26 +125,26 @@ class BoundTensors:
             limits = engine.get_profile_shape(0, index) if is_input and -1 in shape else None
             info = _described(name, shape, engine.get_binding_dtype(index), limits)
             if is_input:
-                self._input = index
+                self._inputs.append(index)
                 self.inputs.append(info)
             else:
                 self._results.append(index)
                 self.outputs.append(info)
 
-    def resize(self, shape: Shape) -> List[Shape]:
-        """Set the only input's shape; return the outputs' shapes. Raises TensorRTError."""
-        if not self._context.set_binding_shape(self._input, shape):
-            raise _unfit(shape)
+    def resize(self, shapes: Sequence[Shape]) -> List[Shape]:
+        """Set the inputs' shapes; return the outputs' shapes. Raises TensorRTError."""
+        for index, shape in zip(self._inputs, shapes):
+            if not self._context.set_binding_shape(index, shape):
+                raise _unfit(shape)
         return [
             _closed(info.name, tuple(self._context.get_binding_shape(index)))
             for info, index in zip(self.outputs, self._results)
         ]
 
-    def execute(self, given: int, results: Sequence[int], stream: int) -> bool:
-        """Put an inference on the stream: addresses of the input and of each output."""
-        bindings = [0] * (1 + len(results))
-        bindings[self._input] = given
-        for index, address in zip(self._results, results):
+    def execute(self, given: Sequence[int], results: Sequence[int], stream: int) -> bool:
+        """Put an inference on the stream: addresses of each input and of each output."""
+        bindings = [0] * (len(given) + len(results))
+        for index, address in zip([*self._inputs, *self._results], [*given, *results]):
             bindings[index] = address
         return bool(self._context.execute_async_v2(bindings, stream))
 

@@ -61,6 +61,7 @@ class TFLiteRuntime(Runtime):
     """
 
     name = "tflite"
+    takes_several = True
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
         "delegate": Option(
@@ -120,7 +121,7 @@ class TFLiteRuntime(Runtime):
         self.inputs = [_described(detail) for detail in inputs]
         self.outputs = [_described(detail) for detail in outputs]
         # Asking for the details again takes as long as a small model's inference.
-        self._shape: Tuple[int, ...] = tuple(inputs[0]["shape"]) if inputs else ()
+        self._shapes: List[Tuple[int, ...]] = [tuple(detail["shape"]) for detail in inputs]
         self._targets = [detail["index"] for detail in inputs]
         self._results = [detail["index"] for detail in outputs]
         self._kept: List[int] = []
@@ -128,7 +129,7 @@ class TFLiteRuntime(Runtime):
             self._announce_tensors()
         self._compiled: Optional[CompiledModel] = None
         if delegate in ACCELERATORS:
-            self._compiled = CompiledModel(self.path, self.options, outputs)
+            self._compiled = CompiledModel(self.path, self.options, inputs, outputs)
 
     def _make_interpreter(self, delegates: Optional[List[Any]]) -> Any:
         """Return an interpreter. Raises RequestError where it is to keep tensors and can't."""
@@ -232,17 +233,23 @@ class TFLiteRuntime(Runtime):
         return os.path.basename(stated) if isinstance(stated, str) else "XNNPACK"
 
     def _infer(self, tensor: Array) -> List[Array]:
+        return self._infer_several([tensor])
+
+    def _infer_several(self, tensors: List[Array]) -> List[Array]:
         if self._keeps_resources:  # which no call resets: only a new interpreter forgets them
             self._load()
         if self._compiled is not None:
-            return self._compiled.run(tensor)
-        if tensor.shape != self._shape:
-            self._shape = ()  # should it fail
-            self._interpreter.resize_tensor_input(self._targets[0], tensor.shape)
+            return self._compiled.run(tensors)
+        shapes = [tensor.shape for tensor in tensors]
+        if shapes != self._shapes:
+            self._shapes = []  # should it fail
+            for target, shape in zip(self._targets, shapes):
+                self._interpreter.resize_tensor_input(target, shape)
             self._interpreter.allocate_tensors()
-            self._shape = tensor.shape
+            self._shapes = shapes
         self._interpreter.reset_all_variables()
-        self._interpreter.set_tensor(self._targets[0], tensor)
+        for target, tensor in zip(self._targets, tensors):
+            self._interpreter.set_tensor(target, tensor)
         self._interpreter.invoke()
         found = [self._interpreter.get_tensor(index) for index in self._results]
         return [*found, self._all_tensors()] if self._kept else found

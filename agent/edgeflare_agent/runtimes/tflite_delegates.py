@@ -3,7 +3,7 @@
 import ctypes
 import math
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -91,8 +91,8 @@ class CompiledModel:
     whether the whole model is accelerated, not which operators are.
     """
 
-    def __init__(self, path: str, options: Mapping[str, Any], outputs: Any) -> None:
-        """Compile the file; `outputs` are the interpreter's details of them.
+    def __init__(self, path: str, options: Mapping[str, Any], inputs: Any, outputs: Any) -> None:
+        """Compile the file; `inputs` and `outputs` are the interpreter's details of them.
 
         Raises RuntimeMissingError where LiteRT has no CompiledModel or the model isn't run there as
         a whole and `allow_fallback` isn't set; RequestError for an unknown option.
@@ -130,8 +130,10 @@ class CompiledModel:
                 )
             )
         self._outputs = [names[one["index"]] for one in outputs]
-        self._shape: Tuple[int, ...] = ()
-        [self._input] = self._model.get_input_tensor_details(self._signature)
+        self._shapes: List[Tuple[int, ...]] = []
+        given = self._model.get_input_tensor_details(self._signature)
+        by_index = {int(one["index"]): name for name, one in given.items()}
+        self._inputs = [by_index[one["index"]] for one in inputs] if len(given) > 1 else list(given)
         self._make_buffers()
 
     def _compiled(
@@ -151,15 +153,18 @@ class CompiledModel:
             raise RuntimeError("some of its operators are not accelerated")
         return model
 
-    def run(self, tensor: Array) -> List[Array]:
-        """Return the outputs for one input tensor, in the interpreter's order."""
-        if tensor.shape != self._shape:
-            self._shape = ()  # should it fail
-            self._model.resize_input_tensor_by_name(
-                self._signature, self._input, list(tensor.shape), strict=False
-            )
+    def run(self, tensors: Sequence[Array]) -> List[Array]:
+        """Return the outputs for one tensor an input, both in the interpreter's order."""
+        shapes = [tensor.shape for tensor in tensors]
+        if shapes != self._shapes:
+            self._shapes = []  # should it fail
+            for name, shape in zip(self._inputs, shapes):
+                self._model.resize_input_tensor_by_name(
+                    self._signature, name, list(shape), strict=False
+                )
             self._make_buffers()
-        self._buffers[self._input].write(tensor)
+        for name, tensor in zip(self._inputs, tensors):
+            self._buffers[name].write(tensor)
         self._model.run_by_name(self._signature, self._buffers, self._results)
         return [
             self._results[name].read(math.prod(shape), dtype).reshape(shape)
@@ -167,16 +172,17 @@ class CompiledModel:
         ]
 
     def _make_buffers(self) -> None:
-        """Make the buffers of the input and of all outputs, of the sizes in effect."""
-        given = self._model.get_input_tensor_details(self._signature)[self._input]
+        """Make the buffers of all inputs and outputs, of the sizes in effect."""
+        given = self._model.get_input_tensor_details(self._signature)
         details = self._model.get_output_tensor_details(self._signature)
-        self._shape = tuple(int(n) for n in given["shape"])
+        self._shapes = [tuple(int(n) for n in given[name]["shape"]) for name in self._inputs]
         self._layout = {
             name: (tuple(int(n) for n in details[name]["shape"]), np.dtype(details[name]["dtype"]))
             for name in self._outputs
         }
         self._buffers = {
-            self._input: self._model.create_input_buffer_by_name(self._signature, self._input)
+            name: self._model.create_input_buffer_by_name(self._signature, name)
+            for name in self._inputs
         }
         self._results = {
             name: self._model.create_output_buffer_by_name(self._signature, name)

@@ -1,4 +1,4 @@
-"""The user's own strategies, oracles, runtimes, transports and hypotheses: entry points.
+"""The user's own strategies, oracles, runtimes, transports, hypotheses and detectors: entry points.
 
 In the user's ``pyproject.toml``::
 
@@ -6,10 +6,10 @@ In the user's ``pyproject.toml``::
     my-strategy = "my_package:MyStrategy"
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
-`oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`. A built-in name always
-means the built-in one. Nothing is imported before its name is used, so a plug-in that is broken
-fails alone. Mutation operators are declared in the same way, in the group ``edgeflare.mutators``;
-see `edgeflare_mutators`.
+`oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`,
+`models.detectors.options`. A built-in name always means the built-in one. Nothing is imported before
+its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same
+way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from edgeflare.errors import UsageError
 
-Kind: TypeAlias = Literal["strategy", "oracle", "runtime", "transport", "hypothesis"]
+Kind: TypeAlias = Literal["strategy", "oracle", "runtime", "transport", "hypothesis", "detector"]
 
 GROUPS: dict[Kind, str] = {
     "strategy": "edgeflare.strategies",
@@ -30,6 +30,7 @@ GROUPS: dict[Kind, str] = {
     "runtime": "edgeflare.runtimes",
     "transport": "edgeflare.transports",
     "hypothesis": "edgeflare.hypotheses",
+    "detector": "edgeflare.detectors",
 }
 
 

@@ -65,7 +65,7 @@ def add_to_corpus(
     may have from now on; None: 3 for a new corpus, else what it has.
 
     Raises UsageError where the inputs' shape or the number of classes is another than the corpus',
-    or the models are speech recognisers, which have no classes, and StoreError.
+    or the models return text, which have no classes, and StoreError.
     """
     with open_store(campaign) as store:
         check_classes(store)

@@ -50,7 +50,7 @@ def form_of(store: Store, sample: Sample) -> Form:
 
 
 def check_classes(store: Store) -> None:
-    """Raise UsageError for speech recognisers: a corpus has decisions between classes only."""
+    """Raise UsageError for models that return text: a corpus has decisions between classes only."""
     if transcribes(store):
         raise UsageError(
             f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; "

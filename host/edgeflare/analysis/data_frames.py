@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from edgeflare.analysis.findings import findings
+from edgeflare.analysis.findings import findings, score_list
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import numbers, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.strategies.operators import describe_mutations
-from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
+from edgeflare.types import TRIGGERS, Decision, Detections, Output, Status, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,7 @@ def triggers(store: Store) -> Iterator[dict[str, Any]]:
                 "trigger_sample": one.trigger or finding.seed.sample,
                 "original_scores": _scores(one.original),
                 "deployed_scores": _scores(one.deployed),
+                "difference": difference_text(one.original, one.deployed),
                 "command": finding.command,
             }
 
@@ -74,6 +76,7 @@ def seeds(store: Store) -> Iterator[dict[str, Any]]:
                 "deployed_text": text_of(deployed),
                 "original_scores": _scores(original),
                 "deployed_scores": _scores(deployed),
+                "difference": difference_text(original, deployed),
                 "sample": seed.sample,
                 "file_sha256": seed.file_sha256,
             }
@@ -128,6 +131,7 @@ def survey(store: Store) -> Iterator[dict[str, Any]]:
             "total_variation": one.total_variation,
             "original_scores": _scores(one.original),
             "deployed_scores": _scores(one.deployed),
+            "difference": difference_text(one.original, one.deployed),
             "device": one.device_name,
             "sample": one.sample,
             "detail": one.detail,
@@ -154,7 +158,9 @@ def _counted(one: OutcomeRecord) -> dict[str, Any]:
     }
 
 
-def _scores(output: Output | None) -> Scores | None:
+def _scores(output: Output | None) -> Any:
+    if isinstance(output, Detections | Values):
+        return score_list(output)
     return None if output is None else numbers(output)
 
 
@@ -207,6 +213,7 @@ _TRIGGERS = {
     "seed_sample": _TEXT,
     "trigger_sample": _TEXT,
     **_SCORES,
+    "difference": _TEXT,
     "command": _TEXT,
 }
 _SEEDS = {
@@ -217,6 +224,7 @@ _SEEDS = {
     **_LABELS,
     **_TEXTS,
     **_SCORES,
+    "difference": _TEXT,
     "sample": _TEXT,
     "file_sha256": _TEXT,
 }
@@ -233,6 +241,7 @@ _SURVEY = {
     **_MARGINS,
     "total_variation": _NUMBER,
     **_SCORES,
+    "difference": _TEXT,
     "device": _NAME,
     "sample": _TEXT,
     "detail": _TEXT,
@@ -297,7 +306,9 @@ class Frames:
     What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are
     categories. `original_scores` and `deployed_scores` are arrays, float64 [classes], of a
     transcript [pieces, 2] as in `Transcript`, None where there are none; of transcripts there are
-    texts in place of labels. Samples are digests, for `Store.get_sample`. Distances and margins
+    texts in place of labels. Of detections they are lists of objects with label, score and box, of
+    values an object with shape, min, max and mean; `difference` has what differs in words.
+    Samples are digests, for `Store.get_sample`. Distances and margins
     have the units of `OutcomeRecord`.
     """
 

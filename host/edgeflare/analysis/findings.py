@@ -10,13 +10,15 @@ from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.status import replica_names
+from edgeflare.detections import differences
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
-from edgeflare.types import TRIGGERS, Output, Status, Transcript
+from edgeflare.types import TRIGGERS, Detections, Output, Status, Transcript, Values
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
@@ -26,9 +28,10 @@ _FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
 def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
     """Return a finding's outcome as a JSON object.
 
-    Scores are lists of float [classes], of a transcript [pieces][2]: the probability of each of its
-    pieces and that of the best other one; the texts and pieces are None of scores. `trigger_sample`
-    is a digest in the campaign's store, None where the seed itself is the finding; `device` and
+    Scores are as `score_list` has them: lists of float [classes], of a transcript [pieces][2]: the
+    probability of each of its pieces and that of the best other one; the texts and pieces are None
+    of scores. `differences` are those of detections, `difference` has them, or the distance of
+    values, in words; None of others. `trigger_sample` is a digest in the campaign's store, None where the seed itself is the finding; `device` and
     `environment` are digests that `campaign.json` explains. `round_trips` are the search's requests
     to the device, `device_seconds` its own time for them and for confirmations; `front` lists the
     deviations on the way that no earlier one beats in both margin and L2. `words` has each of the
@@ -47,6 +50,8 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "deployed_text": text_of(outcome.deployed),
         "original_scores": score_list(outcome.original),
         "deployed_scores": score_list(outcome.deployed),
+        "differences": difference_list(outcome.original, outcome.deployed),
+        "difference": difference_text(outcome.original, outcome.deployed),
         "original_pieces": _pieces(outcome.original),
         "deployed_pieces": _pieces(outcome.deployed),
         "original_margin": outcome.original_margin,
@@ -112,12 +117,62 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def score_list(output: Output | None) -> list[Any] | None:
-    """Return the scores of an answer as `jsonable` data, None without an answer."""
+def score_list(output: Output | None) -> Any:
+    """Return the scores of an answer as `jsonable` data, None without an answer.
+
+    Of detections objects with label, score and box, what is detected alone; of values
+    `value_summary`.
+    """
     if output is None:
         return None
+    if isinstance(output, Detections):
+        return [
+            {"label": label, "score": jsonable(score), "box": jsonable(box)}
+            for label, score, box in zip(
+                *(
+                    part[: output.count].tolist()
+                    for part in (output.labels, output.scores, output.boxes)
+                ),
+                strict=True,
+            )
+        ]
+    if isinstance(output, Values):
+        return value_summary(output)
     scores: list[Any] = numbers(output).tolist()
     return scores if is_finite(output) else jsonable(scores)
+
+
+def value_summary(output: Values) -> dict[str, Any]:
+    """Return the shape, smallest, largest and mean element of values, as `jsonable` data."""
+    array = output.array
+    figures = {"min": array.min(), "max": array.max(), "mean": array.mean()} if array.size else {}
+    return {"shape": list(array.shape), **{k: jsonable(float(v)) for k, v in figures.items()}}
+
+
+def difference_list(
+    original: Output | None, deployed: Output | None
+) -> list[dict[str, Any]] | None:
+    """Return the differences of two detectors' answers as JSON objects; None of other answers.
+
+    `scores` are both models' of the object, `margins` both models'; see
+    `edgeflare.detections.Difference`.
+    """
+    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+        return None
+    return [
+        {
+            "kind": one.kind,
+            "label": one.label,
+            "deployed_label": one.deployed_label,
+            "scores": [
+                None if place is None else float(answer.scores[place])
+                for place, answer in ((one.original, original), (one.deployed, deployed))
+            ],
+            "iou": one.iou,
+            "margins": list(one.margins),
+        }
+        for one in differences(original, deployed)
+    ]
 
 
 def _pieces(output: Output | None) -> list[str] | None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
+from edgeflare.answer_words import difference_text
 from edgeflare.metrics import text_of
 from edgeflare.statistics import median
 from edgeflare.store import Store
@@ -35,9 +36,10 @@ _T = TypeVar("_T", int, str)
 @dataclass(frozen=True)
 class TriggerFigures:
     """A triggering input: its seed, the device that searched for itself ("": a pool), both models'
-    labels (class indices) or, of speech recognisers, their texts, and the steps from the seed to it
+    labels (class indices) or their texts, and the steps from the seed to it
     in words, without those that change nothing; none where it was not found by mutations.
-    `disagreement` is how far both answers are apart, see `edgeflare.metrics`."""
+    `disagreement` is how far both answers are apart, see `edgeflare.metrics`. `difference` has the
+    differences of detections, or of values, in words."""
 
     seed_id: str
     replica: str
@@ -47,6 +49,7 @@ class TriggerFigures:
     original_text: str | None = None
     deployed_text: str | None = None
     disagreement: float | None = None
+    difference: str | None = None
 
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
@@ -242,6 +245,7 @@ def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
             text_of(one.original),
             text_of(one.deployed),
             one.disagreement,
+            difference_text(one.original, one.deployed),
         )
         for one in sorted(records, key=lambda one: order(one.seed_id, one.replica))
     )
@@ -296,7 +300,7 @@ def units_of(sample_rate: int | None) -> Units:
 
 
 def transcribes(store: Store) -> bool:
-    """Whether a campaign's models are speech recognisers, which answer with a text."""
+    """Whether a campaign's models return text."""
     return output_kind(store.models) == "transcript"
 
 

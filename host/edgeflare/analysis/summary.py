@@ -5,6 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
+from edgeflare.analysis.answer_stats import (
+    DetectionFigures,
+    ValueFigures,
+    detection_figures,
+    value_figures,
+)
 from edgeflare.analysis.devices import (
     DeviceFigures,
     TelemetryCounts,
@@ -142,7 +148,7 @@ class Summary:
     `round_trips` the requests of searches to the devices, over all outcomes; `wall_s` are the
     seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins
     (top-1 minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of
-    audio only) are over the triggering inputs. Of speech recognisers `word_pairs`, most frequent
+    audio only) are over the triggering inputs. Of texts `word_pairs`, most frequent
     first, take the place of pairs of labels; they are counted on seeds that deviate, too.
     `sample_rate` is that of audio in Hz, None of images. `ties` counts seeds on which a model's
     top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of several
@@ -161,7 +167,8 @@ class Summary:
     replay, `survey` those of the survey before the search, `faults` what going after its
     deviations found; None where there was none. `soundness` compares the deployed model with
     healthy references, None without any. `explanation` is what the findings come of, None unless
-    the campaign was explained.
+    the campaign was explained. `detection` has the differences of detectors' answers by kind and
+    class, `values` the distances of maps, embeddings and vectors; None of others.
     """
 
     campaign: str
@@ -217,6 +224,8 @@ class Summary:
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
     explanation: Explanation | None = None
+    detection: DetectionFigures | None = None
+    values: ValueFigures | None = None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -323,6 +332,8 @@ def _summary(store: Store) -> Summary:
         soundness=context.soundness,
         faults=fault_figures(store),
         explanation=stored_explanation(store),
+        detection=detection_figures(store),
+        values=value_figures(store),
     )
 
 

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.metrics import text_of, top_label
+from edgeflare.metrics import is_scores, text_of, top_label
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import SEVERITIES
-from edgeflare.types import Decision, Transcript
+from edgeflare.types import Decision
 
 _WORST = 10
 
@@ -82,7 +84,8 @@ class SurveyedInput:
     """One input of the survey; both labels are class indices, of transcripts there are texts.
 
     `words` say how it was made from the seed. `sample` is its digest, `number` its place among the
-    inputs of its seed. `distance` is the total variation, of transcripts the share of words.
+    inputs of its seed. `distance` is the `edgeflare.metrics.disagreement` of both answers.
+    `difference` has what differs in words, of detections and of values.
     """
 
     seed_id: str
@@ -101,6 +104,7 @@ class SurveyedInput:
     distance: float | None
     sample: str
     detail: str = ""
+    difference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ class SurveyFigures:
     that has a deviation. `by_device` has a rate for each device that surveyed for itself.
 
     `mean_total_variation` is that of both models' probabilities, `mean_word_difference` the mean
-    share of words that differ in two transcripts; None where they have none. `nonfinite` counts the
+    share of words that differ in two transcripts, `mean_difference` the mean distance of detections
+    or values (`edgeflare.metrics.disagreement`); None where they have none. `nonfinite` counts the
     confident deviations with NaN or infinity, `unstable` the deviations that did not repeat,
     `failed` the inputs on which the deployed model can't answer; the latter two are no confident
     deviations, and failed ones are not among the inputs. `repeated` counts inputs that are equal
@@ -146,6 +151,7 @@ class SurveyFigures:
     worst: tuple[SurveyedInput, ...]
     repeated: int = 0
     seeds_failed: int = 0
+    mean_difference: float | None = None
 
     @property
     def finished(self) -> bool:
@@ -192,8 +198,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
             if (part := inputs.part(families=[name], severity=severity)).inputs
         ),
         by_device=tuple(inputs.by_device()),
-        mean_total_variation=None if inputs.speech else mean_distance,
-        mean_word_difference=mean_distance if inputs.speech else None,
+        mean_total_variation=mean_distance if inputs.kind == "scores" else None,
+        mean_word_difference=mean_distance if inputs.kind == "transcript" else None,
         nonfinite=inputs.count(Decision.NONFINITE, confident=True),
         unstable=inputs.count(Decision.DEVIATION, Decision.NONFINITE, confident=False),
         failed=inputs.failed,
@@ -209,6 +215,7 @@ def survey_figures(store: Store) -> SurveyFigures | None:
         worst=tuple(inputs.worst(_WORST)),
         repeated=inputs.repeated,
         seeds_failed=failed,
+        mean_difference=mean_distance if inputs.kind == "other" else None,
     )
 
 
@@ -248,11 +255,13 @@ class _Inputs:
     def __init__(self, store: Store) -> None:
         self._store, self._inputs = store, SurveyInputs(store)
         columns = self._columns = store.columns.survey("survey")
-        self.speech = columns.transcripts
+        self.kind = "scores"
+        """What is compared: "scores", a "transcript", or "other" answers, detections and values."""
         self._distance = columns.total_variation
-        if self.speech:
-            words = [one.disagreement for one in store.survey(phase="survey")]
-            self._distance = np.array(words, np.float64)
+        if columns.transcripts:  # or others that are more than scores
+            self.kind = "transcript" if transcribes(store) else "other"
+            apart = [one.disagreement for one in store.survey(phase="survey")]
+            self._distance = np.array(apart, np.float64)
         self._counted = ~(columns.repeated | columns.decision.among(Decision.UNDECIDED))
         self.repeated = int(columns.repeated.sum())
         self.failed = len(columns.repeated) - self.repeated - int(self._counted.sum())
@@ -312,7 +321,6 @@ class _Inputs:
 
 def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
     """Return what reports show of an input."""
-    speech = isinstance(one.original, Transcript)
     return SurveyedInput(
         seed_id=one.seed_id,
         replica=one.replica,
@@ -327,7 +335,8 @@ def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
         deployed_text=text_of(one.deployed),
         original_margin=one.original_margin,
         deployed_margin=one.deployed_margin,
-        distance=one.disagreement if speech else one.total_variation,
+        distance=one.total_variation if is_scores(one.original) else one.disagreement,
         sample=one.sample,
         detail=one.detail,
+        difference=difference_text(one.original, one.deployed),
     )

@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,13 +16,14 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
 from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.answer_words import difference_text, with_names
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, is_scores, text_of
 from edgeflare.reports.campaign import text_parts
 from edgeflare.reports.media import small_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import TRIGGERS, Output, Status
+from edgeflare.types import TRIGGERS, Detections, Output, Status, Values
 
 PICTURE_NAME = "worst-trigger.png"
 _WIDTH = 96
@@ -166,10 +168,13 @@ def _outcome_lines(store: Store, worst: OutcomeRecord) -> list[str]:
     if worst.replica:
         about += f", on {worst.replica}"
     original, deployed = _answers(store, worst)
+    namer = partial(class_name, known_class_names(store))
+    differs = difference_text(worst.original, worst.deployed, namer)
     return [
         _label("seed") + about,
         _label("original") + original,
         _label("deployed") + deployed,
+        *(wrapped(differs, "difference") if differs else ()),
         _label("picture") + _write_picture(store, seed, worst.trigger if changed else None),
         _replay_line(store, worst),
     ]
@@ -184,9 +189,21 @@ def _replay_line(store: Store, worst: OutcomeRecord) -> str:
 
 def _answers(store: Store, worst: OutcomeRecord) -> tuple[str, str]:
     """Return both models' answers in words."""
+    if isinstance(worst.original, Values) and isinstance(worst.deployed, Values):
+        shapes = (
+            f"values of shape {list(one.array.shape)}" for one in (worst.original, worst.deployed)
+        )
+        first, second = shapes
+        return first, second
     if not is_scores(worst.original) or not is_scores(worst.deployed):
-        texts = text_parts(text_of(worst.original), text_of(worst.deployed))
-        first, second = ("no answer" if text is None else f'"{text}"' for text in texts)
+        texts = (text_of(worst.original), text_of(worst.deployed))
+        if isinstance(worst.original, Detections):
+            namer = partial(class_name, known_class_names(store))
+            first, second = (with_names(text or "no answer", namer) for text in texts)
+            return first, second
+        first, second = (
+            "no answer" if text is None else f'"{text}"' for text in text_parts(*texts)
+        )
         return first, second
     names = known_class_names(store)
     original = _scores_text(worst.original, names)

@@ -281,8 +281,8 @@ def _examples(searches: Sequence[SearchRow]) -> list[Block]:
 
 _EXAMPLE = (
     Column("strategy", 0, lambda row: row.strategy, text=True),
-    Column("the original heard", 0, lambda row: _words(row.original_text), text=True),
-    Column("the deployed model heard", 0, lambda row: _words(row.deployed_text), text=True),
+    Column("text of the original", 0, lambda row: _words(row.original_text), text=True),
+    Column("text of the deployed model", 0, lambda row: _words(row.deployed_text), text=True),
     Column("SNR (dB)", 0, lambda row: number_text(row.snr_db, 1)),
     Column("L2", 1, lambda row: number_text(row.l2)),
 )

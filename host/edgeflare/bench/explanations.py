@@ -63,10 +63,10 @@ _SURE_OF_WORDS = (
 )
 
 EXAMPLES = Prose(
-    "For each strategy the triggering inputs nearest to their seeds: what both models heard, "
+    "For each strategy the triggering inputs nearest to their seeds: both models' texts, "
     "without capitals and punctuation, each in its own search. A dash stands for an input whose "
     "length was changed, of which there is no SNR.",
-    brief="What both models heard of the triggering inputs nearest to their seeds:",
+    brief="Both models' texts of the triggering inputs nearest to their seeds:",
 )
 
 COSTS = Prose(

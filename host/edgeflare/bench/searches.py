@@ -79,8 +79,8 @@ class SearchRow:
     the way that no earlier one beats in both margin and distance. Of the triggering input, None
     without one: its distances to the seed (`l2` on a scale of pixels from 0 to 1, of audio of
     samples from -1 to 1; `linf` in levels of 8 bits, of audio of 16; `ssim` 1 for equal images,
-    `snr_db` of audio), both models' margins (top-1 minus top-2) and labels, or texts of speech
-    recognisers, whether the original still gives it the seed's label or words, its digest, and in
+    `snr_db` of audio), both models' margins (top-1 minus top-2) and labels, or texts where
+    models return text, whether the original still gives it the seed's label or words, its digest, and in
     `words` what was done to the seed (the last 5 steps) and both labels. `ssim` is None, too, for
     images below 3 pixels or without scikit-image.
     """

@@ -180,7 +180,7 @@ def run_candidates(
     `ModelConfig` takes the place of all `deployed` options. Of a configuration the search is
     made fit for `measure`, as far as strategy and budget are left open: "queries" has the paper's,
     dflare; "disagreement", the default, and "severity" have boundary with a device budget of 8
-    queries a seed, of speech recognisers without one: their search ends with its first trigger.
+    queries a seed, of models that return text without one: that search ends with its first trigger.
     What the boundary search itself leaves open is resolved once, with the first model, for all.
 
     The campaigns lie in `out` (by default the configuration's, else a new folder under
@@ -236,7 +236,7 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
 def _without_budget_for_speech(
     config: CampaignConfig, like: CampaignConfig | Path
 ) -> CampaignConfig:
-    """Return the configuration; of speech recognisers without a budget that wasn't stated.
+    """Return the configuration; of models that return text without a budget that wasn't stated.
 
     Raises ModelError where the original can't be loaded.
     """

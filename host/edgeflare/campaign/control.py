@@ -246,6 +246,8 @@ def control_model(config: CampaignConfig) -> ModelConfig:
     copy = ModelConfig(
         path=path,
         input=original.input.model_copy(update={"layout": None}),
+        input_name=original.input_name,
+        fixed_inputs=original.fixed_inputs,
         output=original.output,
         decoder=original.decoder,
     )

@@ -20,6 +20,7 @@ from edgeflare.campaign.fleet import (
     fleet_devices,
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
+from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
@@ -296,7 +297,10 @@ def stored_devices(store: Store) -> list[Device]:
 
 @contextmanager
 def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
-    """Yield the loaded original model. Raises ModelError, RuntimeMissingError among them."""
+    """Yield the loaded original model, with the inputs fixed that samples don't become.
+
+    Raises UsageError where they don't fit it, ModelError, RuntimeMissingError among them.
+    """
     original = OriginalModel(
         config.original.path,
         config.original.runtime or runtime_for(config.original.path),
@@ -304,6 +308,8 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         timeout_s=config.original_timeout_s,
     )
     try:
+        chosen = chosen_input(config.original, original.inputs, "the original model")
+        original.fix_inputs(chosen.name, chosen.fixed)
         yield original
     finally:
         original.close()

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.campaign.pair.model_pair import ModelInterface, RawOriginal, original_reader
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
@@ -15,6 +16,7 @@ from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, 
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
+from edgeflare.oracles import TASKS
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput
 
@@ -34,10 +36,10 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     if measure is None:
         return
     stated = f"{_FLAG} {measure}"
-    if any(side.transcribes for side in sides):
+    if not all(side.has_classes for side in sides):
         raise UsageError(
-            f"{stated} needs an original with a score for each class, and these models are speech "
-            f"recognisers: leave {_FLAG} out"
+            f"{stated} needs an original with a score for each class, and these models answer with "
+            f"{TASKS[sides[0].task]}: leave {_FLAG} out"
         )
     if sides[0].labels_only:
         raise UsageError(

@@ -14,18 +14,23 @@ from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import InferenceFailedError, UsageError
-from edgeflare.metrics import numbers
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel, Spec
-from edgeflare.models.outputs import as_output
+from edgeflare.models import (
+    AnswerReader,
+    DecoderOptions,
+    DetectionReader,
+    InputSpec,
+    OriginalModel,
+    Spec,
+)
+from edgeflare.models.outputs import raw_bytes
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
 from edgeflare.strategies.registry import other_originals, takes_gradients
-from edgeflare.types import Transcript
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -65,24 +70,34 @@ def model_identity(
     model: ModelConfig, side: ModelInterface, reader: AnswerReader, in_effect: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything about one model that decides its answers."""
-    path, repair = model.path, model.repair
+    path, repair, fixed = model.path, model.repair, model.fixed_inputs
+    gallery = side.compared.gallery_path
     return {
         "name": path.name,
         "path": str(path.resolve()),
         "sha256": file_sha256(path),
         "bytes": path.stat().st_size,
-        **({} if repair is None else {"repair": _repair_identity(repair)}),
+        **({} if repair is None else {"repair": _file_identity(repair)}),
+        **({} if model.input_name is None else {"input_name": model.input_name}),
+        **({} if fixed is None else {"fixed_inputs": _file_identity(fixed)}),
+        **({} if gallery is None else {"gallery": _file_identity(gallery)}),
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
         "output": {
             **side.output.to_json(),
             "kind": reader.kind,
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
+            **({"read": [one.to_json() for one in side.outputs]} if side.outputs else {}),
+            **(
+                {"detector": reader.options.model_dump(mode="json")}
+                if isinstance(reader, DetectionReader)
+                else {}
+            ),
         },
     }
 
 
-def _repair_identity(path: Path) -> dict[str, Any]:
+def _file_identity(path: Path) -> dict[str, Any]:
     return {"name": path.name, "sha256": file_sha256(path), "bytes": path.stat().st_size}
 
 
@@ -108,9 +123,8 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
     except InferenceFailedError:
         return {}
     digest = hashlib.sha256()
-    for one in map(as_output, answers):
-        pieces = one.pieces if isinstance(one, Transcript) else ()
-        digest.update("\0".join(pieces).encode() + np.ascontiguousarray(numbers(one)).tobytes())
+    for raw in answers:
+        digest.update(raw_bytes(raw))
     return {_ANSWERS: digest.hexdigest()}
 
 
@@ -137,8 +151,9 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
 
 
 def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = True) -> None:
-    """Raise UsageError where a model file, or a repair, isn't the one that the campaign was run with.
+    """Raise UsageError where a model file isn't the one that the campaign was run with.
 
+    That holds for a repair and for fixed inputs, too.
     `by_flag`: the command has --original and --deployed.
     """
     for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
@@ -149,7 +164,7 @@ def check_same_models(config: CampaignConfig, store: Store, *, by_flag: bool = T
                 + (f"name that one with --{which}" if by_flag else "put that one there")
                 + ", or run a campaign with this one"
             )
-    if changed := next(_changed_repair(config, store), None):
+    if changed := next(changed_additions(config, store), None):
         raise UsageError(f"since the campaign was run {changed}; undo the change")
 
 
@@ -203,21 +218,32 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
-    yield from _changed_repair(config, store)
+    yield from changed_additions(config, store)
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
-        if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
+        if (
+            decoder
+            and isinstance(model.decoder, DecoderOptions)
+            and model.decoder.decoder().describe() != decoder
+        ):
             yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
-def _changed_repair(config: CampaignConfig, store: Store) -> Iterator[str]:
-    repair = config.deployed.repair
-    stored = store.models.get("deployed", {}).get("repair")
-    if repair is not None and stored is not None:
-        if not repair.is_file():
-            yield f"the repair {repair} is gone"
-        elif file_sha256(repair) != stored["sha256"]:
-            yield f"the repair {repair} has changed"
+def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
+    """Yield a sentence for a changed repair, and for changed fixed inputs of either model."""
+    original, deployed = config.original, config.deployed
+    for which, key, path, what in (
+        ("deployed", "repair", deployed.repair, "the repair"),
+        ("deployed", "gallery", config.values.gallery, "the gallery"),
+        ("original", "fixed_inputs", original.fixed_inputs, "the file of fixed inputs"),
+        ("deployed", "fixed_inputs", deployed.fixed_inputs, "the file of fixed inputs"),
+    ):
+        stored = store.models.get(which, {}).get(key)
+        if path is not None and stored is not None:
+            if not path.is_file():
+                yield f"{what} {path} is gone"
+            elif file_sha256(path) != stored["sha256"]:
+                yield f"{what} {path} has changed"
 
 
 def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:

@@ -84,8 +84,12 @@ def resolve_search(
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
     elif search.tune and is_open:
-        what = {"detections": "detections", "values": "a tolerance"}.get(of, "audio")
-        notices = [f"--tune measures nothing for {what}: the options don't depend on it"]
+        about = {
+            "audio": "audio",
+            "transcript": "models that return text",
+            "detections": "detectors",
+        }.get(of, "a tolerance")
+        notices = [f"--tune measures nothing for {about}: all have the same options"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
@@ -183,15 +187,15 @@ def _first_samples(store: Store) -> list[Sample]:
 
 
 def _answered(store: Store, sample: Sample, compares_scores: bool) -> Answered:
-    outputs = next((seed.outputs for seed in store.seeds() if seed.outputs is not None), None)
-    original = None if outputs is None else outputs.original
+    answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
+    original = next((one for one in answers if one is not None), None)
     if isinstance(original, Detections):
         return "detections"
     if compares_scores or isinstance(original, Values):
         return "values"
-    if sample.ndim > 1:
-        return "image"
-    return "transcript" if isinstance(original, Transcript) else "audio"
+    if isinstance(original, Transcript):
+        return "transcript"
+    return "image" if sample.ndim > 1 else "audio"
 
 
 def _notice(chosen: BoundaryOptions, ratio: float) -> str:

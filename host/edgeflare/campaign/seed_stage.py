@@ -7,11 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.model_pair import (
-    ModelInterface,
-    RawOriginal,
-    readers,
-)
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
@@ -81,7 +78,7 @@ class SeedStage(CampaignStage):
         models = self._store.models
         if models:
             original, deployed = (
-                side.reader(models[which]["output"]["kind"])
+                side.stored_reader(models[which]["output"])
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return OutputReaders(original, deployed)

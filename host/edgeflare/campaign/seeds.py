@@ -32,7 +32,7 @@ from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, op
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
-from edgeflare.strategies import check_audio_search, check_operators
+from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput
 
@@ -57,17 +57,25 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
 
     Raises SeedError where there are none, UsageError for options and mutation operators that the
     model's kind of input, and its kind of answer, has no use for, and where a library that the
-    search from audio needs is missing.
+    search needs is missing.
     """
     seeds = config.seeds
+    search, words = config.search, transcribes(config.original, original.decoder)
     audio = expected_audio(config, original)
-    check_operators(config.search.operators, "image" if audio is None else "audio")
+    check_operators(search.operators, "image" if audio is None else "audio")
     if audio is None:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
+    else:
+        _refuse(seeds, _FOR_IMAGES, "images", "audio")
+    check_search(
+        search.strategy,
+        search.options,
+        search.operators,
+        kind="image" if audio is None else "audio",
+        words=words,
+    )
+    if audio is None:
         return _images(config, original)
-    _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    search, words = config.search, transcribes(config.original, original.decoder)
-    check_audio_search(search.strategy, search.options, search.operators, words=words)
     rate, samples = audio
     return open_audio_seeds(
         seeds.path,
@@ -188,8 +196,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
-    ignored. `rate`: that of audio, in Hz. `partners`: the source of inputs that are stored with the
+    Their labels are of so many `classes`; None: the models return text, and labels are ignored.
+    `rate`: that of audio, in Hz. `partners`: the source of inputs that are stored with the
     campaign, but not as seeds; None: they are the first seeds. `priority` returns how promising
     each seed of the source is: the most promising ones are stored, in that order.
     """
@@ -200,7 +208,7 @@ def store_seeds(
     if priority is None:
         labelled = _store_as_they_come(source, config, store, reporter, classes)
     else:
-        labelled = 0  # speech recognisers have no priority
+        labelled = 0  # models that return text have no priority
         _store_by_priority(source, config, store, reporter, classes, priority)
     if source.skipped:
         skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
@@ -209,7 +217,7 @@ def store_seeds(
     notices = list(source.notices)
     if labelled:
         notices.append(
-            f"the labels of {labelled} seeds are ignored: speech recognisers have no classes"
+            f"the labels of {labelled} seeds are ignored: models that return text have no classes"
         )
     for notice in notices:
         reporter(Notice(notice))
@@ -344,6 +352,8 @@ def write_calibration(
     loaded = OriginalModel(model, "onnx", {})
     try:
         tensor = loaded.input
+        if len(loaded.inputs) > 1:
+            raise ModelError(f"{model} has several inputs, and models with one are calibrated")
         in_file = options_in_file(loaded.metadata, str(model))
     finally:
         loaded.close()

@@ -9,7 +9,8 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
-from edgeflare.campaign.pair.model_pair import CountedDevice, ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import (
     SEEDS_TRIED,
     BetterPreprocessing,
@@ -134,7 +135,7 @@ class Campaign:
                 self._config.seeds,
                 self._store,
                 self._reporter,
-                classes=None if side.transcribes else side.classes,
+                classes=side.classes if side.has_classes else None,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
                 priority=SourcePriority(self._config, self._original, side)
@@ -164,7 +165,7 @@ class Campaign:
             SurveyStage(self._config, *shared).survey(read.deployed)
             PursuitStage(self._config, *shared).pursue(read.deployed)
             ReferenceStage(self._config, *shared).answer(original, read.original)
-        scored = not (original.transcribes or deployed.labels_only)
+        scored = original.has_classes and not deployed.labels_only
         if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
             SearchStage(self._config, *shared).report_remaining()
             return
@@ -280,7 +281,7 @@ class Campaign:
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
-        if self._sides[0].transcribes:
+        if not self._sides[0].has_classes:
             return None
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),

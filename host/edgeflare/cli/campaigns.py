@@ -51,7 +51,16 @@ ResumeCommand = command_with(
 
 def demo(
     context: typer.Context,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
+    task: Annotated[
+        str,
+        typer.Option(
+            metavar="TASK",
+            help="classification: one digit. detection: up to four digits with their boxes.",
+        ),
+    ] = "classification",
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="How many seed images; of detection up to 60.")
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     json: Json = False,
 ) -> None:
@@ -60,7 +69,7 @@ def demo(
     from edgeflare.campaign import demo_config
 
     stated = typed(context.obj)
-    config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
+    config = demo_config(stated.values, stated.flags, task=task, seeds=seeds, campaign_seed=seed)
     _run_and_show(partial(run_campaign, config), json)
 
 

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from edgeflare.devices.fingerprints import differences
 from edgeflare.devices.session.replies import Reply
 from edgeflare.errors import DeviceAwayError, UsageError
@@ -85,7 +88,14 @@ def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: A
 def _bits(reply: Reply[RawOutput]) -> list[tuple[object, ...]]:
     """Return what is equal for equal outputs only: of a transcript its pieces and score bits."""
     found: list[tuple[object, ...]] = []
+    pieces: tuple[str, ...]
+    arrays: tuple[NDArray[Any], ...]
     for output in reply.outputs:
-        pieces, numbers = output if isinstance(output, Decoded) else ((), output)
-        found.append((pieces, str(numbers.dtype), numbers.shape, numbers.tobytes()))
+        if isinstance(output, Decoded):
+            pieces, arrays = output.pieces, (output.scores,)
+        elif isinstance(output, np.ndarray):
+            pieces, arrays = (), (output,)
+        else:
+            pieces, arrays = (), output
+        found.append((pieces, *((str(one.dtype), one.shape, one.tobytes()) for one in arrays)))
     return found

@@ -268,8 +268,7 @@ def _answers(
         for one in scores([seed.sample for seed in some]):
             if not is_scores(one):
                 raise UsageError(
-                    "seeds are ordered by probabilities of classes, and the original is a speech "
-                    "recogniser"
+                    "seeds are ordered by probabilities of classes, and the original returns text"
                 )
             yield one
 

@@ -135,7 +135,7 @@ def prioritise_campaign(
     or `original` where it has moved; where that is gone, changed, or can't be looked into they are
     left out, and so is ``rarity`` without the extra `inspection`.
 
-    Raises UsageError for speech recognisers, for a campaign without answers, for unknown measures
+    Raises UsageError for models that return text, a campaign without answers, unknown measures
     and less than one shuffle; StoreError.
     """
     if unknown := [one for one in measures if one not in PRIORITY_MEASURES]:
@@ -151,7 +151,7 @@ def prioritise_campaign(
         if any(not is_scores(one) for one in answers):
             raise UsageError(
                 f"seeds are ordered by probabilities of classes, and the models of {folder} are "
-                "speech recognisers"
+                "models that return text"
             )
         known: dict[PriorityMeasure, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}

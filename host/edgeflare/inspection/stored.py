@@ -17,7 +17,15 @@ from edgeflare.inspection.activations import (
     activations_or_errors,
 )
 from edgeflare.metrics import top_label
-from edgeflare.models import AnswerReader, AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
+from edgeflare.models import (
+    AnswerReader,
+    AudioSpec,
+    OutputReader,
+    Spec,
+    TensorInfo,
+    spec_from_json,
+    task_of,
+)
 from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
@@ -86,7 +94,7 @@ class StoredOriginal(NamedTuple):
     @property
     def has_classes(self) -> bool:
         """Whether it decides for classes, rather than a text."""
-        return self.reader.kind != "transcript"
+        return task_of(self.reader.kind) == "classification"
 
     def label(self, raw: Any) -> int:
         """Return the class that it decides for."""

@@ -1,6 +1,15 @@
 """The original model on the host; inputs and outputs of both models."""
 
 from edgeflare.models.audio_input import audio_input
+from edgeflare.models.detectors import (
+    DetectionReader,
+    DetectorOptions,
+    GridOptions,
+    class_names,
+    complete_options,
+    infer_format,
+)
+from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -32,7 +41,11 @@ __all__ = [
     "AbsolutePath",
     "AnswerReader",
     "AudioSpec",
+    "ChosenInput",
     "DecoderOptions",
+    "DetectionReader",
+    "DetectorOptions",
+    "GridOptions",
     "InputOptions",
     "InputSpec",
     "OriginalModel",
@@ -46,11 +59,16 @@ __all__ = [
     "as_output",
     "audio_input",
     "check_index",
+    "choose_input",
+    "class_names",
+    "complete_options",
     "detect_kind",
     "has_one_value",
+    "infer_format",
     "is_index",
     "known_of",
     "largest_sum_error",
+    "load_fixed_inputs",
     "output_classes",
     "prepare",
     "resolve_input",

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
 from edgeflare.models.gradients import InputGradients, JointGradients
 from edgeflare.models.original_process import (
@@ -24,9 +26,11 @@ from edgeflare.models.original_process import (
 from edgeflare.models.outputs import AnswerReader
 from edgeflare.types import Ask, Output, Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.configuration.fixed_inputs import configuration_of, searched_input
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
+from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
-from edgeflare_agent.wire import Kind
+from edgeflare_agent.wire import Frame, Kind
 
 _REQUEST_BYTES = 1 << 20
 _MOST_BYTES = 2 << 30
@@ -42,13 +46,15 @@ class OriginalSettings(NamedTuple):
     timeout_s: float
     configuration: Mapping[str, Any]
     reader: AnswerReader
+    arrays: Sequence[NDArray[Any]] = ()
+    """Those of the fixed inputs."""
 
     def load(self, *, here: bool = False) -> "OriginalModel":
         """Load the model once more. `here` and errors as for `OriginalModel`."""
         model = OriginalModel(
             self.path, self.runtime, self.options, timeout_s=self.timeout_s, here=here
         )
-        model._set(self.configuration)
+        model._set(self.configuration, self.arrays)
         model.read_with(self.reader)
         return model
 
@@ -100,34 +106,61 @@ class OriginalModel:
         with self._borrowed() as first:
             self._start_s = time.monotonic() - began
             loaded = first.loaded
-        self.input = TensorInfo.from_json(loaded["inputs"][0])
+        self.inputs: Sequence[TensorInfo] = [TensorInfo.from_json(one) for one in loaded["inputs"]]
+        self._searched = 0
+        self._fixed: tuple[str | None, Mapping[str, NDArray[Any]]] = (None, {})
+        self._arrays: Sequence[NDArray[Any]] = ()
         self.outputs: Sequence[TensorInfo] = [
             TensorInfo.from_json(one) for one in loaded["outputs"]
         ]
         self.metadata: Mapping[str, str] = loaded["metadata"]
         self.in_effect: Mapping[str, Any] = loaded["runtime"]
         self.decoder: dict[str, Any] | None = loaded["decoder"]
-        """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
+        """What identifies how outputs become text, where the file says it."""
         self._configuration: Mapping[str, Any] | None = None
         self._reader: AnswerReader | None = None
         self._gradients_lock = threading.Lock()
         self._gradients: InputGradients | None = None
         self._joint: JointGradients | None = None
 
-    def configure(
-        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
-    ) -> None:
-        """Set how samples are prepared, which output counts, and the decoder.
+    @property
+    def input(self) -> TensorInfo:
+        """The input that samples become: the only one, or that of `fix_inputs`."""
+        return self.inputs[self._searched]
 
-        `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where they
-        don't fit the model.
+    def fix_inputs(self, name: str | None, fixed: Mapping[str, NDArray[Any]]) -> None:
+        """Set the input that samples become, and the arrays of the others, for `configure`.
+
+        `name`: None: the only input that `fixed` lacks. Raises UsageError where an input is missing
+        or unknown.
         """
-        configuration: dict[str, Any] = {"input": spec.to_json(), "output": output}
-        if decoder is not None:
-            configuration["decoder"] = dict(decoder)
-        elif output is None:
-            configuration["output"] = self.outputs[0].name
-        self._set(configuration)
+        try:
+            self._searched = searched_input(self.inputs, name, fixed)
+        except RequestError as error:
+            raise UsageError(f"the original model: {error}") from error
+        self._fixed = name, dict(fixed)
+
+    def configure(
+        self,
+        spec: Spec,
+        output: str | Sequence[str] | None,
+        decoder: Mapping[str, Any] | None = None,
+        *,
+        keep: Mapping[str, Any] | None = None,
+        input_name: str | None = None,
+        fixed: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Set how samples are prepared, which output counts, the decoder, and the other inputs.
+
+        All as `DeviceSession.configure` takes them; without `input_name` and `fixed` the inputs are
+        those of `fix_inputs`. Raises ModelError where they don't fit the model.
+        """
+        if input_name is not None or fixed is not None:
+            self.fix_inputs(input_name, fixed or {})
+        if decoder is None and output is None:
+            output = self.outputs[0].name
+        configuration, arrays = configuration_of(spec, output, decoder, keep, *self._fixed)
+        self._set(configuration, tuple(arrays))
 
     @property
     def settings(self) -> OriginalSettings:
@@ -142,12 +175,16 @@ class OriginalModel:
             self._timeout_s,
             self._configuration,
             self._reader,
+            self._arrays,
         )
 
-    def _set(self, configuration: Mapping[str, Any]) -> None:
+    def _set(self, configuration: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
         with self._borrowed() as process:
-            process.configure(configuration)
-        self._configuration = configuration
+            process.configure(configuration, arrays)
+        self._configuration, self._arrays = configuration, arrays
+        self._searched = searched_input(
+            self.inputs, configuration.get("input_name"), configuration.get("fixed", ())
+        )
 
     def read_with(self, reader: AnswerReader) -> None:
         """Set how raw outputs become answers."""
@@ -184,15 +221,11 @@ class OriginalModel:
         raws: list[RawOutput] = []
         seconds: list[float] = []
         with self._borrowed() as process:
-            process.configure(configuration)
+            process.configure(configuration, self._arrays)
             for part in _parts(samples):
                 reply = process.ask(Kind.INFER, {}, part)
                 seconds += reply.header["seconds"]
-                raws += (
-                    decoded_from_arrays(reply.arrays)
-                    if reply.header.get("decoded")
-                    else [raw if raw.flags.aligned else raw.copy() for raw in reply.arrays]
-                )
+                raws += _raw_outputs(reply)
         return raws, seconds
 
     def gradients(self, ask: Ask) -> tuple[list[Any], list[float]]:
@@ -242,6 +275,11 @@ class OriginalModel:
         if "decoder" in configuration or "front_end" in configuration["input"]:
             raise UsageError(
                 "gradients are computed for images alone; search without them, as boundary does"
+            )
+        if len(self.inputs) > 1 or not isinstance(configuration["output"], str):
+            raise UsageError(
+                "gradients are computed for models with one input, of one output; search without "
+                "them, as boundary does"
             )
         spec = InputSpec.from_json(configuration["input"])
         return InputGradients(self.path, spec, configuration["output"])
@@ -320,6 +358,17 @@ class OriginalModel:
                     self._processes.add(process)
                     self._processes_began = True
         return process
+
+
+def _raw_outputs(reply: Frame) -> Sequence[RawOutput]:
+    """Return the raw output of each sample in a RESULT; unaligned arrays are copied."""
+    if reply.header.get("decoded"):
+        return decoded_from_arrays(reply.arrays)
+    arrays = [raw if raw.flags.aligned else raw.copy() for raw in reply.arrays]
+    each = reply.header.get("outputs")
+    if each is None:
+        return arrays
+    return [tuple(arrays[start : start + each]) for start in range(0, len(arrays), each)]
 
 
 def _parts(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:

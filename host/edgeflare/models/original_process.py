@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
+from numpy.typing import NDArray
+
 from edgeflare._internal import plugins
 from edgeflare.errors import (
     DeviceError,
@@ -60,19 +62,26 @@ class LoadedModel(ABC):
     loaded: Mapping[str, Any]
     idle_since = 0.0
     _configuration: Mapping[str, Any] | None = None
+    _arrays: Sequence[NDArray[Any]] = ()
 
     @property
     def alive(self) -> bool:
         """Whether it can take requests."""
         return True
 
-    def configure(self, configuration: Mapping[str, Any]) -> None:
-        """Send the header of CONFIGURE unless it was the last one sent. Raises ModelError."""
-        if configuration is self._configuration or configuration == self._configuration:
+    def configure(
+        self, configuration: Mapping[str, Any], arrays: Sequence[NDArray[Any]] = ()
+    ) -> None:
+        """Send the header and arrays of CONFIGURE unless the last ones were these.
+
+        Arrays are compared by identity. Raises ModelError.
+        """
+        same = configuration is self._configuration or configuration == self._configuration
+        if same and (arrays is self._arrays or not (arrays or self._arrays)):
             return
         self._configuration = None
-        self.ask(Kind.CONFIGURE, configuration)
-        self._configuration = configuration
+        self.ask(Kind.CONFIGURE, configuration, arrays)
+        self._configuration, self._arrays = configuration, arrays
 
     @abstractmethod
     def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:

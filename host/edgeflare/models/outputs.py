@@ -7,7 +7,7 @@ Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, whi
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,15 +105,17 @@ OutputKind: TypeAlias = Literal[
     "transcript",
     "detections",
     "tags",
+    "tag-logits",
     "values",
     "gallery",
 ]
 """What a model's outputs are: scores of classes in one of four forms, a label or text; boxes, a score of each class
-for itself ("tags"), values, or an embedding that is compared with those of a gallery."""
+for itself ("tags", or "tag-logits" before the sigmoid), values, or an embedding that is compared with those of a gallery."""
 _TASKS: Mapping[str, Task] = {
     "transcript": "transcript",
     "detections": "detection",
     "tags": "multi-label",
+    "tag-logits": "multi-label",
     "values": "vector",
 }
 
@@ -204,7 +206,15 @@ def as_output(raw: RawOutput | Output) -> Output:
     if isinstance(raw, Decoded):
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
-    return raw
+    return cast("Output", raw)
+
+
+def raw_bytes(raw: RawOutput) -> bytes:
+    """Return all that a model returned for one sample, to compare it with another time's."""
+    if isinstance(raw, Decoded):
+        return "\0".join(raw.pieces).encode() + np.ascontiguousarray(raw.scores).tobytes()
+    arrays = raw if isinstance(raw, tuple) else (raw,)
+    return b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
 
 
 def softmax(logits: Scores) -> Scores:

@@ -61,8 +61,12 @@ class TagsReader(NamedTuple):
     tensor: TensorInfo
     rules: DetectionRules
     logits: bool = False
-    kind: OutputKind = "tags"
     labels_only: bool = False
+
+    @property
+    def kind(self) -> OutputKind:
+        """What the output is."""
+        return "tag-logits" if self.logits else "tags"
 
     def read(self, raw: RawOutput | Output) -> Output:
         """Return the labels of one sample, the highest score first, at most `MOST_TAGS`.

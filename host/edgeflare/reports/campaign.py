@@ -11,6 +11,7 @@ from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
+from edgeflare.reports.answers import answers_key_figures, differences_tables
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -56,6 +57,9 @@ END_WORDS = {
 }
 """Names of the statuses of a search that ends without a trigger."""
 
+PAIR, DIFFERENCE = "original -> deployed", "difference"
+"""Headings of the column with both models' answers, or with what differs in them."""
+
 _BRIEF = 5
 _FAILURES_SHOWN = 5
 _TERMINAL_STEPS = 3
@@ -82,9 +86,10 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
-    if not traits_in(summary.search).compares_scores:
+    if not traits_in(summary.search).compares_scores or summary.values:
         lines = [one._replace(disagreement=None) for one in lines]
-    triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
+    shown = any(one.steps for one in lines)
+    triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
     blocks = [*campaign_blocks(summary, triggers, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
         return [*replay_counts(summary.replay), *blocks]
@@ -112,6 +117,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
+        *differences_tables(summary.detection, name, _BRIEF if brief else MOST_SHOWN),
         *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
@@ -232,6 +238,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         pair = summary.label_pairs[0]
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
+    yield from answers_key_figures(summary.detection, summary.values)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:
@@ -378,7 +385,7 @@ def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
             (one.original or NO_WORD, one.deployed or NO_WORD, f"{one.count:,}") for one in words
         ]
         rest = ""  # a trigger can have several such pairs: their counts have no sum
-        blocks += _pairs("Words heard differently", "hears", rows, rest, most)
+        blocks += _pairs("Words returned differently", "returns", rows, rest, most)
     if labels := summary.label_pairs:
         rows = [(name(one.original), name(one.deployed), f"{one.count:,}") for one in labels]
         rest = f"{sum(one.count for one in labels[most:]):,}"
@@ -398,13 +405,13 @@ def _pairs(
     return [Heading(title), table_of(header, shown, text=2)]
 
 
-def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
-    """Return the first triggers, and how many more there are of `total`."""
+def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR) -> list[Block]:
+    """Return the first triggers, and how many more there are of `total`; `answers`: a heading."""
     if not lines:
         return []
     columns = (
         Column("seed", 0, lambda one: one.seed, text=True),
-        Column("original -> deployed", 0, lambda one: one.answers, text=True),
+        Column(answers, 0, lambda one: one.answers, text=True),
         Column("cause", 0, lambda one: one.cause, text=True, optional=True),
         Column("what was done to it", 0, lambda one: one.steps, text=True, optional=True),
         Column("L2", 0, lambda one: number_text(one.l2), optional=True),
@@ -420,10 +427,17 @@ def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
     return [Heading("First triggers"), Table(columns, lines), *(rest if more > 0 else [])]
 
 
+def answers_heading(summary: Summary) -> str:
+    """Return the heading of the column with both models' answers to triggers."""
+    return PAIR if summary.detection is None and summary.values is None else DIFFERENCE
+
+
 def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
     texts = text_parts(one.original_text, one.deployed_text)
     labels = (one.original_label, one.deployed_label)
-    answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
+    answers = one.difference or " -> ".join(
+        answer_words(*both) for both in zip(labels, texts, strict=True)
+    )
     seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
     steps = _steps(one, width)
     return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)

@@ -20,6 +20,7 @@ from edgeflare.analysis.findings import (
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
+from edgeflare.answer_words import difference_text
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
 from edgeflare.reports.survey.export import WriteFiles, export_survey
@@ -258,6 +259,7 @@ def _exported_row(
         "seed_deployed_text": text_of(deployed),
         "seed_original_scores": score_list(original),
         "seed_deployed_scores": score_list(deployed),
+        "seed_difference": difference_text(original, deployed),
         "files": dict(files),
         "amplification": amplification,
     }

@@ -16,6 +16,7 @@ from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
     TriggerLine,
+    answers_heading,
     campaign_blocks,
     known_cause,
     limits_list,
@@ -122,7 +123,7 @@ def _first_triggers(data: ReportData, pictures: PictureFolder | None) -> Sequenc
     lines = [_trigger_line(data, one) for one in first]
     shown = [] if pictures is None else _pictures(data, first, pictures)
     return [
-        *triggers_table(lines, total),
+        *triggers_table(lines, total, answers_heading(data.summary)),
         Text("To see one again:"),
         CommandLine(first[0].command),
         *shown,

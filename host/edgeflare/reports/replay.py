@@ -10,6 +10,7 @@ from edgeflare._internal.text import NOTHING, counted, margin_text, number_text,
 from edgeflare.analysis.corpus import CorpusAddition, CorpusSummary
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
+from edgeflare.answer_words import with_names
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
@@ -104,6 +105,13 @@ def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Blo
         Column("device", 0, lambda one: one.device, text=True, optional=True),
         Column("original says", 0, lambda one: _answers(one, "original", name), text=True),
         Column("deployed says", 0, lambda one: _answers(one, "deployed", name), text=True),
+        Column(
+            "difference",
+            0,
+            lambda one: with_names(one.difference or "", name),
+            text=True,
+            optional=True,
+        ),
         Column("smaller margin", 0, lambda one: margin_text(one.margin), optional=True),
         Column("L2", 0, lambda one: number_text(one.l2), optional=True),
         Column("detail", 1, lambda one: one.detail, text=True, optional=True),
@@ -119,10 +127,15 @@ def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Blo
 def _answers(one: ReplayedInput, which: str, name: Name) -> str:
     """Return a model's answer before and now, one answer if they are the same."""
     place = ("original", "deployed").index(which)
-    texts = text_parts(one.original_text, one.deployed_text)
-    texts_before = text_parts(one.original_text_before, one.deployed_text_before)
-    now = answer_words(getattr(one, f"{which}_label"), texts[place], name)
-    before = answer_words(getattr(one, f"{which}_label_before"), texts_before[place], name)
+    texts = (one.original_text, one.deployed_text)
+    texts_before = (one.original_text_before, one.deployed_text_before)
+    if one.difference is not None:  # detections, or values, which have no text
+        now, before = (with_names(all_[place] or NOTHING, name) for all_ in (texts, texts_before))
+        return now if before in (NOTHING, now) else f"{before} -> {now}"
+    now = answer_words(getattr(one, f"{which}_label"), text_parts(*texts)[place], name)
+    before = answer_words(
+        getattr(one, f"{which}_label_before"), text_parts(*texts_before)[place], name
+    )
     return now if before in (NOTHING, now) else f"{before} -> {now}"
 
 
@@ -135,8 +148,12 @@ def replayed_words(one: ReplayedInput, name: Name) -> str:
     labels_before = (one.original_label_before, one.deployed_label_before)
     texts_before = (one.original_text_before, one.deployed_text_before)
     now = answers_text(labels, texts, name)
+    if one.difference is not None:
+        now = with_names(one.difference, name)
     same = one.original_text is None and one.original_label == one.deployed_label
-    if same and one.state in ("new", "still"):  # where a tolerance decides
+    if (
+        same and one.difference is None and one.state in ("new", "still")
+    ):  # where a tolerance decides
         now = f"{name(one.original_label)} by both"
     words = {
         "new": f"new: {now}",
@@ -153,6 +170,9 @@ def replayed_words(one: ReplayedInput, name: Name) -> str:
     known = any(before is not None for before in (*labels_before, *texts_before))
     if not (changed and known):
         return words
+    if one.difference is not None:
+        before = " -> ".join(with_names(text or NOTHING, name) for text in texts_before)
+        return f"{words}, was {before}"
     return f"{words}, was {answers_text(labels_before, texts_before, name)}"
 
 
@@ -163,6 +183,8 @@ def reproductions_document(found: "Sequence[Reproduction]") -> list[Block]:
 
 def _reproduction(one: "Reproduction") -> list[Block]:
     texts = one.original_text_now is not None or one.original_text_before is not None
+    if one.difference_now is not None or one.difference_before is not None:
+        return _different(one, texts)
     rows = [
         [
             name,
@@ -178,6 +200,25 @@ def _reproduction(one: "Reproduction") -> list[Block]:
     return [
         Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}"),
         table_of(header, rows, text=3),
+        Text(_equality(one)),
+    ]
+
+
+def _different(one: "Reproduction", texts: bool) -> list[Block]:
+    """Return a trigger of detectors, which have `texts`, or of models of values."""
+    parts = ("original", "deployed") if texts else ()
+    rows = [
+        [name, words, getattr(one, f"{name}_text_{when}") or "not known"]
+        for name in parts
+        for when, words in (("before", "when found"), ("now", "now"))
+    ]
+    rows += [
+        ["difference", words, text or "not known"]
+        for words, text in (("when found", one.difference_before), ("now", one.difference_now))
+    ]
+    return [
+        Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}"),
+        table_of(["model", "", "detected" if texts else "answers"], rows, text=3),
         Text(_equality(one)),
     ]
 

@@ -8,6 +8,7 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.status import campaign_status
 from edgeflare.metrics import text_of
 from edgeflare.oracles import traits_in
@@ -94,10 +95,12 @@ def report_data(
 def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
     """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
 
-    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12
+    Of detections the differences, of values the distance. Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12
     apart``.
     """
     labels = (outcome.original_label, outcome.deployed_label)
+    if (words := difference_text(outcome.original, outcome.deployed, data.name)) is not None:
+        return words
     texts = (text_of(outcome.original), text_of(outcome.deployed))
     answers = answers_text(labels, texts, data.name)
     by_scores = traits_in(data.summary.search).compares_scores

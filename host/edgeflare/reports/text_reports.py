@@ -21,6 +21,7 @@ from edgeflare.analysis.findings import (
 )
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors
@@ -136,6 +137,9 @@ def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
     known = data.names is not None
     return {
         **row,
+        "difference": difference_text(
+            finding.outcome.original, finding.outcome.deployed, data.name
+        ),
         "disagreement": jsonable(finding.outcome.disagreement),
         **seed_part(finding.seed, row),
         **{
@@ -161,10 +165,12 @@ CSV_COLUMNS = (
     *("round_trips", "seconds", "device_seconds", "confirmed"),
     *("device_name", "device", "environment", "original_model", "deployed_model"),
     *("seed_sample", "trigger_sample", "steps", "detail", "finished_at", "command", "layer"),
+    "difference",
 )
 """The columns, in order; empty where nothing is known. `steps` are the mutations in words.
 
-Classes have labels, transcripts are texts. `l2`, `linf` and `snr_db` are as `edgeflare.metrics` has
+Classes have labels, transcripts are texts. `difference` has those of detections, or the
+distance of values, in words. `l2`, `linf` and `snr_db` are as `edgeflare.metrics` has
 them. A text that begins like a formula has an apostrophe before it. `state`, the labels and the
 texts before are those of a replay's input, see `ReplayedInput`.
 """

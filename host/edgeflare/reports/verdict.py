@@ -149,6 +149,16 @@ def _of_search(result: Verdict, summary: Summary) -> tuple[str, ...]:
     margin = "a margin is how far a model's most probable class is above its next one"
     if summary.word_pairs:
         margin = "a margin is that of the least sure of the words that differ"
+    if summary.detection is not None:
+        margin = (
+            "a margin is how far a detection's score is from the confidence, or an overlap from its "
+            "bound"
+        )
+    severity = (
+        f"how severe the severest trigger is (by the smaller of both models' margins; {margin})"
+    )
+    if summary.values is not None:
+        severity = "how far apart both answers to the worst trigger are"
     severer = "look for severer triggers with --device-budget 8, "
     stated = (summary.search.get("options") or {}).get("device_budget")
     if stated or summary.word_pairs:  # of transcripts there is no such budget
@@ -156,12 +166,12 @@ def _of_search(result: Verdict, summary: Summary) -> tuple[str, ...]:
     meaning = (
         "From nearly every seed there is such an input for a good model, too, right beside its "
         "decision boundary. What tells a good model from a bad one: how many seeds deviate as they "
-        f"are (here {itself:,} of {searches:,}), how severe the severest trigger is (by the "
-        f"smaller of both models' margins; {margin}), and how far the triggers are from their "
+        f"are (here {itself:,} of {searches:,}), {severity}, and how far the triggers are from their "
         f"seeds{far}."
     )
+    limit = "max_disagreement" if summary.detection is None else "max_lost"
     next_steps = (
-        f"What to do next: set limits, such as max_disagreement, {severer}or rank models with "
+        f"What to do next: set limits, such as {limit}, {severer}or rank models with "
         "edgeflare compare."
     )
     return meaning, next_steps

@@ -344,6 +344,26 @@ def _crop(sample: Sample, size: tuple[int, int]) -> Sample:
     return scaled[top : top + size[0], left : left + size[1]]
 
 
+_PADDING = 114
+"""The grey that YOLO's letterbox fills the borders with."""
+
+
+def _letterbox(sample: Sample, size: tuple[int, int]) -> Sample:
+    """Scale until the image just fits in `size`, centred, and fill the rest with grey (114).
+
+    Where the rest is odd, the lower or right border has the pixel more. Source: Ultralytics
+    `LetterBox` (`auto=False`). Differences: interpolated by "bilinear" here, to within a level of
+    `cv2.INTER_LINEAR`; an image too narrow to keep a pixel's width keeps one.
+    """
+    height, width = sample.shape[:2]
+    scale = min(size[0] / height, size[1] / width)
+    fit = (max(1, round(height * scale)), max(1, round(width * scale)))
+    top, left = (size[0] - fit[0]) // 2, (size[1] - fit[1]) // 2
+    boxed = np.full((*size, sample.shape[2]), _PADDING, np.uint8)
+    boxed[top : top + fit[0], left : left + fit[1]] = resize_image(sample, fit, "bilinear")
+    return boxed
+
+
 RESIZE_RULES: dict[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     "nearest": _resized(cv2.INTER_NEAREST_EXACT),
     "bilinear": _resized(cv2.INTER_LINEAR_EXACT),
@@ -351,5 +371,9 @@ RESIZE_RULES: dict[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     "area": _resized(cv2.INTER_AREA),
     "bicubic": _resized(cv2.INTER_CUBIC),
     "crop": _crop,
+    "letterbox": _letterbox,
 }
-"""How an image of another size is brought to the campaign's; "crop" keeps its proportions."""
+"""How an image of another size is brought to the campaign's.
+
+"crop" and "letterbox" keep its proportions.
+"""

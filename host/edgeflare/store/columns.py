@@ -71,7 +71,7 @@ class SurveyColumns(NamedTuple):
     All have the shape [inputs], in the order of `Store.survey`. `position` is what
     `Store.survey_at` takes, `seed` the seed's place among all seeds. Margins and total variation
     are NaN where there are none. `repeated`: the replica was asked about the same input before.
-    `transcripts`: the models are speech recognisers.
+    `transcripts`: the models return text.
     """
 
     position: NDArray[np.int64]

@@ -31,6 +31,8 @@ _TOO_DEEP = f"JSON is nested more than {_DEEPEST} levels deep"
 class _Output(TypedDict, total=False):
     kind: str | None
     decoder: dict[str, Any] | None
+    read: list[dict[str, Any]]
+    detector: dict[str, Any]
 
 
 class _Model(TypedDict, total=False):
@@ -42,6 +44,9 @@ class _Model(TypedDict, total=False):
     input: dict[str, Any] | None
     output: _Output
     repair: dict[str, Any] | None
+    input_name: str | None
+    fixed_inputs: dict[str, Any] | None
+    gallery: dict[str, Any]
 
 
 class _Models(TypedDict):

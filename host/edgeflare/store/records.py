@@ -367,7 +367,7 @@ class ReplayInput:
 
     `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it
     deviated when it was last sent, on the device `replica` where that isn't ""; both labels (class
-    indices), or both texts of recognisers, are of that time. `seed_id` names the seed input in its
+    indices), or both texts, are of that time. `seed_id` names the seed input in its
     own campaign, `label` its class where that is known. `l2` is the distance to it, as
     `edgeflare.metrics` has it. `looks` has each device's last answer, by its name, where there is
     one; the latest comes last. `sample` is the digest of the sample.

@@ -3,15 +3,15 @@
 from edgeflare.strategies.operators import check_operators
 from edgeflare.strategies.registry import (
     build_strategy,
-    check_audio_search,
+    check_search,
     strategy_names,
     strategy_options,
 )
 
 __all__ = [
     "build_strategy",
-    "check_audio_search",
     "check_operators",
+    "check_search",
     "strategy_names",
     "strategy_options",
 ]

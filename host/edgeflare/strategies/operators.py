@@ -137,7 +137,7 @@ def describe_finding(
 ) -> str:
     """Return the mutations and both answers: "JPEG quality 37: original 3, device 5".
 
-    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original
+    `original` and `deployed` are class indices, or the models' texts, as 'original
     "no", device "go"'; None leaves a model out.
     """
     labels = [

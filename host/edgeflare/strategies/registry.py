@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
-from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_audio
+from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_boundary
 from edgeflare.strategies.constraints import ConstrainedOptions
 from edgeflare.strategies.deepxplore import DeepxploreOptions, deepxplore
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
@@ -30,7 +30,7 @@ from edgeflare.strategies.gradient import GradientOptions, gradient
 from edgeflare.strategies.operators import check_operator_pool, operators_named, refuse_operators
 from edgeflare.strategies.shrink import ShrinkOptions
 from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
-from edgeflare_mutators import Operator, default_pool
+from edgeflare_mutators import Kind, Operator, default_pool
 
 
 class _NoneOptions(BaseModel):
@@ -126,28 +126,37 @@ def build_strategy(
     )
 
 
-def check_audio_search(
-    name: str, options: Mapping[str, Any], operators: tuple[str, ...] = (), *, words: bool
+def check_search(
+    name: str,
+    options: Mapping[str, Any],
+    operators: tuple[str, ...] = (),
+    *,
+    kind: Kind,
+    words: bool,
 ) -> None:
-    """Check the arguments of `build_strategy` for seed inputs of audio, before any search.
+    """Check the arguments of `build_strategy` for seed inputs of a kind, before any search.
 
-    `words`: speech recognisers answer, else there are class scores. Raises UsageError for options
-    and operators that have no meaning then, and where a library of the operators is missing, also
-    of those that the strategy chooses.
+    `words`: the models return text, else there are class scores. Raises UsageError for options and
+    operators that have no meaning then, and where a library of the operators is missing, also of
+    those that the strategy chooses.
     """
     parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:
-        check_operator_pool(pool, "audio")
-    if isinstance(parsed, ConstrainedOptions):
+        check_operator_pool(pool, kind)
+    if isinstance(parsed, ConstrainedOptions) and kind == "audio":
         raise UsageError(f"strategy {name} changes images alone; state boundary for audio")
+    if isinstance(parsed, ConstrainedOptions) and words:
+        raise UsageError(
+            f"strategy {name} needs scores of classes, and these models return text; state boundary"
+        )
     if isinstance(parsed, BoundaryOptions):
-        check_audio(parsed, pool, words=words)
+        check_boundary(parsed, pool, kind, words=words)
     elif (
         pool is None
         and name in _STRATEGIES
-        and not isinstance(parsed, _NoneOptions | ShrinkOptions)
+        and not isinstance(parsed, _NoneOptions | ShrinkOptions | ConstrainedOptions)
     ):
-        check_operator_pool(default_pool("audio"), "audio")
+        check_operator_pool(default_pool(kind), kind)
 
 
 def _entry(name: str) -> _Entry:

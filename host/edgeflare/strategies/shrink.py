@@ -10,7 +10,7 @@ farther inputs of the way, and last about parts of the change taken back.
 Like Hypothesis' shrinker (MacIver and Donaldson, ECOOP 2020) it never returns a farther input than
 what was found, and what it returns deviates. Which classes the models decide for may become others.
 Natural inputs shrink in their parameters, see `natural_shrink`. Where the original's answer has no
-boundary of classes, as of speech recognisers, of detectors and by a tolerance, only the device's
+boundary of classes, as of text, of detectors and by a tolerance, only the device's
 decisions count: on the line to the seed, then without blocks. What a detector's answers differ in
 stays of one kind (lost, ghost, class or shift): one query shows which kind the trigger is of.
 """

@@ -65,8 +65,8 @@ class FeatureSet:
 
     `features` says what they are, in order. `shape`: [height, width, channels] of images,
     (samples,) of audio, then with `rate` in Hz. Audio of any other length has the same features.
-    `classes`: the number of the original's classes; of more than 20, and of none (a speech
-    recogniser), its answers are no features.
+    `classes`: the number of the original's classes; of more than 20, and of none (a model
+    that returns text), its answers are no features.
     """
 
     def __init__(self, shape: Sequence[int], rate: int | None = None, classes: int = 0) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeflare.devices import Completed, Transport
 from edgeflare.errors import UnreachableError
-from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.decoding import Decoded, RawOutput
 from edgeflare_agent.wire import (
     MAGIC,
     VERSION,
@@ -66,7 +66,7 @@ class FakeAgent:
 
     It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with
     one float32 input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one
-    raw sample (default: zeros), or what a decoder made of it. `stderr` is what the program leaves
+    raw sample (default: zeros), a tuple of them for several outputs, or what a decoder made of it. `stderr` is what the program leaves
     there, `status` its exit status, None: it is not known. `received` counts the frames that came,
     by kind, `replaced` the replies that were replaced.
 
@@ -89,7 +89,7 @@ class FakeAgent:
         self,
         *plan: Replace,
         loaded: Mapping[str, Any] | None = None,
-        infer: Callable[[NDArray[Any]], NDArray[Any] | Decoded] | None = None,
+        infer: Callable[[NDArray[Any]], RawOutput] | None = None,
         stderr: str = "",
         status: int | None = 0,
     ) -> None:
@@ -170,9 +170,17 @@ class FakeAgent:
             return Frame(Kind.STATE, {**id_, "leases": [], **_RESOURCES})
         if frame.kind is Kind.INFER:
             answers = [self._infer(sample) for sample in frame.arrays]
-            header = {**id_, "seconds": [0.001] * len(answers)}
+            header: dict[str, Any] = {**id_, "seconds": [0.001] * len(answers)}
             pieces = [one.pieces for one in answers if isinstance(one, Decoded)]
-            arrays = [one.scores if isinstance(one, Decoded) else one for one in answers]
+            arrays: list[NDArray[Any]] = []
+            for one in answers:
+                if isinstance(one, Decoded):
+                    arrays.append(one.scores)
+                elif isinstance(one, np.ndarray):
+                    arrays.append(one)
+                else:
+                    header["outputs"] = len(one)
+                    arrays += one
             if pieces:
                 header["decoded"] = True
                 arrays.append(np.frombuffer(json.dumps(pieces).encode(), np.uint8))

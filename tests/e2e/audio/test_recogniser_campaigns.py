@@ -134,7 +134,10 @@ def test_to_tune_for_audio_is_answered_with_a_sentence(pair: Path) -> None:
     search = {"strategy": "boundary", "operators": [], "tune": True}
     folder = run_campaign(config(pair, search=search, seeds={"limit": 1}, out=pair / "tuned"))
     with Store.open(folder) as store:
-        assert any("--tune measures nothing for audio" in text for text in store.notices())
+        assert any(
+            "--tune measures nothing for models that return text" in text
+            for text in store.notices()
+        )
 
 
 def test_the_original_against_itself_raises_no_alarm(campaign: tuple[Path, list[str]]) -> None:
@@ -260,8 +263,8 @@ def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
 @pytest.mark.parametrize(
     ("search", "problem"),
     [
-        ({"oracle": "label"}, r"label oracle .* speech recognisers"),
-        ({"oracle": "tolerance", "tolerance": 0.1}, r"tolerance oracle .* speech recognisers"),
+        ({"oracle": "label"}, r"label oracle .* return text"),
+        ({"oracle": "tolerance", "tolerance": 0.1}, r"tolerance oracle .* return text"),
     ],
 )
 def test_an_oracle_for_classes_is_refused_and_leaves_nothing(
@@ -276,7 +279,7 @@ def test_pairs_of_classes_are_refused_before_anything_is_made(
     pair: Path, campaign: tuple[Path, list[str]]
 ) -> None:
     limits = {"new_pairs": False, "baseline": campaign[0]}
-    with pytest.raises(UsageError, match=r"speech recognisers.*new_pairs is for class models"):
+    with pytest.raises(UsageError, match=r"return text.*new_pairs is for class models"):
         run_campaign(config(pair, limits=limits, out=pair / "refused"))
     assert not (pair / "refused").exists()
 

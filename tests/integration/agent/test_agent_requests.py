@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from agent_process import AgentProcess, bare_environment
 from onnx import TensorProto, helper
-from small_models import TFLITE, dense_onnx, save_onnx, two_inputs_onnx
+from small_models import TFLITE, dense_onnx, save_onnx
 
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
@@ -114,12 +114,6 @@ def test_a_model_that_is_absent_is_refused_by_path(agent: AgentProcess) -> None:
     name = hashlib.sha256(b"").hexdigest() + ".onnx"
     answer = agent.request(Kind.LOAD, {"model": name, "runtime": "onnx"})
     assert f"no model file at {agent.models / name}" in refused(answer, "bad-model")
-
-
-def test_a_model_with_two_inputs_is_refused(agent: AgentProcess, tmp_path: Path) -> None:
-    answer = agent.load(two_inputs_onnx(tmp_path / "two.onnx"), "onnx")
-    message = refused(answer, "bad-model")
-    assert "has 2 inputs (a, b); EdgeFlare drives models with one" in message
 
 
 def test_a_text_file_is_refused_and_the_agent_goes_on(agent: AgentProcess, tmp_path: Path) -> None:

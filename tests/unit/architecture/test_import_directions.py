@@ -20,7 +20,7 @@ LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
     {"transcripts", "detections", "values"},
-    {"metrics", "statistics"},
+    {"answer_words", "metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
     {"survey", "virtual"},
     {"strategies"},

@@ -9,7 +9,7 @@ import pytest
 from model_pairs import Pair, stated
 from small_models import dense_onnx, flat_weights
 
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.priority import SourcePriority, check_priority, is_ordered_before
 from edgeflare.campaign.seeds import partner_source, seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
@@ -19,7 +19,7 @@ from edgeflare.models import InputSpec, TensorInfo
 SPEC = InputSpec((8, 8), 1, "NHWC", "float32", (1.0, 1.0), (0.0,), (1.0,))
 SCORES = ModelInterface(SPEC, TensorInfo("y", (1, 4), "float32", None), 4)
 SINGLE = SCORES._replace(output=TensorInfo("y", (1, 1), "float32", None), classes=2)
-SPEECH = SCORES._replace(transcribes=True, classes=0)
+SPEECH = SCORES._replace(task="transcript", classes=0)
 LABELS = SCORES._replace(labels_only=True)
 MEASURES = ("margin", "gini", "surprise", "rarity", "drift")
 
@@ -43,7 +43,7 @@ def test_only_measures_of_the_original_order_the_seeds_before_a_device_is_asked(
 def test_models_without_scores_are_refused_in_one_sentence(measure: str) -> None:
     check_priority(config(measure), (SCORES, SCORES))
     for pair in ((SPEECH, SPEECH), (SPEECH, SCORES)):
-        with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* speech recognis"):
+        with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* answer with text"):
             check_priority(config(measure), pair)
     with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* returns a label"):
         check_priority(config(measure), (LABELS, LABELS))

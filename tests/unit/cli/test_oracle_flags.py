@@ -21,7 +21,7 @@ def test_left_out_they_say_nothing() -> None:
     assert config_of(None, typed(PAIR)).search.oracle == "auto"
 
 
-@pytest.mark.parametrize("value", ["0", "1", "nan"])
+@pytest.mark.parametrize("value", ["0", "nan"])
 def test_a_tolerance_that_is_none_is_refused(value: str) -> None:
     ran = CliRunner().invoke(
         app,
@@ -29,4 +29,4 @@ def test_a_tolerance_that_is_none_is_refused(value: str) -> None:
         env={"COLUMNS": "200", "NO_COLOR": "1"},
     )
     assert ran.exit_code == 2
-    assert "is not above 0 and below 1" in ran.output
+    assert "is not above 0" in ran.output

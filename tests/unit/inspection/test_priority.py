@@ -149,7 +149,7 @@ def test_what_a_measure_lacks_is_said() -> None:
             priorities(measure, seeds(1), answers)  # type: ignore[arg-type]
     speech = Transcript(("a",), np.array([[0.9, 0.1]]))
     for measure in ("margin", "gini"):
-        with pytest.raises(UsageError, match="speech recogniser"):
+        with pytest.raises(UsageError, match="returns text"):
             priorities(measure, seeds(1), lambda _: [speech])  # type: ignore[arg-type]
     assert set(PRIORITY_MEASURES) == {"margin", "gini", "surprise", "rarity", "drift"}
 

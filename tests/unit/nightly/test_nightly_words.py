@@ -174,7 +174,7 @@ def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("kind", "measured"),
     [
-        ("transcript", "the share of the words that both models hear differently"),
+        ("transcript", "the share of the words in which both models differ"),
         ("probabilities", "the share of probability that both models put on different classes"),
     ],
 )

@@ -218,11 +218,12 @@ def test_without_a_size_every_image_keeps_its_own(tmp_path):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("shape", [(9, 31), (31, 9), (2, 3)])
 def test_every_rule_gives_the_size_and_keeps_a_flat_colour(tmp_path, rule, channels, shape):
-    write(tmp_path / "a.png", 77, shape)
+    colour = 114 if rule == "letterbox" else 77  # that of its borders
+    write(tmp_path / "a.png", colour, shape)
     (seed,) = load(tmp_path, size=(5, 8), channels=channels, resize=rule).seeds
     assert seed.sample.shape == (5, 8, channels)
     assert seed.sample.dtype == np.uint8
-    assert (seed.sample == 77).all()
+    assert (seed.sample == colour).all()
 
 
 def test_nearest_takes_pixels_and_area_takes_means(tmp_path):
@@ -241,6 +242,42 @@ def test_crop_keeps_proportions_and_the_centre(tmp_path):
     (tmp_path / "a.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
     (seed,) = load(tmp_path, size=(4, 4), resize="crop").seeds
     assert (seed.sample == 200).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "inner"),
+    [  # inner: first and last row, first and last column of the image within the borders
+        ((10, 20), (12, 12), (3, 9, 0, 12)),
+        ((20, 10), (12, 12), (0, 12, 3, 9)),
+        ((6, 12), (13, 10), (4, 9, 0, 10)),
+        ((4, 3), (8, 9), (0, 8, 1, 7)),
+        ((9, 31), (32, 32), (11, 20, 0, 32)),
+        ((7, 14), (5, 10), (0, 5, 0, 10)),
+        ((1, 400), (6, 20), (2, 3, 0, 20)),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_letterbox_has_the_image_scaled_in_its_middle_and_grey_borders(
+    tmp_path, shape, size, inner, channels
+):
+    pixels = np.random.default_rng(5).integers(0, 256, (*shape, channels), dtype=np.uint8)
+    (tmp_path / "a.png").write_bytes(cv2.imencode(".png", pixels[:, :, ::-1])[1].tobytes())
+    (seed,) = load(tmp_path, size=size, channels=channels, resize="letterbox").seeds
+    top, bottom, left, right = inner
+
+    expected = pixels.astype(float)
+    for axis, (old, new) in enumerate(zip(shape, (bottom - top, right - left), strict=True)):
+        places = (np.arange(new) + 0.5) * old / new - 0.5
+
+        def interpolated(line, places=places):
+            return np.interp(places, np.arange(len(line)), line)
+
+        expected = np.apply_along_axis(interpolated, axis, expected)
+    assert seed.sample.shape == (*size, channels)
+    np.testing.assert_allclose(seed.sample[top:bottom, left:right], expected, atol=1)
+    border = np.ones(size, bool)
+    border[top:bottom, left:right] = False
+    assert (seed.sample[border] == 114).all()
 
 
 def test_transparency_is_noticed(tmp_path):

@@ -10,7 +10,7 @@ from search_models import Affine, Pair, affine, agreed, quantised
 from search_models import moved as drifted
 
 from edgeflare.errors import UsageError
-from edgeflare.strategies import build_strategy, check_audio_search
+from edgeflare.strategies import build_strategy, check_search
 from edgeflare.types import Answer, Ask, Decision, JointGradient, Outcome, Outputs, Sample
 
 SHAPE = (14, 14, 1)
@@ -186,4 +186,4 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="uses no mutation operators"):
         build_strategy("deepxplore", {"others": ["a.onnx"]}, ("gaussian-noise",))
     with pytest.raises(UsageError, match="changes images alone"):
-        check_audio_search("deepxplore", {"others": ["a.onnx"]}, words=False)
+        check_search("deepxplore", {"others": ["a.onnx"]}, kind="audio", words=False)

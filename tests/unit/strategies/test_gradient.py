@@ -9,7 +9,7 @@ import pytest
 from search_models import Affine, Pair, Run, affine, agreed, moved, played, quantised
 
 from edgeflare.errors import UsageError
-from edgeflare.strategies import build_strategy, check_audio_search
+from edgeflare.strategies import build_strategy, check_search
 from edgeflare.strategies.constraints import CONSTRAINTS, make_constraint
 from edgeflare.types import Decision, Sample
 
@@ -208,4 +208,4 @@ def test_mutation_operators_and_recordings_are_refused() -> None:
     with pytest.raises(UsageError, match="uses no mutation operators"):
         build_strategy("gradient", {}, ("gaussian-noise",))
     with pytest.raises(UsageError, match="changes images alone"):
-        check_audio_search("gradient", {}, words=False)
+        check_search("gradient", {}, kind="audio", words=False)

@@ -94,7 +94,7 @@ class CandidateCampaign:
 
     @property
     def transcribes(self) -> bool:
-        """Whether the models are speech recognisers."""
+        """Whether the models return text."""
         return bool(self.deployed.get("output", {}).get("kind") == "transcript")
 
 

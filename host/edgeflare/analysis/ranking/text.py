@@ -16,8 +16,8 @@ _MEANS = {
 }
 
 
-_OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models hear differently"}
-"""The same of speech recognisers."""
+_OF_WORDS = _MEANS | {"disagreement": "the share of the words in which both models differ"}
+"""The same of models that return text."""
 
 
 def verdict(
@@ -25,7 +25,7 @@ def verdict(
 ) -> str:
     """Return who is hardest to make deviate, who ties with it, and by how much others are easier.
 
-    `of_words`: the candidates are speech recognisers.
+    `of_words`: the candidates return text.
     """
     means = (_OF_WORDS if of_words else _MEANS)[measure]
     first, *others = order

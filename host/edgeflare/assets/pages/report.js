@@ -65,6 +65,7 @@
 
   function pairsOf(row) {
     const [original, deployed] = [row[at.original], row[at.deployed]];
+    if (row[at.detections]?.pairs.length) return row[at.detections].pairs;
     if (row[at.transcripts]?.changes.length) return row[at.transcripts].changes.map((words) => words.join("→"));
     return [original === null || deployed === null ? "none" : `${original}-${deployed}`];
   }
@@ -79,6 +80,8 @@
   }
 
   const className = (number) => number === null ? "–" : data.classes[number] ?? String(number);
+  const classWords = (number) => className(number) === String(number) ? `class ${number}` : className(number);
+  const named = (text) => text.replace(/\bclass (\d+)\b/g, (_, number) => classWords(Number(number)));
   const number = (value, digits = 3) => value === null ? "–" : String(Number(value.toPrecision(digits)));
   const margin = (value) => value === null ? "–" : value === 0 || value >= 0.01 ? value.toFixed(3) : value.toPrecision(2);
   const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
@@ -110,14 +113,14 @@
     } catch { /* a page that may not change its address still filters */ }
   }
 
-  function wantedBy({ pair, text = "", cause, device, status = "", state = "", l2, seed }) {
+  function wantedBy({ pair = "", text = "", cause, device, status = "", state = "", l2, seed }) {
     const farthest = l2 === "" ? Infinity : Number(l2);
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
     const words = text.toLowerCase();
-    return ({ row, pairs, text: heard }) =>
+    return ({ row, pairs, text: said }) =>
       (pair === "" || pairs.includes(pair)) &&
-      (words === "" || heard.includes(words)) &&
+      (words === "" || said.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -173,8 +176,94 @@
     return element("figure", {}, image, element("figcaption", { textContent: caption }));
   }
 
+  const SIGNS = { lost: "−", ghost: "+", class: "≠", shift: "↔" };  // as report.css has them
+
+  function mark([kind, number, label, score, present, left, top, right, bottom]) {
+    const percent = (value) => `${(100 * value).toFixed(2)}%`;
+    const words = `${classWords(label)}${score === null ? "" : ` ${score.toFixed(2)}`}`;
+    const tag = element("span", { className: "tag" }, kind ? `${SIGNS[kind]}${number}` : "",
+      element("span", { className: "name", textContent: `${kind ? " " : ""}${words}` }));
+    const made = element("span", { className: `mark ${kind || "same"}${present ? "" : " absent"}` }, tag);
+    Object.assign(made.style, { left: percent(left), top: percent(top), width: percent(right - left), height: percent(bottom - top) });
+    tag.classList.add(top > 0.09 ? "above" : "inside", left + right > 1 ? "at-right" : "at-left");
+    return made;
+  }
+
+  function boxed(place, alt, caption, marks) {
+    const figure = picture(place, alt, caption);
+    const overlay = element("div", { className: "overlay", "aria-hidden": "true" }, ...marks.map(mark));
+    const frame = element("div", { className: "boxed" });
+    figure.prepend(frame);
+    frame.append(figure.querySelector("img"), overlay);
+    return figure;
+  }
+
+  function seenBy(marks) {
+    const seen = marks.filter((one) => one[4]).map((one) => classWords(one[2]));
+    const counts = seen.reduce((known, one) => known.set(one, (known.get(one) ?? 0) + 1), new Map());
+    return [...counts].map(([name, count]) => count > 1 ? `${count} ${name}` : name).join(", ") || "nothing";
+  }
+
+  function boxPictures(row) {
+    const { trigger, seed } = row[at.detections];
+    const few = Math.max(...[...trigger, ...(seed ?? [])].map((marks) => marks.filter((one) => one[0]).length)) <= 3;
+    const box = element("div", { className: `pictures boxes${few ? " few" : ""}` });
+    const models = ["original", "deployed"];
+    const put = (place, what, caption, drawn) => models.forEach((model, number) => box.append(
+      boxed(place, `${what} with the ${model} model's boxes: ${seenBy(drawn[number])}`, `${caption}, ${model}`, drawn[number])));
+    const [, kind] = row[at.replayed] ?? [];
+    const itself = row[at.seed_picture] === null;
+    if (!itself && seed) put(row[at.seed_picture], `Seed input ${row[at.seed]}`, "seed", seed);
+    else if (!itself) box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}`, "seed input"));
+    const [what, caption] = kind === "seed" ? ["Seed input", "seed"] : kind ? ["Stored trigger", "stored trigger"]
+      : ["Triggering input", itself ? "trigger (the seed itself)" : "trigger"];
+    put(row[at.trigger_picture], what, caption, trigger);
+    if (row[at.difference_picture] !== null) {
+      const factor = number(row[at.amplification], 2);
+      box.append(picture(row[at.difference_picture], `Difference of seed and trigger, amplified ${factor} times; grey is no change`,
+        `difference × ${factor}`));
+    }
+    return box;
+  }
+
+  function differences(row) {
+    const detections = row[at.detections];
+    if (!detections) return null;
+    const list = element("ol", { className: "differences" });
+    detections.differences.forEach(([kind, label, deployed, figures, ...margins], place) => {
+      const what = kind === "class" ? `${classWords(label)} → ${classWords(deployed)}` : classWords(label);
+      list.append(element("li", {},
+        element("span", { className: `sign ${kind}`, "aria-hidden": "true", textContent: `\u2009${place + 1}` }),
+        element("span", {}, element("strong", { textContent: `${data.kinds[kind]} ${what}` }),
+          ` ${figures} `, element("span", { className: "muted", textContent: `margins ${margins.map(margin).join(", ")}` }))));
+    });
+    if (detections.more) list.append(element("li", { className: "muted", textContent: `${detections.more} more` }));
+    return list.children.length ? list : null;
+  }
+
+  function maps(row) {
+    if (!row[at.maps]) return null;
+    const alts = ["Map of the original", "Map of the deployed model", "Where both maps differ"];
+    const captions = ["map, original", "map, deployed", "difference"];
+    const box = element("div", { className: "pictures maps" });
+    row[at.maps].forEach((place, number) => box.append(picture(place, `${alts[number]}: ${row[at.difference]}`, captions[number])));
+    return box;
+  }
+
+  function elements(row) {
+    const rows = row[at.values]?.elements ?? [];
+    if (!rows.length) return null;
+    const line = (kind, texts) => element("tr", {}, ...texts.map((text, place) =>
+      element(kind || !place ? "th" : "td", { scope: kind ? "col" : "row", className: place ? "number" : "", textContent: text })));
+    const body = element("tbody", {}, ...rows.map((texts) => line("", texts)));
+    return element("table", { className: "elements" },
+      element("caption", { textContent: "Elements that differ most" }),
+      element("thead", {}, line("head", ["element", "original", "deployed"])), body);
+  }
+
   function pictures(row) {
-    const box = element("div", { className: "pictures" });
+    if (row[at.detections]?.trigger) return boxPictures(row);
+    const box = element("div", { className: data.wide ? "pictures wide" : "pictures" });
     const names = saysOf(row);
     if (row[at.seed_picture] !== null) {
       const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
@@ -195,7 +284,8 @@
 
   function saysOf(row) {
     const transcripts = row[at.transcripts];
-    if (transcripts) return `original hears “${whole(transcripts.original)}”, deployed model hears “${whole(transcripts.deployed)}”`;
+    if (row[at.difference] !== null) return named(row[at.difference]);
+    if (transcripts) return `original returns “${whole(transcripts.original)}”, deployed model returns “${whole(transcripts.deployed)}”`;
     return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
   }
 
@@ -295,15 +385,19 @@
   function facts(row) {
     const [, search, confirmation] = row[at.queries];
     const [label, device] = [className(row[at.label]), row[at.device] || "–"];
-    const transcripts = row[at.transcripts] !== null;
+    const transcripts = row[at.transcripts] !== null || row[at.difference] !== null;
+    const values = row[at.values];
     const linf = row[at.linf] === null ? "–" : data.rate ? row[at.linf].toLocaleString("en") : counted(row[at.linf], "level");
     const list = [
       [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
       [data.rate ? "Linf, 16 bits" : "Linf", linf],
       ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
-      ...(data.by_disagreement ? [["scores apart", margin(row[at.disagreement])]] : []),
-      ["margin, original", margin(row[at.original_margin])],
-      ["margin, deployed", margin(row[at.deployed_margin])],
+      ...(values ? [["distance", number(row[at.disagreement])]] : data.by_disagreement ? [["scores apart", margin(row[at.disagreement])]] : []),
+      ...(values && values.mean_iou !== null ? [["mean IoU", margin(values.mean_iou)]] : []),
+      ...(values && values.cosine !== null ? [["cosine", number(values.cosine, 5)]] : []),
+      ...(values ? [["shape", values.shape.join(" × ")]]
+        : [["margin, original", margin(row[at.original_margin])], ["margin, deployed", margin(row[at.deployed_margin])]]),
+      ...(row[at.detections] ? [["detections", row[at.detections].counts.join(" and ")]] : []),
       ["search", counted(search, "query", "queries")],
       ["confirmed", row[at.confirmed] ? `${row[at.confirmed]} of ${confirmation} repeats` : "no"],
       ...(transcripts ? [] : [["label of the seed", label, label.length > 8 ? "whole" : ""]]),
@@ -327,6 +421,7 @@
   }
 
   function titleOf(row, [pair]) {
+    if (row[at.difference] !== null && row[at.status] !== "nonfinite") return named(row[at.difference]);
     if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
     if (row[at.transcripts] === null) {
       const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
@@ -343,13 +438,14 @@
     const labels = titleOf(row, pairs);
     const [state, kind, seed, became] = row[at.replayed] ?? [];
     const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: seed ?? row[at.seed] });
-    const title = !became ? labels : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
+    const title = !became ? labels : row[at.difference] !== null ? named(became) : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
-    if (!data.rate) shown.push(enlarge(shown[0]));
+    if (!data.rate && !data.wide) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
       element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
-      ...(data.rate ? [texts(row), ...shown] : shown), bars(row), facts(row), reproduce(row));
+      texts(row), ...shown, maps(row), differences(row), elements(row), bars(row),
+      facts(row), reproduce(row));
     Object.assign(made.dataset, { seed: row[at.seed], pair: pairs[0], device: row[at.device], status: row[at.status], cause: row[at.cause] });
     if (state) made.dataset.state = state;
     if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];

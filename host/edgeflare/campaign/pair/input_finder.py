@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.model_pair import ModelInterface, readers, resolve_pair
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
@@ -141,13 +142,13 @@ def find_among(
     """
     whole, sides = _resolved(config, original, fleet)
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
-    if len(specs) < 2 or sides[0].transcribes:
+    if len(specs) < 2 or not sides[0].has_classes:
         raise UsageError("the preprocessing can be found of models that classify images alone")
     reporter(Stage("seeds", config.seeds.path.name))
     samples, labels = _chosen(source, config.search.seed, count)
     session = fleet.sessions[0]
     first = _Model(specs[0], samples, _asking_original(original))
-    second = _Model(specs[1], samples, _asking_device(session, sides[1].output.name))
+    second = _Model(specs[1], samples, _asking_device(session, sides[1]))
     reporter(Stage("inputs", "both models under the usual preprocessing"))
     raws = [
         [one for one in model.raws(model.spec, len(samples)) if one is not None]
@@ -257,9 +258,11 @@ def _asking_original(original: OriginalModel) -> _Ask:
     return ask
 
 
-def _asking_device(session: ReconnectingSession, output: str) -> _Ask:
+def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
+    name, fixed = (None, {}) if side.chosen is None else side.chosen[1:]
+
     def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
-        session.configure(spec, output)
+        session.configure(spec, side.output.name, input_name=name, fixed=fixed)
         for pending in [session.submit([one], raw=True) for one in samples]:
             try:
                 yield as_output(pending.result().outputs[0])

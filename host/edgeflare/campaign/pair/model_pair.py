@@ -6,6 +6,16 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.inputs import check_inputs, chosen_input
+from edgeflare.campaign.pair.interface import Comparison, ModelInterface
+from edgeflare.campaign.pair.tasks import (
+    ModelOutputs,
+    check_same_classes,
+    detector_sides,
+    find_task,
+    kept_boxes,
+    value_sides,
+)
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
@@ -14,17 +24,17 @@ from edgeflare.models import (
     SINGLE_KINDS,
     AnswerReader,
     AudioSpec,
+    DecoderOptions,
+    DetectorOptions,
     InputOptions,
-    InputSpec,
     OriginalModel,
     OutputKind,
-    OutputReader,
     RawOutput,
-    Repair,
     Spec,
     TensorInfo,
     as_output,
     check_index,
+    complete_options,
     detect_kind,
     has_one_value,
     is_index,
@@ -36,11 +46,12 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
-from edgeflare.types import Output, Sample, Task, Transcript
+from edgeflare.oracles import VALUE_TASKS
+from edgeflare.types import Output, Sample, Transcript
 
 
 class _TextSource(NamedTuple):
-    """Where a speech recogniser's text comes from.
+    """Where a model's text comes from.
 
     `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
     that is in the model's file), `identity` all that identifies it, without the vocabulary.
@@ -56,12 +67,17 @@ def _text_source(
     config: ModelConfig,
     in_file: Mapping[str, Any] | None,
     whose: str,
+    task: str,
 ) -> _TextSource | None:
     """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
 
     Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
     doesn't.
     """
+    if isinstance(config.decoder, DetectorOptions):
+        if task == "transcript":
+            raise UsageError(f"the decoder that is stated for {whose} makes boxes, not text")
+        return None
     if config.decoder is not None and config.output not in ("auto", "transcript"):
         raise UsageError(
             f"a decoder is stated for {whose}, but also that it returns {config.output}: state one "
@@ -74,7 +90,7 @@ def _text_source(
         _check_for_a_decoder(outputs, config, config.decoder.kind, in_file, whose)
         stated = config.decoder.decoder()
         decoder, identity = stated.to_json(), stated.describe()
-    if identity is None and config.output == "transcript":
+    if identity is None and "transcript" in (config.output, task):
         raise ModelError(
             f"the file of {whose} does not say how its outputs become text; state it with "
             "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key "
@@ -89,7 +105,7 @@ def _text_source(
 def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
     """Whether a model returns text, as stated, or as `in_file` says."""
     if config.output == "auto":
-        return config.decoder is not None or in_file is not None
+        return isinstance(config.decoder, DecoderOptions) or in_file is not None
     return config.output == "transcript"
 
 
@@ -111,7 +127,7 @@ def _check_for_a_decoder(
     if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
         raise ModelError(
             f"{whose} is none that a decoder is for: it returns one score for each class, not one "
-            "for each symbol and moment, as a speech recogniser does; leave `--decoder` out"
+            "for each symbol and frame, as a model that returns text does; leave `--decoder` out"
         )
 
 
@@ -131,7 +147,7 @@ def _check_both_transcribe(
     speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
     if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
         raise ModelError(
-            f"the {speech} model is a speech recogniser and the {other} model returns one score "
+            f"the {speech} model returns text and the {other} model returns one score "
             "for each class: they are not two versions of one model"
         )
     raise ModelError(
@@ -161,7 +177,7 @@ def _check_no_frames(output: TensorInfo, whose: str) -> None:
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
             f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one "
-            "score for each class; if it is a speech recogniser, state how its outputs become text "
+            "score for each class; if it returns text, state how its outputs become text "
             "with `--decoder vocabulary=FILE` (a token a line)"
         )
 
@@ -213,43 +229,11 @@ def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> boo
             f"label`{single}"
         )
     count = output_classes(output, "the deployed model")
-    if classes != count:
-        raise ModelError(
-            f"the original model has {classes} classes and the deployed model {count}: they "
-            "are not two versions of one model"
-        )
+    check_same_classes(classes, count)
     return False
 
 
 _SUM_TOLERANCE = 0.02
-
-
-class ModelInterface(NamedTuple):
-    """One model as the campaign sees it: how samples enter it, and which output counts.
-
-    `task`: what the answers are; `classes` are known of classification alone. `labels_only`: the
-    output is a class index, not a score for each class. `decoder` is what identifies the way to a
-    transcript. `repair` replaces the answers, which are probabilities then. `doubt`: how what is
-    stated contradicts the model's file.
-    """
-
-    spec: Spec
-    output: TensorInfo
-    classes: int = 0
-    labels_only: bool = False
-    task: Task = "classification"
-    decoder: Mapping[str, Any] | None = None
-    repair: Repair | None = None
-    doubt: str = ""
-
-    @property
-    def transcribes(self) -> bool:
-        """Whether the answers are text."""
-        return self.task == "transcript"
-
-    def reader(self, kind: OutputKind) -> AnswerReader:
-        """Return how its raw outputs become answers."""
-        return OutputReader(self.output, kind, self.classes)
 
 
 class CountedDevice:
@@ -289,12 +273,21 @@ def resolve_pair(
     don't fit.
     """
     model = fleet.sessions[0].model
-    texts = (
-        _text_source(original.outputs, config.original, original.decoder, "the original model"),
-        _text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+    whose = "the original model", "the deployed model"
+    texts: tuple[_TextSource | None, _TextSource | None] = (None, None)
+    if config.task in ("auto", "transcript"):
+        texts = (
+            _text_source(
+                original.outputs, config.original, original.decoder, whose[0], config.task
+            ),
+            _text_source(model.outputs, config.deployed, model.decoder, whose[1], config.task),
+        )
+        _check_both_transcribe(texts, (original.outputs, model.outputs))
+    chosen = (
+        chosen_input(config.original, original.inputs, whose[0]),
+        chosen_input(config.deployed, model.inputs, whose[1]),
     )
-    _check_both_transcribe(texts, (original.outputs, model.outputs))
-    first, second = original.input, model.inputs[0]
+    first, second = chosen[0].tensor, chosen[1].tensor
     in_files = (
         options_in_file(original.metadata, str(config.original.path)),
         options_in_file(model.metadata, str(config.deployed.path)),
@@ -308,33 +301,48 @@ def resolve_pair(
             first,
             config.original.input,
             known_of(known[0], config.deployed.input, known[1]),
-            "the original model",
+            whose[0],
         ),
         resolve_input(
             second,
             config.deployed.input,
             known_of(known[1], config.original.input, known[0]),
-            "the deployed model",
+            whose[1],
         ),
     )
-    _check_inputs(*specs)
+    check_inputs(*specs)
+    outputs = (
+        ModelOutputs(original.outputs, original.metadata, config.original, specs[0], whose[0]),
+        ModelOutputs(model.outputs, model.metadata, config.deployed, specs[1], whose[1]),
+    )
     if texts[0] is not None and texts[1] is not None:
         sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
     else:
-        sides = _scoring(config, specs, (original.outputs, model.outputs))
+        sides = _answering(config, *outputs)
     sides = (
         sides[0]._replace(
-            doubt=contradiction(first, config.original.input, in_files[0], "the original model")
+            doubt=contradiction(first, config.original.input, in_files[0], whose[0]),
+            chosen=chosen[0],
         ),
         sides[1]._replace(
-            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model")
+            doubt=contradiction(second, config.deployed.input, in_files[1], whose[1]),
+            chosen=chosen[1],
         ),
     )
     sides = sides[0], _repaired(sides[1], config)
     decoders = [None if text is None else text.decoder for text in texts]
-    original.configure(sides[0].spec, sides[0].output.name, decoders[0])
+    original.fix_inputs(chosen[0].name, chosen[0].fixed)
+    original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
-        session.configure(sides[1].spec, sides[1].output.name, decoders[1], sides[1].repair)
+        session.configure(
+            sides[1].spec,
+            sides[1].asked,
+            decoders[1],
+            sides[1].repair,
+            keep=kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs),
+            input_name=chosen[1].name,
+            fixed=chosen[1].fixed,
+        )
     return sides
 
 
@@ -362,21 +370,35 @@ def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
     return ModelInterface(spec, text.output, task="transcript", decoder=text.identity)
 
 
-def _scoring(
-    config: CampaignConfig,
-    specs: tuple[Spec, Spec],
-    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+def _answering(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
-    first = _choose_output(outputs[0], config.original, "the original model")
-    second = _choose_output(outputs[1], config.deployed, "the deployed model")
-    for spec, output, whose in zip(specs, (first, second), ("original", "deployed"), strict=True):
+    """Return the sides of two models that return no text. Raises ModelError where they don't fit."""
+    task, reason = find_task(config, original, deployed)
+    if task == "detection":
+        return detector_sides(config, original, deployed, reason)
+    if task in VALUE_TASKS:
+        return value_sides(config, task, original, deployed)
+    first = _choose_output(original.tensors, config.original, original.whose)
+    second = _choose_output(deployed.tensors, config.deployed, deployed.whose)
+    for spec, output, whose in (
+        (original.spec, first, original.whose),
+        (deployed.spec, second, deployed.whose),
+    ):
         if isinstance(spec, AudioSpec):
-            _check_no_frames(output, f"the {whose} model")
+            _check_no_frames(output, whose)
+    if task == "multi-label":
+        counts = [output_classes(first, original.whose), output_classes(second, deployed.whose)]
+        check_same_classes(*counts)
+        compared = Comparison(config.detection.rules(located=False))
+        return (
+            ModelInterface(original.spec, first, task=task, compared=compared),
+            ModelInterface(deployed.spec, second, task=task, compared=compared),
+        )
     classes = _original_classes(first, config.original)
     labels_only = _returns_label(second, config.deployed, classes)
-    return ModelInterface(specs[0], first, classes), ModelInterface(
-        specs[1], second, classes, labels_only
+    return ModelInterface(original.spec, first, classes), ModelInterface(
+        deployed.spec, second, classes, labels_only
     )
 
 
@@ -389,29 +411,62 @@ def readers(
 
     The second value has notices for the user.
     """
-    read = []
+    read: list[AnswerReader] = []
     doubts = [side.doubt for side in sides if side.doubt]
+    doubts += [side.inferred for side in sides if side.inferred]
+    doubts += _vocabulary_notices(sides)
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
-        if side.transcribes:
-            read.append(side.reader("transcript"))
-            continue
-        plain = [one for one in outputs if not isinstance(one, Transcript)]
-        kind, doubt = _kind(side, model.output, plain, whose, read[0].kind if read else None)
-        read.append(side.reader(kind))
+        plain: list[Any] = [one for one in outputs if not isinstance(one, Transcript)]
+        reader, doubt = _reader(side, model.output, plain, whose, read[0].kind if read else None)
+        read.append(reader)
         doubts += [doubt] if doubt else []
     return (read[0], read[1]), doubts
+
+
+def _vocabulary_notices(sides: tuple[ModelInterface, ModelInterface]) -> list[str]:
+    """Return what is said where a decoder follows from the convention of others, at most once."""
+    origins = [side.decoder.get("origin") for side in sides if side.decoder is not None]
+    return [
+        f"outputs become text by the symbols in the metadata {origin!r} of the model's file, as "
+        "PP-OCR's models have it: a blank before them, a space after them; "
+        "`--decoder vocabulary=FILE` states others"
+        for origin in list(filter(None, origins))[:1]
+    ]
 
 
 def original_reader(
     config: CampaignConfig, side: ModelInterface, raws: Sequence[Output]
 ) -> AnswerReader:
     """Return how the original's raw outputs become answers, as `readers` does."""
+    plain: list[Any] = [one for one in raws if not isinstance(one, Transcript)]
+    return _reader(side, config.original.output, plain, "original", None)[0]
+
+
+def _reader(
+    side: ModelInterface,
+    stated: str,
+    outputs: Sequence[Any],
+    whose: str,
+    original: OutputKind | None,
+) -> tuple[AnswerReader, str]:
+    """Return how a model's outputs become answers, and a notice, as `_kind` has it."""
     if side.transcribes:
-        return side.reader("transcript")
-    plain = [one for one in raws if not isinstance(one, Transcript)]
-    return side.reader(_kind(side, config.original.output, plain, "original", None)[0])
+        return side.reader("transcript"), ""
+    if side.compared.gallery is not None:
+        return side.reader("gallery"), ""
+    if side.task in VALUE_TASKS:
+        return side.reader("values"), ""
+    if side.detector is not None:
+        raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
+        whole = complete_options(side.detector, side.outputs, side.size, raws)
+        return side._replace(detector=whole).reader("detections"), ""
+    kind, doubt = _kind(side, stated, outputs, whose, original)
+    if side.task == "multi-label":
+        logits = kind in ("logits", "sigmoid-logits")
+        return side.reader("tag-logits" if logits else "tags"), ""
+    return side.reader(kind), doubt
 
 
 def _kind(
@@ -450,50 +505,3 @@ def _kind(
         f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
         f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
     )
-
-
-def _check_inputs(original: Spec, deployed: Spec) -> None:
-    """Raise UsageError where one sample can't be given to both models."""
-    if isinstance(original, AudioSpec) and isinstance(deployed, AudioSpec):
-        _check_clips(original, deployed)
-    elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
-        _check_images(original, deployed)
-    else:
-        audio, images = "original", "deployed"
-        if isinstance(deployed, AudioSpec):
-            audio, images = images, audio
-        raise UsageError(
-            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both "
-            "the same sample"
-        )
-
-
-def _check_clips(original: AudioSpec, deployed: AudioSpec) -> None:
-    if original.rate != deployed.rate:
-        raise UsageError(
-            f"the original model takes audio at {original.rate} Hz and the deployed model at "
-            f"{deployed.rate} Hz; EdgeFlare gives both the same sample"
-        )
-    lengths = original.samples, deployed.samples
-    if None not in lengths and lengths[0] != lengths[1]:
-        raise UsageError(
-            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; "
-            "EdgeFlare gives both the same clip, of which neither may miss a part: state the same "
-            "`samples` of both inputs"
-        )
-
-
-def _check_images(original: InputSpec, deployed: InputSpec) -> None:
-    channels = original.channels, deployed.channels
-    if channels[0] != channels[1]:
-        raise UsageError(
-            f"the original model takes {channels[0]} channels and the deployed model "
-            f"{channels[1]}; EdgeFlare gives both the same sample"
-        )
-    sizes = original.upright_size, deployed.upright_size
-    if sizes[0] != sizes[1] and deployed.resize is None:
-        raise UsageError(
-            f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "
-            f"{sizes[1][0]} x {sizes[1][1]}; state how its input is brought to size with "
-            "`--deployed-input resize=bilinear`"
-        )

@@ -9,13 +9,24 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import duration
 from edgeflare.campaign.settings.config import SearchConfig
+from edgeflare.detections import differences, kind_counts
 from edgeflare.errors import PreflightError, SeedError
-from edgeflare.metrics import disagreement, is_scores, top_label
+from edgeflare.metrics import disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
 from edgeflare.transcripts import excerpts
-from edgeflare.types import Decision, Output, Outputs, Sample, Scores, Seed, Transcript
+from edgeflare.types import (
+    Decision,
+    Detections,
+    Output,
+    Outputs,
+    Sample,
+    Scores,
+    Seed,
+    Transcript,
+    Values,
+)
 
 SEEDS_TRIED = 32
 _SHARE_CLOSER = 0.6
@@ -115,6 +126,8 @@ def _distances(seeds: Sequence[Seed], originals: Sequence[Scores]) -> NDArray[np
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
 DISAGREEMENT_LIMIT = 0.20
+OBJECTS_LIMIT = 0.50
+"""Of a detector's objects: crowds of small faces differ by a fifth after int8 quantisation."""
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
 
@@ -122,8 +135,10 @@ _AUDIO = "front end, rate and length"
 class SeedFigures(NamedTuple):
     """What the checks need of one seed that both models answered.
 
-    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says
-    of two answers how they differ.
+    Labels are None where not known, and of answers without class scores, which are over 0
+    `classes`. `example` says of two answers how they differ. `objects`: those that either of two
+    detectors sees, and `differing` those that the other one doesn't see, or takes for another class;
+    None of other models. `has_tolerance`: how far answers may be apart is the user's to state.
     """
 
     id: str
@@ -133,6 +148,9 @@ class SeedFigures(NamedTuple):
     deployed: int | None
     classes: int
     example: str = ""
+    objects: int | None = None
+    differing: int = 0
+    has_tolerance: bool = False
 
     @classmethod
     def of(cls, seed_id: str, label: int | None, outputs: Outputs) -> "SeedFigures":
@@ -143,7 +161,14 @@ class SeedFigures(NamedTuple):
         if original is not None and deployed is not None and decision is Decision.DEVIATION:
             example = _example(original, deployed)
         labels = top_label(original), top_label(deployed)
-        return cls(seed_id, label, decision, *labels, classes, example)
+        found = cls(seed_id, label, decision, *labels, classes, example)
+        if isinstance(original, Detections) and isinstance(deployed, Detections):
+            counts = kind_counts(differences(original, deployed))
+            return found._replace(
+                objects=original.count + counts["ghost"],
+                differing=counts["lost"] + counts["ghost"] + counts["class"],
+            )
+        return found._replace(has_tolerance=isinstance(original, Values))
 
 
 def check_pair(
@@ -243,13 +268,24 @@ def slowness(
 
 def _disagreement(seeds: Sequence[SeedFigures]) -> str:
     differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
-    if not differing or wilson(len(differing), len(seeds))[0] <= DISAGREEMENT_LIMIT:
+    if not differing or not _is_too_much(seeds, len(differing)):
         return ""
     examples = ", ".join(f"{seed.id} ({seed.example})" for seed in differing[:3])
     return (
         f"the two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
         f"than compression explains: {examples}"
     )
+
+
+def _is_too_much(seeds: Sequence[SeedFigures], differing: int) -> bool:
+    """Whether models of one kind can't differ on so many seeds; of detectors on so many objects."""
+    if any(seed.has_tolerance for seed in seeds):
+        return False
+    objects = sum(seed.objects or 0 for seed in seeds)
+    if objects:
+        share = wilson(min(objects, sum(seed.differing for seed in seeds)), objects)[0]
+        return share > OBJECTS_LIMIT
+    return wilson(differing, len(seeds))[0] > DISAGREEMENT_LIMIT
 
 
 def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
@@ -271,7 +307,12 @@ def _example(original: Output, deployed: Output) -> str:
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         ours, theirs = excerpts(original.text, deployed.text)
         return f'"{ours}" against "{theirs}"'
+    texts = text_of(original), text_of(deployed)
+    if texts != (None, None) and texts[0] != texts[1]:
+        return f"{texts[0]} against {texts[1]}"
     labels = top_label(original), top_label(deployed)
+    if labels[0] is None:
+        return f"answers {disagreement(original, deployed):.2g} apart"
     if labels[0] == labels[1]:
         return f"{labels[0]} both times, with scores {disagreement(original, deployed):.2g} apart"
     return f"{labels[0]} against {labels[1]}"

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal.text import counted
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import is_scores, top_label
+from edgeflare.metrics import decides_equally, is_same, is_scores
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed
 
@@ -54,7 +54,9 @@ def saturation_notice(
     try:
         model = OriginalModel(path, "onnx", {"exact_int8": True})
         try:
-            model.configure(side.spec, side.output.name, side.decoder)
+            if side.chosen is not None:
+                model.fix_inputs(side.chosen.name, side.chosen.fixed)
+            model.configure(side.spec, side.asked, side.decoder)
             model.read_with(reader)
             exact = model.scores([seed.sample for seed in known])
         finally:
@@ -64,7 +66,10 @@ def saturation_notice(
     other = sum(map(_differ, answers, exact))
     if other == 0:
         return None
-    labels = sum(top_label(one) != top_label(two) for one, two in zip(answers, exact, strict=True))
+    labels = sum(
+        one is not None and two is not None and not decides_equally(one, two)
+        for one, two in zip(answers, exact, strict=True)
+    )
     return (
         f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
         f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
@@ -75,6 +80,6 @@ def saturation_notice(
 
 
 def _differ(answer: Output | None, exact: Output | None) -> bool:
-    if exact is None or not is_scores(answer):
-        return answer != exact
+    if not (is_scores(exact) and is_scores(answer)):
+        return answer is None or exact is None or not is_same(answer, exact)
     return bool(np.max(np.abs(np.asarray(answer) - np.asarray(exact))) > _APART)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.events import Event, Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
@@ -43,9 +44,10 @@ class Reproduction:
 
     `found_on` is the device whose stored answer is meant, None where none is stored.
     `original_before`, `deployed_before` and `original_now`, `deployed_now` are the most probable
-    classes of each model's answer, best first; empty where there is no answer, and of speech
-    recognisers, which have texts in their place: `original_text_before` and so on, None of class
-    models. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
+    classes of each model's answer, best first; empty where there is no answer, and of models
+    that return text, which have texts in their place: `original_text_before` and so on, None of class
+    models. Of detections those texts name what is detected, and `difference_before` and
+    `difference_now` have what differs in words, as of values. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
     bit; None where none are stored. `confirmed` counts how often the deviation repeated.
     """
 
@@ -67,6 +69,8 @@ class Reproduction:
     deployed_text_before: str | None = None
     original_text_now: str | None = None
     deployed_text_now: str | None = None
+    difference_before: str | None = None
+    difference_now: str | None = None
 
     @property
     def bit_equal(self) -> bool | None:
@@ -163,6 +167,8 @@ def _reproduction(
         deployed_text_before=before and text_of(before.deployed),
         original_text_now=text_of(now.original),
         deployed_text_now=text_of(now.deployed),
+        difference_before=before and difference_text(before.original, before.deployed),
+        difference_now=difference_text(now.original, now.deployed),
     )
 
 

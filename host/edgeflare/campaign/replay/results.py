@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import replica_names
@@ -49,8 +50,9 @@ class ReplayedInput:
     does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN
     or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
     now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
-    are class indices, None where there is none; texts are transcripts of speech recognisers, None
-    of class models. Margins are top-1 minus top-2 probability now (of transcripts that differ: of
+    are class indices, None where there is none; texts are those that models return, None
+    of class models. `difference` has what differs now in words, of detections and of values. Margins
+    are top-1 minus top-2 probability now (of transcripts that differ: of
     the words that do), None where there is no answer or the device returns labels only. `l2` is the
     distance to the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored
     input.
@@ -77,6 +79,7 @@ class ReplayedInput:
     deployed_text_before: str | None = None
     original_text: str | None = None
     deployed_text: str | None = None
+    difference: str | None = None
 
     @property
     def margin(self) -> float | None:
@@ -197,6 +200,7 @@ def _replayed(
         deployed_text_before=before.deployed_text if last is None else last.deployed_text,
         original_text=text_of(original),
         deployed_text=text_of(deployed),
+        difference=difference_text(original, deployed),
     )
 
 

@@ -16,6 +16,7 @@ from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
@@ -313,4 +314,8 @@ def _notices(
             f"the original model {config.original.path.name} is another file than "
             f"{source.folder.name} was found with: what is fixed or new may be so by that"
         )
+    notices += (
+        f"{changed} since: what is fixed or new may be so by that"
+        for changed in changed_additions(config, source.store)
+    )
     return notices

@@ -30,14 +30,14 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     """Return the pairs of classes that deviate in the baseline, None where it isn't needed.
 
     Raises UsageError where it is missing, no campaign, not finished, or one over another number of
-    `classes`; and for speech recognisers, which have 0.
+    `classes`; and for models that return text, which have 0.
     """
     folder = limits.baseline
     if folder is None or limits.new_pairs:
         return None
     if classes == 0:
         raise UsageError(
-            "limits.new_pairs: these are speech recognisers, which have no pairs of classes, and "
+            "limits.new_pairs: these models return text and have no pairs of classes, and "
             "new_pairs is for class models: leave it and baseline out, and limit "
             "max_deviation_rate or max_disagreement instead"
         )
@@ -63,7 +63,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if not is_scores(scores):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of "
+            f"limits.baseline: the models of {folder} return text, so that it has no pairs of "
             "classes: new_pairs is for class models"
         )
     if classes is not None and scores is not None and scores.size != classes:

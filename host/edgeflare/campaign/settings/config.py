@@ -431,6 +431,7 @@ class CampaignConfig(Section):
 PATHS = (
     *((model, "path") for model in ("original", "deployed")),
     *((model, "decoder", "vocabulary") for model in ("original", "deployed")),
+    *((model, "fixed_inputs") for model in ("original", "deployed")),
     ("deployed", "repair"),
     *(("seeds", key) for key in ("path", "labels")),
     *((key,) for key in ("inventory", "control_model", "out")),

@@ -26,6 +26,10 @@ _PANELS = {
 }
 
 
+KINDS_OF_DECODERS = ("decoder of text", "decoder of boxes")
+"""The tags of the two kinds of decoders, which are no keys of a file."""
+
+
 @dataclass(frozen=True, eq=False)
 class Flag:
     """A flag that sets the field in whose annotation it stands.
@@ -134,10 +138,13 @@ def _typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str |
 
 
 def _plain(annotation: Any) -> Any:
-    """Return a type without its None and its annotations."""
-    if get_origin(annotation) in (Union, UnionType):
-        annotation = next(one for one in get_args(annotation) if one is not NoneType)
-    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    """Return a type without its None and its annotations; of several types the first."""
+    while (origin := get_origin(annotation)) in (Union, UnionType, Annotated):
+        parts = get_args(annotation)
+        annotation = (
+            parts[0] if origin is Annotated else next(one for one in parts if one is not NoneType)
+        )
+    return annotation
 
 
 def _bound(flag: Flag, field: FieldInfo, places: list[tuple[str, ...]]) -> SettingFlag:
@@ -219,7 +226,7 @@ def conflict(template: str, **parts: Key | str) -> PydanticCustomError:
 
 def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
     """Return what is wrong, by typed flags, and whether these alone state it."""
-    place = problem["loc"]
+    place = tuple(part for part in problem["loc"] if part not in KINDS_OF_DECODERS)
     if problem["type"] == _CONFLICT:
         parts = dict(problem["ctx"])
         keys = {name: part for name, part in parts.items() if isinstance(part, Key)}

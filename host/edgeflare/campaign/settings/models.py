@@ -1,12 +1,13 @@
 """The sections of a campaign's configuration that name the models and the seeds."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from edgeflare.campaign.settings.flags import Flag
+from edgeflare.campaign.settings.flags import KINDS_OF_DECODERS, Flag
 from edgeflare.devices.runtimes import RuntimeName
-from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
+from edgeflare.models import AbsolutePath, DecoderOptions, DetectorOptions, InputOptions, Pixels
 from edgeflare.types import PriorityMeasure
 
 
@@ -14,6 +15,12 @@ class Section(BaseModel):
     """A table of a configuration file: immutable, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _kind_of_decoder(value: Any) -> str:
+    kind = value.get("kind", "ctc") if isinstance(value, Mapping) else value
+    of_text = isinstance(kind, DecoderOptions) or kind in ("ctc", "tokens")
+    return KINDS_OF_DECODERS[0 if of_text else 1]
 
 
 class ModelConfig(Section):
@@ -63,6 +70,36 @@ class ModelConfig(Section):
         "of pixels, (pixel * scale - mean) / std, and clip; of audio front_end, rate, samples.",
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
+    input_name: Annotated[
+        str | None,
+        Flag(
+            "--input-name",
+            "Which input the samples become, by its name, where all models have several; the others "
+            "are fixed (--fixed-inputs).",
+            metavar="NAME",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="Which input the samples become, where the model has several; by default the "
+        "only one that is not fixed.",
+        examples=["image"],
+    )
+    fixed_inputs: Annotated[
+        AbsolutePath | None,
+        Flag(
+            "--fixed-inputs",
+            "What the other inputs of all models are given, where they have several: an .npz with "
+            "an array by input name.",
+            metavar="FILE",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="An .npz with an array by input name, in real units, for each input of the "
+        "model but the one that samples become.",
+        examples=["fixed.npz"],
+    )
     output: Annotated[
         Literal[
             "auto",
@@ -101,16 +138,23 @@ class ModelConfig(Section):
         examples=["logits"],
     )
     decoder: Annotated[
-        DecoderOptions | None,
+        Annotated[
+            Annotated[DecoderOptions, Tag(KINDS_OF_DECODERS[0])]
+            | Annotated[DetectorOptions, Tag(KINDS_OF_DECODERS[1])],
+            Discriminator(_kind_of_decoder),
+        ]
+        | None,
         Flag(
             "--decoder",
-            "Of speech recognisers whose files don't tell how all models' outputs become text: "
-            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be "
-            "repeated.",
+            "How outputs become answers, where all models' files don't tell. Of models that return "
+            "text: kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. Of "
+            "detectors: kind=yolo (v8, v11), yolo-objectness (v5, v7), end-to-end, ssd, ssd-raw, "
+            "fastestdet or grid, outputs=NAME,NAME, box=xyxy, units=pixels or shares, "
+            "activation=sigmoid, background=0. May be repeated.",
         ),
     ] = Field(
         default=None,
-        description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
+        description="How outputs become text or boxes, where the file doesn't tell.",
         examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
     )
     repair: Annotated[AbsolutePath | None, Flag("--repair", only_in=("deployed",))] = Field(
@@ -131,12 +175,13 @@ class SeedsConfig(Section):
         default=None, description="Height and width; by default the original's input size."
     )
     resize: Annotated[
-        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None,
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop", "letterbox"]
+        | None,
         Flag("--resize"),
     ] = Field(
         default=None,
         description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and "
-        "torchvision), area, bicubic or crop.",
+        "torchvision), area, bicubic, crop or letterbox (with grey borders, as YOLO).",
         examples=["bilinear"],
     )
     cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(

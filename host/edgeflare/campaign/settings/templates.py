@@ -1,10 +1,10 @@
-"""The demo: real MNIST digits, a float LeNet-5 and its int8 version, all shipped with EdgeFlare."""
+"""The demos: real MNIST digits, a float model and its int8 version, all shipped with EdgeFlare."""
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -16,30 +16,62 @@ from edgeflare.errors import UsageError
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 
 
+class _Demo(NamedTuple):
+    """The files of a demo, and what its campaign sets beside them."""
+
+    folder: Path
+    deployed: str
+    seeds: int
+    settings: Mapping[str, Any]
+
+
+_DEMOS = {
+    "classification": _Demo(
+        FOLDER,
+        "deployed.tflite",
+        100,
+        {"search": {"options": {"crossing": "least-l2", "effort": 64}, "max_queries": 5000}},
+    ),
+    "detection": _Demo(
+        FOLDER.with_name("demo_detection"),
+        "deployed.onnx",
+        60,
+        {"task": "detection", "search": {"max_queries": 5000}},
+    ),
+}
+
+
 def demo_config(
     overrides: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
     *,
+    task: str = "classification",
     seeds: int = 20,
     out: Path | None = None,
     campaign_seed: int = 0,
 ) -> CampaignConfig:
-    """Return the demo's campaign over its first `seeds` (1 to 100) images, with `overrides`.
+    """Return the campaign of the demo of a task, with `overrides`.
 
-    `typed` names the flags of these, as in `config_from`. Raises UsageError.
+    `task` is classification (a LeNet-5, 100 images of one digit) or detection (a small detector
+    with the outputs of YOLOv8, 60 images of up to four digits). `seeds` is how many of the
+    images take part. `typed` names the flags of the overrides, as in `config_from`. Raises
+    UsageError, too, where there is no demo of the task, or not so many images.
     """
+    if task not in _DEMOS:
+        raise UsageError(f"there is no demo of {task!r}; take {' or '.join(_DEMOS)}")
+    demo = _DEMOS[task]
+    if not 1 <= seeds <= demo.seeds:
+        raise UsageError(
+            f"the demo of {task} has {demo.seeds} seeds, not {seeds}; take 1 to {demo.seeds}"
+        )
     values = {
-        "original": {"path": FOLDER / "original.onnx"},
-        "deployed": {"path": FOLDER / "deployed.tflite"},
-        "seeds": {"path": FOLDER / "seeds.npz", "limit": seeds},
+        "original": {"path": demo.folder / "original.onnx"},
+        "deployed": {"path": demo.folder / demo.deployed},
+        "seeds": {"path": demo.folder / "seeds.npz", "limit": seeds},
         "out": out,
-        "search": {
-            "options": {"crossing": "least-l2", "effort": 64},
-            "seed": campaign_seed,
-            "max_queries": 5000,
-        },
+        "search": {"seed": campaign_seed},
     }
-    return config_from(merge(values, overrides or {}), "demo", typed)
+    return config_from(merge(merge(values, demo.settings), overrides or {}), "demo", typed)
 
 
 _HEAD = """\

@@ -11,7 +11,7 @@ from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.survey.inputs import SurveyInputs
@@ -155,7 +155,9 @@ class ReferenceStage(CampaignStage):
         shapes = {one.name: one.shape for one in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
-            model.configure(original.spec, name)
+            if original.chosen is not None:
+                model.fix_inputs(original.chosen.name, original.chosen.fixed)
+            model.configure(original.spec, original.asked if original.outputs else name)
         except BaseException:
             model.close()
             raise

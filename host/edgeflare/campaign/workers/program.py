@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 import cv2
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
-from edgeflare.metrics import numbers
-from edgeflare.models import OriginalModel, as_output
+from edgeflare.models import OriginalModel
 from edgeflare.models.original import OriginalSettings
+from edgeflare.models.outputs import raw_bytes
 from edgeflare.oracles import oracle_for
 from edgeflare.scheduler import Budget, Counters, JobRun, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.confirmation import UnconfirmedTrigger
@@ -143,7 +143,7 @@ def probed(original: OriginalModel, samples: Sequence[Sample]) -> list[bytes]:
         raws, _ = original.raw_answer(list(samples[:_PROBES]))
     except InferenceFailedError:
         return []
-    return [numbers(as_output(raw)).tobytes() for raw in raws]
+    return [raw_bytes(raw) for raw in raws]
 
 
 def serve(descriptor: int) -> None:

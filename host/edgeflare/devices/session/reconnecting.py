@@ -9,12 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from numpy.typing import NDArray
+
 from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.agent_link import copy
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
 from edgeflare.devices.session.replies import Reply
-from edgeflare.devices.session.session import DeviceSession
+from edgeflare.devices.session.session import NOTHING_FIXED, DeviceSession
 from edgeflare.devices.session.status import DeviceState, DeviceStatus, HealthTracker, Throughput
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
@@ -49,9 +51,24 @@ class _Configuration(NamedTuple):
     """What `DeviceSession.configure` takes."""
 
     spec: Spec
-    output: str | None
+    output: str | Sequence[str] | None
     decoder: Mapping[str, Any] | None
     repair: Repair | None
+    keep: Mapping[str, Any] | None
+    input_name: str | None
+    fixed: Mapping[str, NDArray[Any]]
+
+    def set_on(self, session: DeviceSession) -> None:
+        """Configure a session so; raises as that does."""
+        session.configure(
+            self.spec,
+            self.output,
+            self.decoder,
+            self.repair,
+            keep=self.keep,
+            input_name=self.input_name,
+            fixed=self.fixed,
+        )
 
 
 Task: TypeAlias = Iterator[float]
@@ -174,11 +191,15 @@ class ReconnectingSession:
     def configure(
         self,
         spec: Spec,
-        output: str | None,
+        output: str | Sequence[str] | None,
         decoder: Mapping[str, Any] | None = None,
         repair: Repair | None = None,
+        *,
+        keep: Mapping[str, Any] | None = None,
+        input_name: str | None = None,
+        fixed: Mapping[str, NDArray[Any]] = NOTHING_FIXED,
     ) -> None:
-        """Set input specification, output, decoder and repair, as `DeviceSession.configure` does.
+        """Set what `DeviceSession.configure` sets, in the same way.
 
         Applies to later requests, in all sessions; while the device is away it is only stored.
         Raises UsageError, also while requests are pending, ModelError, and the error of a device
@@ -193,11 +214,14 @@ class ReconnectingSession:
                     "them"
                 )
             session, before = self._session, self._configuration
-            self._configuration = _Configuration(spec, output, decoder, repair)
+            configuration = _Configuration(
+                spec, output, decoder, repair, keep, input_name, dict(fixed)
+            )
+            self._configuration = configuration
         if session is None:
             return
         try:
-            session.configure(spec, output, decoder, repair)
+            configuration.set_on(session)
         except EdgeFlareError as error:
             if session.failure is not None or isinstance(error, _OF_THE_LINK):
                 self._lost(session, session.failure or error)
@@ -433,7 +457,7 @@ class ReconnectingSession:
 
     def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
-            session.configure(*configuration)
+            configuration.set_on(session)
         except PERMANENT_ERRORS as error:
             if session.failure is not None:
                 raise DeviceError(one_line(session.failure)) from error

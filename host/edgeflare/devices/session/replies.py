@@ -1,13 +1,16 @@
 """Reads an agent's handshake and model description; checks answers against the description."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
 from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
+from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.repair import Repair
@@ -26,8 +29,9 @@ _TEXTS = ("board", "soc", "cpu", "arch", "kernel", "os", "hostname")
 class Reply(Generic[T]):
     """A device's answer to one request, in the order of its samples.
 
-    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or
-    what a decoder made of them), or what a reader made of that. `seconds`: the device's own time
+    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised,
+    tuples of them where several are configured, or what a decoder made of them), or what a reader
+    made of that. `seconds`: the device's own time
     for preprocessing, inference and decoding of each.
     """
 
@@ -41,7 +45,7 @@ class LoadedModel:
 
     `runtime` is what is in effect, not what was requested.
 
-    `decoder` identifies the decoder in the file of a speech recogniser, if any.
+    `decoder` identifies the decoder in the file of a model that returns text, if any.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -52,66 +56,116 @@ class LoadedModel:
 
 
 class ReplyReader:
-    """Reads answers to INFER: arrays of one tensor of the model, or decoded transcripts.
+    """Reads answers to INFER: arrays of the model's tensors, or decoded transcripts.
 
-    `output`: the name of the tensor, None: the only one; `repair`: what replaces it on the device.
-    `most_bytes`: the limit for the answer on
-    one sample.
+    `output`: the name of a tensor, None: the only one, or a sequence of names, for which each
+    sample's answer is a tuple of arrays in that order. `repair`: what replaces the tensor on the
+    device; `keep`: which anchors are kept there, see `edgeflare_agent.configuration.reduction`. `most_bytes`: the
+    limit for the answer on one sample.
     """
 
     def __init__(
         self,
         model: LoadedModel,
-        output: str | None,
+        output: str | Sequence[str] | None,
         *,
         decoded: bool = False,
         repair: Repair | None = None,
+        keep: Mapping[str, Any] | None = None,
     ) -> None:
-        named = [one for one in model.outputs if output in (None, one.name)]
-        self._tensor = named[0] if named else model.outputs[0]
+        self._several = output is not None and not isinstance(output, str)
+        names = [output] if output is None or isinstance(output, str) else output
+        tensors = [_named(model.outputs, name) for name in names]
         if repair is not None:
-            self._tensor = repair.announced(self._tensor.name)
-        self._dtypes: set[DType] = set()
-        """Dtypes known to be the announced one: `dtype.name` is slow."""
+            tensors = [repair.announced(tensors[0].name)]
+        reduction = None if keep is None else Reduction.from_json(dict(keep), tensors)
+        if reduction is not None:
+            tensors = reduction.announced(tensors)
+        axes = (None,) * len(tensors) if reduction is None else reduction.axes
+        self._tensors = [
+            _AnnouncedTensor(tensor, axis, 0 if reduction is None else reduction.most)
+            for tensor, axis in zip(tensors, axes, strict=True)
+        ]
         self._decoded = decoded
-        self._elements = _elements(self._tensor.shape)
         if decoded:
             known = [_elements(one.shape) or _MOST_PIECES for one in model.outputs]
             pieces = min(_MOST_PIECES, max(known))
             self.most_bytes = pieces * _PIECE_BYTES + _BRACKETS_BYTES
-        elif self._elements is None:
-            self.most_bytes = _MOST_OPEN_BYTES
         else:
-            self.most_bytes = self._elements * 8
+            self.most_bytes = sum(tensor.most_bytes for tensor in self._tensors)
 
     def read(self, frame: Frame, count: int) -> Reply[RawOutput]:
         """Return the answer on `count` samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
         if frame.header.get("decoded", False) is not (self._decoded and count > 0):
-            asked = "text" if self._decoded else f"output {self._described()}"
+            asked = "text" if self._decoded else f"output {self._tensors[0]}"
             raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
-        outputs: Sequence[RawOutput] = frame.arrays
         if self._decoded and count > 0:
-            outputs = decoded_from_arrays(frame.arrays)
-        if len(outputs) != count:
-            raise ValueError(f"{len(outputs)} outputs came for {count} samples")
-        for array in () if self._decoded else frame.arrays:
-            fits = array.size == self._elements
-            if self._elements is None:
-                known = math.prod(n for n in self._tensor.shape if n)
-                fits = array.size > 0 and array.size % known == 0
-            if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
-                self._dtypes.add(array.dtype)
-            if not fits or array.dtype not in self._dtypes:
-                raise ValueError(
-                    f"output {self._described()} was announced, {shape_text(array.shape)} "
-                    f"{array.dtype.name} came"
-                )
-        return Reply(outputs, seconds)
+            decoded = decoded_from_arrays(frame.arrays)
+            _check_count(len(decoded), count, 1)
+            return Reply(decoded, seconds)
+        each = len(self._tensors)
+        if frame.header.get("outputs") != (each if self._several else None):
+            raise ValueError(
+                f"{each if self._several else 'one'} outputs a sample were asked for, and "
+                f"{str(frame.header.get('outputs', 'one'))[:99]} came"
+            )
+        _check_count(len(frame.arrays), count, each)
+        if not self._several:
+            [tensor] = self._tensors
+            for array in frame.arrays:
+                tensor.check(array)
+            return Reply(frame.arrays, seconds)
+        for place, array in enumerate(frame.arrays):
+            self._tensors[place % each].check(array)
+        starts = range(0, len(frame.arrays), each)
+        return Reply([frame.arrays[start : start + each] for start in starts], seconds)
 
-    def _described(self) -> str:
-        tensor = self._tensor
-        return f"{tensor.name!r} of {shape_text(tensor.shape)} {tensor.dtype}"
+
+class _AnnouncedTensor:
+    """One output as the device announced it; its arrays are checked against that.
+
+    Along `kept_axis`, unless that is None, there are `most` values at most.
+    """
+
+    def __init__(self, tensor: TensorInfo, kept_axis: int | None, most: int) -> None:
+        self._tensor = tensor
+        self._kept_axis = kept_axis
+        self._most = most
+        self._dtypes: set[DType] = set()
+        """Dtypes known to be the announced one: `dtype.name` is slow."""
+        self._elements = _elements(tensor.shape)
+        self.most_bytes = _MOST_OPEN_BYTES if self._elements is None else self._elements * 8
+
+    def check(self, array: NDArray[Any]) -> None:
+        """Raise ValueError for an array of another size or dtype."""
+        fits = array.size == self._elements
+        if self._elements is None:
+            known = math.prod(n for n in self._tensor.shape if n)
+            fits = array.size > 0 and array.size % known == 0
+        if self._kept_axis is not None:
+            fits = fits and (
+                array.ndim > self._kept_axis and array.shape[self._kept_axis] <= self._most
+            )
+        if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
+            self._dtypes.add(array.dtype)
+        if not fits or array.dtype not in self._dtypes:
+            raise ValueError(
+                f"output {self} was announced, {shape_text(array.shape)} {array.dtype.name} came"
+            )
+
+    def __str__(self) -> str:
+        return f"{self._tensor.name!r} of {shape_text(self._tensor.shape)} {self._tensor.dtype}"
+
+
+def _check_count(came: int, count: int, each: int) -> None:
+    if came != count * each:
+        of_each = "" if each == 1 else f" with {each} outputs each"
+        raise ValueError(f"{came} outputs came for {count} samples{of_each}")
+
+
+def _named(tensors: Sequence[TensorInfo], name: str | None) -> TensorInfo:
+    return next((one for one in tensors if name in (None, one.name)), tensors[0])
 
 
 def check_hello(header: dict[str, Any]) -> None:
@@ -138,7 +192,7 @@ def read_model(frame: Frame) -> LoadedModel:
     inputs, outputs = (
         tuple(map(_tensor, reported.tables(header, name))) for name in ("inputs", "outputs")
     )
-    if len(inputs) != 1 or not outputs:
+    if not inputs or not outputs:
         raise ValueError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs")
     runtime = reported.table(header, "runtime")
     for name in ("name", "package", "version"):

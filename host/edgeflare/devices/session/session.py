@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.configuration.fixed_inputs import configuration_of
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Kind
@@ -48,6 +50,7 @@ class Lease(NamedTuple):
 
 
 _FIRST_PINGS = 5
+NOTHING_FIXED: Mapping[str, NDArray[Any]] = MappingProxyType({})
 
 
 class DeviceSession:
@@ -167,25 +170,34 @@ class DeviceSession:
     def configure(
         self,
         spec: Spec,
-        output: str | None,
+        output: str | Sequence[str] | None,
         decoder: Mapping[str, Any] | None = None,
         repair: Repair | None = None,
+        *,
+        keep: Mapping[str, Any] | None = None,
+        input_name: str | None = None,
+        fixed: Mapping[str, NDArray[Any]] = NOTHING_FIXED,
     ) -> None:
         """Set how samples become the input, and which output is returned (None: the only one).
 
-        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has
-        it; with None for a vocabulary it is the one in the model's file. `repair` replaces answers
-        there. Holds for what is submitted afterwards. Raises UsageError, ModelError where the outputs don't fit the decoder,
-        and the errors of a failed session.
+        Of a sequence of names each sample's answer is a tuple of arrays, in that order. `decoder`
+        makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has it; with
+        None for a vocabulary it is the one in the model's file. `repair` replaces answers there.
+        `keep` {"count", "scores", "axis", "rows"}: of the anchors of a detector's outputs only
+        `count` return, those with the highest scores, as `edgeflare_agent.configuration.reduction.Reduction` has
+        it. `input_name`: the input that samples become, None: the only one that `fixed` lacks;
+        `fixed` has an array in real units for each other input, by name. Holds for what is
+        submitted afterwards. Raises UsageError where anything doesn't fit the model, ModelError
+        where the outputs don't fit the decoder, and the errors of a failed session.
         """
-        header = {"input": spec.to_json(), "output": output}
-        if decoder is not None:
-            header["decoder"] = dict(decoder)
-        arrays: Sequence[NDArray[Any]] = ()
+        header, given = configuration_of(spec, output, decoder, keep, input_name, fixed)
+        arrays: list[NDArray[Any]] = []
         if repair is not None:
             header["repair"], arrays = repair.about, repair.arrays
-        self._link.request(Kind.CONFIGURE, header, arrays, read=read_empty).result()
-        self._reader = ReplyReader(self.model, output, decoded=decoder is not None, repair=repair)
+        self._link.request(Kind.CONFIGURE, header, [*arrays, *given], read=read_empty).result()
+        self._reader = ReplyReader(
+            self.model, output, decoded=decoder is not None, repair=repair, keep=keep
+        )
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.

@@ -6,9 +6,16 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
-from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_of
+from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.answer_words import (
+    KIND_WORDS,
+    MEASURE_WORDS,
+    class_words,
+    difference_text,
+    with_names,
+)
 from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.inspection import (
     stored_classes,
@@ -34,6 +41,7 @@ from edgeflare.reports.devices import (
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
 from edgeflare.reports.html.classes import classes_context
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
+from edgeflare.reports.html.differences import differences_context
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
 from edgeflare.reports.html.gallery import (
@@ -102,13 +110,22 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
     worst = collected.worst
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
+        words = difference_text(outcome.original, outcome.deployed, name)
+        if words is not None:
+            margins = (
+                f", with margins of {margin_text(outcome.original_margin)} and "
+                f"{margin_text(outcome.deployed_margin)}"
+                if summary.detection
+                else ""
+            )
+            return [*more, f"The severest: {words}{margins} (from {worst.finding.seed.id})."]
         if traits_in(summary.search).compares_scores:
             return [*more, _furthest(worst, name)]
         verb = "says"
         answers = [name(outcome.original_label), name(outcome.deployed_label)]
         if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
             verb, answers = (
-                "hears",
+                "returns",
                 [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
             )
         more.append(
@@ -136,6 +153,8 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
+_KINDS: Mapping[str, str] = dict(KIND_WORDS)
+_DETECTIONS = COLUMNS.index("detections")
 _TRANSCRIPTS = COLUMNS.index("transcripts")
 _LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)
 
@@ -151,6 +170,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
+    boxes = output_kind(summary.models) == "detections"
     coverage, units = stored_coverage(store), stored_units(store)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
@@ -174,6 +194,12 @@ def context(
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),
+        "differences": differences_context(
+            summary.detection, name, replay=replay is not None, boxes=boxes
+        ),
+        "boxes": boxes,
+        "values": summary.values,
+        "measure": MEASURE_WORDS[summary.values.measure] if summary.values else "",
         "word_pairs": [
             (pair, change_key(WordChange(pair.original, pair.deployed)))
             for pair in counted_pairs(collected.changes.items())[:_MOST_LISTED]
@@ -257,6 +283,11 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
         for card in collected.cards
         for change in map(WordChange._make, (card.row[_TRANSCRIPTS] or {"changes": ()})["changes"])
     }
+    for card in collected.cards:
+        for key in card.pairs if card.row[_DETECTIONS] is not None else ():
+            kind, _, label = key.partition(":")
+            if label:
+                words[key] = f"{_KINDS[kind]} {class_words(int(label), name)}"
     words["none"] = "no labels"
     facets = {
         name_: [(value, value, count) for value, count in counts.most_common()]
@@ -291,6 +322,8 @@ def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
     def answer(model: str) -> Callable[[dict[str, Any]], str]:
         def text(row: dict[str, Any]) -> str:
             texts = row["transcripts"]
+            if row["difference"] is not None:
+                return ""
             return "".join(part for part, _ in texts[model]) if texts else name(row[model])
 
         return text
@@ -302,8 +335,15 @@ def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
 
     columns = (
         Column("input" if replayed else "seed", 0, lambda row: row["seed"], text=True),
-        Column("original", 0, answer("original"), text=True),
-        Column("deployed", 0, answer("deployed"), text=True),
+        Column(
+            "difference",
+            0,
+            lambda row: with_names(row["difference"] or "", name),
+            text=True,
+            optional=True,
+        ),
+        Column("original", 0, answer("original"), text=True, optional=True),
+        Column("deployed", 0, answer("deployed"), text=True, optional=True),
         Column("state" if replayed else "status", 0, state, text=True),
         Column("device", 0, lambda row: row["device"], text=True, optional=True),
         Column("smaller margin", 0, lambda row: margin_text(row["severity"])),
@@ -352,6 +392,9 @@ def _models_table(models: Mapping[str, Any]) -> Table:
     rows = [(which, models[which]) for which in ("original", "deployed") if models.get(which)]
     if repair := models.get("deployed", {}).get("repair"):
         rows.append(("its repair", repair))
+    for which, model in [*rows]:
+        if fixed := model.get("fixed_inputs"):
+            rows.append((f"fixed inputs of the {which} model", fixed))
     return Table(columns, rows, "The models' files, byte for byte, and what ran them", "models")
 
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from edgeflare.analysis.findings import Finding, has_input
 from edgeflare.metrics import is_scores, text_of
 from edgeflare.reports.campaign import STEPS_SHOWN
+from edgeflare.reports.html.answers import shown_answers
+from edgeflare.reports.html.media import Media
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.transcripts import TranscriptDiff, WordChange, transcript_diff
-from edgeflare.types import TRIGGERS, Output, Scores, Status
+from edgeflare.types import TRIGGERS, Detections, Output, Scores, Status, Values
 
 _TOP_CLASSES = 5
 MOST_SHOWN = 20_000
@@ -28,6 +30,7 @@ COLUMNS = (
     "scores",  # of both models' top classes: class, original's score, deployed's score
     *("snr_db", "disagreement"),
     "transcripts",  # null of classes, see `_transcripts`
+    *("difference", "detections", "values"),  # null of classes, see `ShownAnswers`
     "replayed",  # of an input of a replay: state, kind, its seed's id, what became of it; else null
     "command",
 )
@@ -40,6 +43,7 @@ pictures and sounds, for the findings that the gallery shows.
 SHOWN_COLUMNS = (
     *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
     *("seed_sound", "trigger_sound", "sound_seconds"),
+    "maps",  # both models' maps and their difference; else null
 )
 
 STATUS_WORDS = {
@@ -56,7 +60,8 @@ class Card(NamedTuple):
     samples.
 
     Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by:
-    the pair of labels, or every pair of words that differ.
+    the pair of labels, every pair of words that differ, or every kind and class of detections that
+    do. `maps` are pictures of both models' maps and of their difference.
     """
 
     row: list[Any]
@@ -66,6 +71,7 @@ class Card(NamedTuple):
     trigger: str | None
     rank: int = 0
     pairs: tuple[str, ...] = ("none",)
+    maps: tuple[Media, ...] = ()
 
 
 @dataclass
@@ -100,6 +106,10 @@ def card(finding: Finding) -> Card:
     seed, outcome = finding.seed, finding.outcome
     severity = _number(outcome.severity)
     device = outcome.device_name or outcome.replica
+    other = outcome.trigger not in (None, seed.sample) and seed.outputs is not None
+    answers = shown_answers(
+        outcome.original, outcome.deployed, seed.outputs[:2] if other and seed.outputs else ()
+    )
     row: list[Any] = [
         seed.id,
         device,
@@ -118,10 +128,13 @@ def card(finding: Finding) -> Card:
         outcome.confirmed,
         describe_last_mutations(outcome.mutations, STEPS_SHOWN),
         outcome.detail,
-        _top(outcome.original, outcome.deployed),
+        answers.scores or _top(outcome.original, outcome.deployed),
         _number(outcome.snr_db),
         _number(outcome.disagreement),
         None,
+        answers.difference,
+        answers.detections,
+        answers.values,
         None,
         finding.command,
     ]
@@ -130,6 +143,7 @@ def card(finding: Finding) -> Card:
     if both is not None:
         row[COLUMNS.index("transcripts")] = _transcripts(both, finding)
         pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
+    pairs = answers.pairs or pairs
     return Card(
         row,
         (pairs[0], device, outcome.status.value),
@@ -137,6 +151,7 @@ def card(finding: Finding) -> Card:
         seed.sample,
         outcome.trigger,
         pairs=pairs,
+        maps=answers.maps,
     )
 
 
@@ -153,7 +168,8 @@ def change_key(change: WordChange) -> str:
 def by_importance(cards: Sequence[Card]) -> list[int]:
     """Return the cards' numbers: the most severe of each group, then the second of each, and so on.
 
-    A group are those of one pair of labels, or first words that differ, device and status.
+    A group are those of one pair of labels, first words that differ or first kind and class,
+    device and status.
     """
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number in sorted(range(len(cards)), key=lambda number: -cards[number].severity):
@@ -184,9 +200,7 @@ def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
 
 def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
     """Return (class, original's score, deployed's score) for either model's top classes."""
-    if not is_scores(original) or not is_scores(deployed):
-        return []
-    known = [scores for scores in (original, deployed) if scores is not None]
+    known = [scores for scores in (original, deployed) if is_scores(scores)]
     chosen: dict[int, float] = {}
     for scores in known:
         for number in _largest(scores):
@@ -194,7 +208,8 @@ def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
                 (float(one[number]) for one in known if math.isfinite(one[number])), default=0.0
             )
     order = sorted(chosen, key=lambda number: (-chosen[number], number))
-    return [[number, _score(original, number), _score(deployed, number)] for number in order]
+    answers = [one if is_scores(one) else None for one in (original, deployed)]
+    return [[number, *(_score(one, number) for one in answers)] for number in order]
 
 
 def _largest(scores: Scores) -> Iterable[int]:
@@ -303,7 +318,9 @@ def collect(
 def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
     outcome = one.outcome
     both = transcript_diff(outcome.original, outcome.deployed)
-    labelled = outcome.original_label is not None and outcome.deployed_label is not None
+    known = (outcome.original_label is not None and outcome.deployed_label is not None) or (
+        both is not None or isinstance(outcome.deployed, Detections | Values)
+    )
     if outcome.original_label is not None and outcome.deployed_label is not None:
         collected.pairs[outcome.original_label, outcome.deployed_label] += 1
     if both is not None:
@@ -311,7 +328,7 @@ def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> N
     severe = outcome.disagreement if by_disagreement else outcome.severity
     severity = -1.0 if severe is None else severe
     worst = collected.worst
-    if (labelled or both is not None) and (worst is None or severity > worst.severity):
+    if known and (worst is None or severity > worst.severity):
         collected.worst = SeverestTrigger(severity, one)
     if outcome.status is not Status.FOUND:
         return
@@ -365,7 +382,7 @@ def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
     """Return the matrix of the pairs (original, deployed) that occur, with their counts."""
     most = max(pairs.values(), default=1)
     cells = {
-        pair: MatrixCell(*pair, count, pair_key(*pair), _shade(count, most))
+        pair: MatrixCell(*pair, count, pair_key(*pair), shade(count, most))
         for pair, count in pairs.items()
     }
     lines = sorted({original for original, _ in pairs})
@@ -386,6 +403,6 @@ def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
     return Matrix(columns, rows, totals, ranked[:_MOST_PAIRS], 0, sum(pairs.values()))
 
 
-def _shade(count: int, most: int) -> int:
-    """Return 1 to 5, by the root of the share, so that rare pairs differ, too."""
+def shade(count: int, most: int) -> int:
+    """Return the shade of a count, 1 to 5, by the root of the share, so that rare pairs differ, too."""
     return min(_SHADES, 1 + int(_SHADES * math.sqrt((count - 1) / most)))

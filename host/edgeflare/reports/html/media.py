@@ -30,6 +30,11 @@ _EXACT_SIDE = 96
 """Pictures up to this side length, in pixels, are shown pixel by pixel."""
 
 _THUMBNAIL_SIDE = 224
+_WIDE = 2
+"""Images more than so many times as wide as high, such as lines of text, are shown below each other
+and so many times as large."""
+BOXED_SIDE = 416
+"""The most pixels of a thumbnail with boxes over it, on the longer side."""
 _QUALITY = 82
 
 
@@ -41,15 +46,21 @@ class Media(NamedTuple):
     ending: str
 
 
-def picture(image: Sample) -> Media:
+def is_wide(image: Sample) -> bool:
+    """Whether an image [height, width, channels] is shown across the whole width."""
+    return bool(image.shape[1] > _WIDE * image.shape[0])
+
+
+def picture(image: Sample, side: int = _THUMBNAIL_SIDE) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
     Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at
-    most 224. Raises StoreError for a shape that is no image's.
+    most `side`, of wide images twice that. Raises StoreError for a shape that is no image's.
     """
     if max(image.shape[:2]) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
-    small = reduced(image, _THUMBNAIL_SIDE)[:, :, ::-1]  # OpenCV writes BGR
+    side *= _WIDE if is_wide(image) else 1
+    small = reduced(image, side)[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise StoreError(f"an image of shape {list(image.shape)} can't be written as JPEG")
@@ -65,7 +76,8 @@ class Shown(NamedTuple):
     there is none.
 
     A change of one level is shown as `amplification` levels in the difference. Pictures of audio
-    are spectrograms of `seconds` from left to right.
+    are spectrograms of `seconds` from left to right. `maps` are both models' maps and their
+    difference.
     """
 
     seed: int | None
@@ -75,15 +87,17 @@ class Shown(NamedTuple):
     seed_sound: int | None = None
     trigger_sound: int | None = None
     seconds: float | None = None
+    maps: list[int] | None = None
 
 
 class MediaBundle:
     """The pictures and sounds of findings, added the most important first; `read` reads a sample by
-    its digest. `rate` is that of audio in Hz, None for images.
+    its digest. `rate` is that of audio in Hz, None for images; `side` the most pixels of a
+    thumbnail.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
     `budget` bytes, and the relative address of its file for each other. Equal pictures are stored
-    once.
+    once. `wide`: an image added is a wide one, see `is_wide`.
     """
 
     def __init__(
@@ -93,36 +107,47 @@ class MediaBundle:
         budget: float,
         *,
         rate: int | None = None,
+        side: int = _THUMBNAIL_SIDE,
     ) -> None:
         self.addresses: list[str] = []
         self.embedded = 0
         self.beside = 0
+        self.wide = False
         self._read = read
         self._folder = folder
         self._left = budget
         self.rate = rate
+        self._side = side
         self._numbers: dict[str, int] = {}
         self._files: set[str] = set()
 
-    def add(self, seed: str, trigger: str | None) -> Shown:
+    def add(self, seed: str, trigger: str | None, maps: Sequence[Media] = ()) -> Shown:
         """Add the pictures and sounds of a finding, by the digests of its samples; no trigger: the
-        seed is one.
+        seed is one. `maps` are its further pictures.
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.
         """
+        shown = self._add(seed, trigger)
+        if not maps:
+            return shown
+        named = [(f"{trigger or seed}-map-{number}", one) for number, one in enumerate(maps)]
+        return shown._replace(maps=self._put(named))
+
+    def _add(self, seed: str, trigger: str | None) -> Shown:
         if self.rate is not None:
             return self._add_sounds(seed, trigger or seed, self.rate)
         first = self._read(seed)
+        self.wide |= is_wide(first)
         if trigger is None or trigger == seed:
-            number = self._put([(seed, picture(first))])[0]
+            number = self._put([(seed, picture(first, self._side))])[0]
             return Shown(None, number, None, None)
         second = self._read(trigger)
-        new = [(seed, picture(first)), (trigger, picture(second))]
+        new = [(seed, picture(first, self._side)), (trigger, picture(second, self._side))]
         if first.shape != second.shape:
             one, other = self._put(new)
             return Shown(one, other, None, None)
         change = difference(first, second)
-        both = (*new, (f"{seed}-{trigger}", picture(change.picture)))
+        both = (*new, (f"{seed}-{trigger}", picture(change.picture, self._side)))
         one, other, third = self._put(both)
         return Shown(one, other, third, change.amplification)
 

@@ -12,7 +12,9 @@ from typing import Any
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
+from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
+from edgeflare.answer_words import KIND_WORDS
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.oracles import traits_in
@@ -28,7 +30,7 @@ from edgeflare.reports.html.gallery import (
     collect,
     found_card,
 )
-from edgeflare.reports.html.media import MediaBundle, Shown
+from edgeflare.reports.html.media import BOXED_SIDE, MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
 from edgeflare.reports.survey.export import count_survey_findings
@@ -37,7 +39,7 @@ from edgeflare.store import Store, open_store
 MOST_EMBEDDED_MB = 50.0
 """Largest size of a page, with its pictures."""
 _MB = 1_000_000
-_ADDRESSES = 5  # of a finding's pictures and sounds
+_ADDRESSES = 8  # of a finding's pictures and sounds
 _ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
 _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 
@@ -80,8 +82,9 @@ def write_html_report(
     and status come first into the page, then the next of each, until `embed_mb` MB (10^6 bytes,
     base64) are used up; the page itself never exceeds 50 MB. All others go into the folder
     ``<stem>-pictures`` beside it, whose files an earlier report left are used again, or removed
-    where they are of no use any more. Pictures above 96 pixels become thumbnails of at most 224.
-    Audio is embedded as WAV of 16-bit PCM and shown as spectrograms. The file
+    where they are of no use any more. Pictures above 96 pixels become thumbnails of at most 224, of
+    wide images 448, with detections of at most 416. Audio is embedded as WAV of 16-bit PCM and shown
+    as spectrograms. The file
     appears whole or not at all.
 
     Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a
@@ -126,7 +129,9 @@ def _page(
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
-    bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
+    boxed = output_kind(store.models) == "detections"
+    side = {"side": BOXED_SIDE} if boxed else {}
+    bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate, **side)
     data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
     page = render(
         "report.html.j2",
@@ -158,21 +163,27 @@ def _data(
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
         "pictures": bundle.addresses,
         "rate": bundle.rate,
+        "wide": bundle.wide,
+        "kinds": KIND_WORDS,
     }
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
     """Add a card's pictures; the seed of a replay's input may be deleted."""
     try:
-        return bundle.add(one.seed, one.trigger)
+        return bundle.add(one.seed, one.trigger, one.maps)
     except StoreError:
         if one.row[COLUMNS.index("replayed")] is None or one.trigger is None:
             raise
-        return bundle.add(one.trigger, None)
+        return bundle.add(one.trigger, None, one.maps)
 
 
 def _classes(row: Sequence[Any]) -> set[int]:
     """Return the classes that a row names."""
     labels = [row[COLUMNS.index(name)] for name in ("original", "deployed", "label")]
     labels += [number for number, _, _ in row[COLUMNS.index("scores")]]
+    if (detections := row[COLUMNS.index("detections")]) is not None:
+        labels += [label for _, *both, _, _, _ in detections["differences"] for label in both]
+        for drawn in (detections["trigger"], detections["seed"]):
+            labels += [mark[2] for marks in drawn or () for mark in marks]
     return {number for number in labels if number is not None}

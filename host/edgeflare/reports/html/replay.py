@@ -65,6 +65,9 @@ class ReplayCards:
         transcripts = made.row[COLUMNS.index("transcripts")]
         if transcripts is not None:
             transcripts["seed"] = None  # what is a seed in a replay's folder is the input itself
+        detections = made.row[COLUMNS.index("detections")]
+        if detections is not None:
+            detections["seed"] = None
         pair, device, _ = made.group
         seed = self._samples.get(one.seed_id, one.sample) if one.kind == "trigger" else one.sample
         return made._replace(

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from edgeflare._internal.text import NOTHING, capitalized, counted, margin_text, percent_text
 from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
+from edgeflare.answer_words import with_names
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
     Block,
@@ -152,6 +153,8 @@ def input_name(one: SurveyedInput) -> str:
 
 def answers(one: SurveyedInput, name: Name = str) -> str:
     """Return both models' answers to an input."""
+    if one.difference is not None:
+        return with_names(one.difference, name)
     if one.original_text is not None and one.deployed_text is not None:
         texts = excerpts(one.original_text, one.deployed_text)
         return " -> ".join(f'"{text}"' for text in texts)
@@ -173,6 +176,8 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         yield KeyFigure(
             "mean share of words that differ", percent_text(survey.mean_word_difference)
         )
+    if survey.mean_difference is not None:
+        yield KeyFigure("mean distance of the answers", margin_text(survey.mean_difference))
     for text, count in (
         ("with NaN or infinity", survey.nonfinite),
         ("deviations that did not repeat", survey.unstable),
@@ -236,6 +241,8 @@ def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:
 
 
 def _distance_name(survey: SurveyFigures) -> str:
+    if survey.mean_difference is not None:
+        return "mean distance"
     return "words that differ" if survey.mean_word_difference is not None else "total variation"
 
 

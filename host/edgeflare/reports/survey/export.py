@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import replacing
 from edgeflare.analysis.findings import Commands, score_list
+from edgeflare.answer_words import difference_text
 from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
@@ -86,6 +87,7 @@ def survey_row(one: SurveyRecord, inputs: SurveyInputs, commands: Commands) -> d
         "deployed_text": text_of(one.deployed),
         "original_scores": score_list(one.original),
         "deployed_scores": score_list(one.deployed),
+        "difference": difference_text(one.original, one.deployed),
         "original_margin": one.original_margin,
         "deployed_margin": one.deployed_margin,
         "total_variation": one.total_variation,

@@ -6,13 +6,13 @@ from edgeflare.strategies.boundary.options import (
     has_open_choice,
     resolve_options,
 )
-from edgeflare.strategies.boundary.strategy import boundary, check_audio
+from edgeflare.strategies.boundary.strategy import boundary, check_boundary
 
 __all__ = [
     "Answered",
     "BoundaryOptions",
     "boundary",
-    "check_audio",
+    "check_boundary",
     "has_open_choice",
     "resolve_options",
 ]

@@ -27,7 +27,7 @@ class BoundaryOptions(BaseModel):
 
     What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` follows from the kind
     and size of the samples. With `--tune` it is chosen by what a device query costs against a query
-    of the original, measured once, when the campaign is created. For speech recognisers only
+    of the original, measured once, when the campaign is created. For models that return text only
     `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a meaning;
     the crossing is natural.
     """
@@ -204,7 +204,8 @@ def resolve_options(
 
     `side`: the longer side of an image in pixels. `one_trip`: the device is asked for many seeds at
     once. `of`: what is searched; of transcripts only natural corruptions have a meaning, and of
-    detections and values neither `tied_classes` nor `ratio`. `ratio`: the measured time of a device query, in times of a
+    detections and values neither `tied_classes` nor `ratio`. `ratio`: the measured time of a device
+    query, in times of a
     query of the original on the host, to which the host's work is to be in proportion; None: the
     choice follows from the samples alone, for triggers near their seeds. Recordings, whose answers
     cost the host a few milliseconds, always get enough directions to keep the changes faint.
@@ -220,7 +221,7 @@ def resolve_options(
             }
         )
     if of != "image":
-        return _of_audio(options, one_trip, words=of == "transcript")
+        return _untuned(options, one_trip, words=of == "transcript")
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
     bounded = options.max_l2 or options.max_linf or options.min_ssim is not None
     tied = options.tied_classes
@@ -268,7 +269,7 @@ def _tuned(
     return crossing, effort, effort >= _TIE_EFFORT and crossing != "natural"
 
 
-def _of_audio(options: BoundaryOptions, one_trip: bool, *, words: bool) -> BoundaryOptions:
+def _untuned(options: BoundaryOptions, one_trip: bool, *, words: bool) -> BoundaryOptions:
     crossing = options.crossing
     if crossing == "auto":
         crossing = "natural" if words else "least-l2"

@@ -12,7 +12,7 @@ models nearly agree the search goes on at another crossing. With a `device_budge
 makes the finding severe (see `severity`); with `candidates` above 1 both sides of several crossings
 are asked about at once.
 
-Recordings are searched like images (see `Space` and `SoundParts`); speech recognisers have
+Recordings are searched like images (see `Space` and `SoundParts`); models that return text have
 `transcripts`, detectors `detections`, and answers that are compared by a tolerance `tolerance`.
 
 Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows
@@ -40,7 +40,7 @@ from edgeflare.strategies.boundary.schedule import CrossingSchedule, is_hopeless
 from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.strategies.boundary.tolerance import search_by_tolerance
 from edgeflare.strategies.boundary.transcripts import (
-    TIME_PRESERVING,
+    IN_PLACE,
     check_options,
     search_transcripts,
 )
@@ -73,11 +73,11 @@ _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
     """Return the strategy; `operators` are for the mutants (None: the default pool of the seed's
-    kind) or the natural corruptions (None: all of that kind, for recognisers those in
-    `TIME_PRESERVING`).
+    kind) or the natural corruptions (None: all of that kind, for models that return text those in
+    `IN_PLACE`).
 
-    A crossing "auto" that was not resolved is least-l2, for recognisers natural. Raises UsageError
-    for operators that the crossing does not use, and where `min_ssim` is stated and scikit-image is
+    A crossing "auto" that was not resolved is least-l2, of text natural. Raises UsageError for
+    operators that the crossing does not use, and where `min_ssim` is stated and scikit-image is
     missing.
     """
     if options.min_ssim is not None:
@@ -91,20 +91,20 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
     return partial(_search, options, operators)
 
 
-def check_audio(
-    options: BoundaryOptions, operators: Mapping[str, Operator] | None, *, words: bool
+def check_boundary(
+    options: BoundaryOptions, operators: Mapping[str, Operator] | None, kind: Kind, *, words: bool
 ) -> None:
-    """Raise UsageError for options without a meaning for audio, and for missing libraries.
+    """Raise UsageError for options without a meaning for samples of a kind, and missing libraries.
 
-    `words`: speech recognisers answer; else there are class scores. `operators` as for `boundary`.
+    `words`: the models return text; else there are class scores. `operators` as for `boundary`.
     """
-    if options.gradients:
+    if options.gradients and kind == "audio":
         raise UsageError(
             "strategy boundary: gradients are those of images alone; leave gradients out for audio"
         )
     if words:
         check_options(options)
-    _operator_pool(options, operators, "audio", words=words)
+    _operator_pool(options, operators, kind, words=words)
 
 
 def _unused_operators(options: BoundaryOptions) -> UsageError:
@@ -130,7 +130,7 @@ def _operator_pool(
     *,
     words: bool,
 ) -> Mapping[str, Operator]:
-    """Return the operators for samples of this kind; `words`: speech recognisers answer.
+    """Return the operators for samples of this kind; `words`: the models return text.
 
     Raises UsageError for operators of another kind, or that the crossing does not use.
     """
@@ -142,9 +142,7 @@ def _operator_pool(
             _check_natural(operators)
         return check_operator_pool(operators, kind)
     if words:
-        return check_operator_pool(
-            {name: corruptions(kind)[name] for name in TIME_PRESERVING}, kind
-        )
+        return check_operator_pool({name: corruptions(kind)[name] for name in IN_PLACE[kind]}, kind)
     if crossing == "natural":
         return check_operator_pool(dict(corruptions(kind)), kind)
     return check_operator_pool(default_pool(kind), kind) if crossing == "mutants" else {}
@@ -163,10 +161,12 @@ def _search(
         natural = operators or dict(corruptions(kind_of(seed.sample)))
         return (yield from search_by_tolerance(options, natural, seed, rng))
     words = isinstance(seed.outputs.original, Transcript)
-    pool = _operator_pool(options, operators, kind_of(seed.sample), words=words)
+    kind = kind_of(seed.sample)
+    pool = _operator_pool(options, operators, kind, words=words)
     if words:
-        harder = pool if operators else check_operator_pool(dict(corruptions("audio")), "audio")
-        return (yield from search_transcripts(options, pool, harder, seed, rng))
+        harder = pool if operators else check_operator_pool(dict(corruptions(kind)), kind)
+        smooth = not operators
+        return (yield from search_transcripts(options, pool, harder, seed, rng, smooth=smooth))
     if options.min_ssim is not None and seed.sample.ndim == 1:
         raise UsageError(
             "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
@@ -218,7 +218,7 @@ def _methods(
     kind = kind_of(original.seed.sample)
     natural = dict(corruptions(kind))
     if kind == "audio":
-        natural = {one: natural[one] for one in TIME_PRESERVING}
+        natural = {one: natural[one] for one in IN_PLACE[kind]}
     spare: list[Crossing] = []
     pools: Mapping[str, Mapping[str, Operator]] = {
         "line": {},

@@ -1,14 +1,14 @@
-"""The boundary search for speech recognisers: where noise changes the words they recognise.
+"""The boundary search for models that return text: where small changes of the input change the words.
 
-A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's
-recording is made worse by natural corruptions whose strengths grow together, until the original no
-longer recognises the seed's words, and the strength at which that happens is narrowed down by the
-margin of the words that change, all on the host. Then the device is asked near the change: its own
-change is elsewhere, so that on one side of it the models recognise different words. After the first
-answer the device's margin of those words says which side: where it is the surer of the seed's
-words, the side on which the original has lost them.
+The answer is words, each with a margin (see `edgeflare.transcripts`). The seed, a recording or an
+image of text, is made worse along a path: natural corruptions whose strengths grow together, or for
+an image smooth noise added to it, until the original no longer returns the seed's words, and the
+strength at which that happens is narrowed down by the margin of the words that change, all on the
+host. Then the device is asked near the change: its own change is elsewhere, so that on one side of
+it the models return different words. After the first answer the device's margin of those words says
+which side: where it is the surer of the seed's words, the side on which the original has lost them.
 
-Where noise, room and band-pass change no word in many tries, harder corruptions follow.
+Where the usual corruptions change no word in many tries, harder ones follow.
 
 Source: none; DFLARE's section 6.1 is what it is measured against. Figures: docs/research/audio.md.
 What was tried without gain: docs/research/tried.md.
@@ -22,20 +22,28 @@ import numpy as np
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import is_finite
+from edgeflare.strategies.boundary.directions import smooth_noise
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
-from edgeflare.strategies.boundary.paths import CorruptionPath, draw_corruptions
-from edgeflare.strategies.boundary.points import Path
+from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
+from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.transcripts import Word, aligned, differing, words
 from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed, Transcript
-from edgeflare_mutators import Corruption, Operator, SampleSpec
+from edgeflare_mutators import Corruption, Kind, Operator, SampleSpec
 
-TIME_PRESERVING = ("white-noise", "room", "band-pass")
-"""The corruptions to draw from unless the user names some: words stay where they are in time, so
-that a signal-to-noise ratio says how much of the change a person hears."""
+IN_PLACE: Mapping[Kind, tuple[str, ...]] = {
+    "audio": ("white-noise", "room", "band-pass"),
+    "image": ("brightness", "contrast", "haze", "natural-blur", "sensor-noise", "jpeg"),
+}
+"""The corruptions to draw from unless the user names some: words stay where they are, so that a
+signal-to-noise ratio or an L2 distance says how much of the change a person notices."""
+_SMOOTH_SHARE = 0.0
+"""The share of paths from an image that add smooth noise, where the user names no corruptions."""
+_SMOOTH_CHANGE = 25.5
+"""The root mean square of that noise at its full strength, in levels."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
-"""Number of paths without a change of the original's words after which corruptions get stronger."""
+"""Number of corruptions without a change of the original's words after which they get harder."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST_ZERO = 1.1
@@ -56,11 +64,14 @@ def search_transcripts(
     harder: Mapping[str, Operator],
     seed: Seed,
     rng: np.random.Generator,
+    *,
+    smooth: bool = False,
 ) -> Search:
-    """Search from a seed on which both recognisers agree; `pool` are the corruptions to draw from.
+    """Search from a seed on which both models agree; `pool` are the corruptions to draw from.
 
-    `harder` are those for a recording whose words the others do not change; one more at once is
-    drawn from these. Raises UsageError for options that only class scores have a meaning for.
+    `harder` are those for a seed whose words the others do not change; one more at once is drawn
+    from these. `smooth`: paths from an image may add smooth noise, too. Raises UsageError for
+    options that only class scores have a meaning for.
     """
     check_options(options)
     usual, hard = (
@@ -70,14 +81,16 @@ def search_transcripts(
     bounds = Bounds(options, seed.sample)
     search = _ChangeSearch(probe, bounds, rng, seed.margin_floor, (options.candidates or 1) > 1)
     spec = SampleSpec.of(seed.sample, seed.rate)
+    smooth = smooth and seed.sample.ndim > 1
     failures = 0
     for _ in range(_MAX_PATHS):
-        if failures < _PATIENCE:
-            path = draw_corruptions(seed.sample, usual, _MAX_CORRUPTIONS, rng, spec)
+        is_hard = failures >= _PATIENCE
+        if not is_hard and smooth and rng.random() < _SMOOTH_SHARE:
+            change = yield from search.find(_smooth_path(seed.sample, rng))
         else:
-            path = draw_corruptions(seed.sample, hard, _MAX_CORRUPTIONS + 1, rng, spec)
-        change = yield from search.find(path)
-        failures += change is None
+            drawn, most = (hard, _MAX_CORRUPTIONS + 1) if is_hard else (usual, _MAX_CORRUPTIONS)
+            change = yield from search.find(draw_corruptions(seed.sample, drawn, most, rng, spec))
+            failures += change is None
         if change is not None and (yield from search.query_at(change)):
             assert probe.best is not None  # noqa: S101 - something triggered
             return probe.best
@@ -86,10 +99,17 @@ def search_transcripts(
         reason = f"no triggering input was found within {bounded}{asked}; wider bounds may have one"
     else:
         reason = (
-            f"no triggering input was found where the original hears other words{asked}; "
+            f"no triggering input was found where the original returns other words{asked}; "
             "strategy dflare may find one"
         )
     return Outcome(None, reason=reason)
+
+
+def _smooth_path(seed: Sample, rng: np.random.Generator) -> Path:
+    """Return the line from an image to the image with smooth noise of `_SMOOTH_CHANGE`."""
+    values = space_of(seed).values(seed)
+    noise = smooth_noise(rng, seed.shape)
+    return LinePath(values, values + noise * _SMOOTH_CHANGE * float(np.sqrt(seed.size)), max_t=1.0)
 
 
 def check_options(options: BoundaryOptions) -> None:
@@ -98,6 +118,7 @@ def check_options(options: BoundaryOptions) -> None:
         "device_budget": options.device_budget is not None,
         "min_ssim": options.min_ssim is not None,
         "tied_classes": options.tied_classes == 3,
+        "gradients": options.gradients,
     }
     for name, given in stated.items():
         if given:
@@ -112,8 +133,8 @@ def check_options(options: BoundaryOptions) -> None:
         )
 
 
-class _Recording(NamedTuple):
-    """A recording on a path, `t` its strength, and the words that the original recognises.
+class _WordPoint(NamedTuple):
+    """An input on a path, `t` its strength, and the words that the original returns.
 
     `same`: whether they are the seed's.
     """
@@ -131,10 +152,10 @@ class _Recording(NamedTuple):
 
 
 class _WordChange(NamedTuple):
-    """Two recordings of a path: the original recognises the seed's words in the first only."""
+    """Two inputs of a path: the original returns the seed's words for the first only."""
 
-    inside: _Recording
-    outside: _Recording
+    inside: _WordPoint
+    outside: _WordPoint
 
     def margin(self, found: tuple[Word, ...]) -> float:
         """Return the margin of the words that the change removes; below 0: of their replacement."""
@@ -158,18 +179,18 @@ class _WordChange(NamedTuple):
         share = float(np.clip(share, _MIN_SHARE, 1.0 - _MIN_SHARE))
         return self.inside.t + share * (self.outside.t - self.inside.t)
 
-    def narrowed(self, recording: _Recording) -> "_WordChange":
-        """Return the change between a recording and the end whose words differ from its own."""
-        if recording.same:
-            return _WordChange(recording, self.outside)
-        return _WordChange(self.inside, recording)
+    def narrowed(self, point: _WordPoint) -> "_WordChange":
+        """Return the change between an input and the end whose words differ from its own."""
+        if point.same:
+            return _WordChange(point, self.outside)
+        return _WordChange(self.inside, point)
 
 
 @dataclass
 class TranscriptProbe:
-    """Asks both recognisers for one search; `best` is the outcome that goes with every query.
+    """Asks both models for one search; `best` is the outcome that goes with every query.
 
-    `deployed`: the deployed model's last answer; `asked`: the recordings that it was asked about.
+    `deployed`: the deployed model's last answer; `asked`: the inputs that it was asked about.
     """
 
     seed: Seed
@@ -179,30 +200,30 @@ class TranscriptProbe:
 
     def __post_init__(self) -> None:
         original = self.seed.outputs.original
-        assert isinstance(original, Transcript)  # noqa: S101 - the search of recognisers
+        assert isinstance(original, Transcript)  # noqa: S101 - the search of transcripts
         self._words = words(original)
 
-    def start(self, path: Path) -> _Recording:
-        """Return the seed as the first recording of a path."""
-        return _Recording(path, 0.0, self.seed.sample, self._words, same=True)
+    def start(self, path: Path) -> _WordPoint:
+        """Return the seed as the first input of a path."""
+        return _WordPoint(path, 0.0, self.seed.sample, self._words, same=True)
 
-    def query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _Recording]:
-        """Ask the original about a recording of a path, and both models where it is not finite."""
+    def query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _WordPoint]:
+        """Ask the original about an input of a path, and both models where it is not finite."""
         sample = path.at(t)
         answer = yield Ask((sample,), of="original", best=self.best)
         original = answer.outputs[0].original
-        assert isinstance(original, Transcript)  # noqa: S101 - a recogniser was asked
+        assert isinstance(original, Transcript)  # noqa: S101 - as the seed's
         if not is_finite(original):
             yield Ask((sample,), best=self.best)  # a finding of its own kind: the search ends
         found = words(original)
-        return _Recording(path, t, sample, found, _texts(found) == _texts(self._words))
+        return _WordPoint(path, t, sample, found, _texts(found) == _texts(self._words))
 
-    def query(self, recordings: Sequence[_Recording]) -> Generator[Ask, Answer, bool]:
-        """Ask both models about recordings, in one request; return whether one triggers."""
-        self.asked += [one.sample for one in recordings]
-        answer = yield Ask(tuple(one.sample for one in recordings), best=self.best)
+    def query(self, points: Sequence[_WordPoint]) -> Generator[Ask, Answer, bool]:
+        """Ask both models about inputs, in one request; return whether one triggers."""
+        self.asked += [one.sample for one in points]
+        answer = yield Ask(tuple(one.sample for one in points), best=self.best)
         found = False
-        for one, outputs in zip(recordings, answer.outputs, strict=True):
+        for one, outputs in zip(points, answer.outputs, strict=True):
             self.deployed = outputs.deployed if isinstance(outputs.deployed, Transcript) else None
             if outputs.decision is Decision.DEVIATION:
                 earlier = () if self.best is None else (self.best,)
@@ -210,10 +231,10 @@ class TranscriptProbe:
                 found = True
         return found
 
-    def is_new(self, recording: _Recording) -> bool:
-        """Whether the device was never asked about this recording, and it is not the seed."""
+    def is_new(self, point: _WordPoint) -> bool:
+        """Whether the device was never asked about this input, and it is not the seed."""
         known = [self.seed.sample, *self.asked]
-        return all(not np.array_equal(recording.sample, one) for one in known)
+        return all(not np.array_equal(point.sample, one) for one in known)
 
 
 class _ChangeSearch:
@@ -232,9 +253,9 @@ class _ChangeSearch:
         self._rng = rng
         self._floor = floor
         self._together = together
-        self._seen: list[_Recording] = []
+        self._seen: list[_WordPoint] = []
 
-    def find(self, path: CorruptionPath) -> Generator[Ask, Answer, _WordChange | None]:
+    def find(self, path: Path) -> Generator[Ask, Answer, _WordChange | None]:
         """Return the narrowed change of the seed's words on a path; None without one in bounds."""
         inside, t = self._probe.start(path), _FIRST_STRENGTH
         self._seen = []
@@ -279,7 +300,7 @@ class _ChangeSearch:
             )
         return False
 
-    def _query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _Recording]:
+    def _query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _WordPoint]:
         found = yield from self._probe.query_original(path, t)
         self._seen.append(found)
         return found
@@ -287,7 +308,7 @@ class _ChangeSearch:
     def _narrowed(
         self, change: _WordChange, close: float, steps: int, same: bool | None = None
     ) -> Generator[Ask, Answer, _WordChange]:
-        """Return the change once a recording on side `same` (None: either) is this close to it."""
+        """Return the change once an input on side `same` (None: either) is this close to it."""
         wanted = 0.0 if same is None else (0.5 if same else -0.5) * close
         for step in range(steps):
             sides = (True, False) if same is None else (same,)
@@ -298,13 +319,13 @@ class _ChangeSearch:
             change = change.narrowed((yield from self._query_original(change.inside.path, t)))
         return change
 
-    def _nearest(self, change: _WordChange, same: bool) -> _Recording | None:
-        """Return the allowed recording on one side of a change that is nearest to it."""
+    def _nearest(self, change: _WordChange, same: bool) -> _WordPoint | None:
+        """Return the allowed input on one side of a change that is nearest to it."""
         fitting = [one for one in self._seen if one.same == same and self._may_be_asked(one)]
         return min(fitting, key=lambda one: abs(one.t - change.inside.t), default=None)
 
-    def _may_be_asked(self, one: _Recording) -> bool:
-        """Whether a recording is new to the device, in bounds, and above the original's floor."""
+    def _may_be_asked(self, one: _WordPoint) -> bool:
+        """Whether an input is new to the device, in bounds, and above the original's floor."""
         sure = one.margin >= _ABOVE_FLOOR * self._floor
         return sure and self._probe.is_new(one) and self._bounds.contain(one.sample)
 

@@ -113,12 +113,12 @@ def test_labels_of_a_keyword_spotter_are_kept_and_checked(tmp_path: Path) -> Non
 class TestNewPairs:
     def test_recognisers_have_no_pairs_of_classes(self, tmp_path: Path) -> None:
         limits = LimitsConfig(new_pairs=False, baseline=tmp_path)
-        with pytest.raises(UsageError, match=r"limits\.new_pairs.*speech recognisers"):
+        with pytest.raises(UsageError, match=r"limits\.new_pairs.*return text"):
             baseline_pairs(limits, 0)
 
     def test_nor_does_a_baseline_of_them(self, tmp_path: Path) -> None:
         folder, _ = audio_campaign(tmp_path / "speech", "speech", 3)
-        with pytest.raises(UsageError, match="campaign of speech recognisers"):
+        with pytest.raises(UsageError, match="return text, so that it has no pairs"):
             baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4)
 
     def test_one_of_a_keyword_spotter_has(self, tmp_path: Path) -> None:

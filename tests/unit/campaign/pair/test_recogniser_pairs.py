@@ -145,9 +145,9 @@ def test_one_that_hears_beside_one_with_scores_before_their_rates(
 ) -> None:
     hears, other = ctc_model(tmp_path / "o.onnx"), plain_model(tmp_path / "d.onnx")
     first = {"input": {**SOUND, "rate": 1000}}
-    with pytest.raises(ModelError, match="the original model is a speech recogniser and the depl"):
+    with pytest.raises(ModelError, match="the original model returns text and the depl"):
         Pair(stated(hears, other, first, input=SOUND), stack)
-    with pytest.raises(ModelError, match="the deployed model is a speech recogniser and the orig"):
+    with pytest.raises(ModelError, match="the deployed model returns text and the orig"):
         Pair(stated(other, hears, first, input=SOUND), stack)
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
-from edgeflare.campaign.pair.model_pair import ModelInterface
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.saturation import saturates, saturation_notice
 from edgeflare.models import InputSpec
 from edgeflare.types import Decision, Outputs, Seed

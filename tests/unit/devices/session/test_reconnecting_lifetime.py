@@ -3,6 +3,7 @@
 import random
 import threading
 
+import numpy as np
 import pytest
 from fake_sessions import SPEC, Bench, FakeSession, Steps, sample
 
@@ -35,6 +36,21 @@ def test_configuration_is_sent_to_new_sessions_before_what_is_kept(bench: Bench)
     bench.come_back(second)
     assert second.configurations == [(SPEC, "total")]
     assert configured_at == [1]
+
+
+def test_fixed_inputs_and_reduction_are_set_on_new_sessions(bench: Bench) -> None:
+    keep = {"count": 5, "scores": 0, "axis": [1, 1]}
+    mask = {"mask": np.ones((1, 4))}
+    bench.reconnecting.configure(SPEC, ["y", "z"], keep=keep, input_name="image", fixed=mask)
+    mask.clear()
+    bench.first.fail(CUT)
+    second = FakeSession()
+    bench.come_back(second)
+    assert second.configurations == [(SPEC, ["y", "z"])]
+    assert second.kept == [keep]
+    [(name, fixed)] = second.inputs
+    assert name == "image"
+    np.testing.assert_array_equal(fixed["mask"], np.ones((1, 4)))
 
 
 def test_configuration_while_away_is_noted_for_later(bench: Bench) -> None:

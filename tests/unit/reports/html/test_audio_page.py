@@ -101,7 +101,7 @@ def test_recognisers_have_words_in_place_of_classes(tmp_path: Path, read: Read) 
     links = [one["data-pair"] for one in page.having("a") if "data-pair" in one]
     assert links[0] == "no→go"
     assert not page.having("table", **{"class": "matrix"})
-    assert "the original hears “" in page.text
+    assert "the original returns “" in page.text
     assert "Median signal-to-noise ratio" in page.text
 
 

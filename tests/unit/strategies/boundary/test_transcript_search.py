@@ -103,7 +103,7 @@ def test_no_false_alarm_where_the_deployed_model_is_the_original() -> None:
     run = models.search(recording(0), 0, SOUNDS, crossing="natural")
     assert run.outcome is not None
     assert run.outcome.sample is None
-    assert "hears other words" in run.outcome.reason
+    assert "returns other words" in run.outcome.reason
     assert run.queries
     assert run.kept_back == 0
 

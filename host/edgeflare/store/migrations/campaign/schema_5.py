@@ -1,4 +1,4 @@
-"""Transcripts: a recogniser's pieces of text, and the signal-to-noise ratio of audio."""
+"""Transcripts: a model's pieces of text, and the signal-to-noise ratio of audio."""
 
 from alembic import op
 from sqlalchemy import JSON, Column, Double

@@ -1,0 +1,1 @@
+"""What CONFIGURE states beside the samples' preparation: fixed inputs, and which outputs return."""

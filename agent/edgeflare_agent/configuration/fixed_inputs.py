@@ -1,0 +1,178 @@
+"""Which of a model's inputs the samples become, and the arrays that the others are given.
+
+Host and device run this same code.
+"""
+
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from edgeflare_agent.arrays import Array, DType
+from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.preprocess import quantize
+from edgeflare_agent.runtimes.base import shape_text
+
+
+class FixedInputs(NamedTuple):
+    """The inputs of a model of which one is the sample.
+
+    `searched`: the place of the input that samples become. `arrays`: by the place of each other
+    input, the array that it is given in every inference.
+    """
+
+    searched: int
+    arrays: Mapping[int, Array]
+
+    @classmethod
+    def of(
+        cls, inputs: Sequence[TensorInfo], name: Optional[str], fixed: Mapping[str, Array]
+    ) -> "FixedInputs":
+        """Return what these arrays by input name make of a model's inputs.
+
+        `name` is the input that samples become; None: the only one without an array. Raises
+        RequestError where an input is missing or unknown, or an array doesn't fit its input.
+        """
+        place = searched_input(inputs, name, fixed)
+        arrays: Dict[int, Array] = {}
+        for other, info in enumerate(inputs):
+            if other != place:
+                arrays[other] = as_stored(fixed[info.name], info)
+        return cls(place, arrays)
+
+    def tensors(self, tensor: Array) -> List[Array]:
+        """Return an array for each input, in the model's order; `tensor` is the sample's."""
+        arrays = self.arrays
+        return [
+            tensor if place == self.searched else arrays[place] for place in range(len(arrays) + 1)
+        ]
+
+
+def configuration_of(
+    spec: Spec,
+    output: Any,
+    decoder: Optional[Mapping[str, Any]] = None,
+    keep: Optional[Mapping[str, Any]] = None,
+    name: Optional[str] = None,
+    fixed: Optional[Mapping[str, Array]] = None,
+) -> Tuple[Dict[str, Any], List[Array]]:
+    """Return the header of a CONFIGURE that states these, and the arrays of the fixed inputs.
+
+    `output`: a name, None, or a sequence of names; `name` and `fixed` as `FixedInputs.of` has them.
+    """
+    several = not (output is None or isinstance(output, str))
+    header = {"input": spec.to_json(), "output": list(output) if several else output}
+    stated = (("decoder", decoder), ("keep", keep))
+    header.update({key: dict(value) for key, value in stated if value is not None})
+    if name is not None:
+        header["input_name"] = name
+    if fixed:
+        header["fixed"] = list(fixed)
+    return header, [np.asarray(one) for one in (fixed or {}).values()]
+
+
+def searched_input(
+    inputs: Sequence[TensorInfo], name: Optional[str], fixed: Collection[str]
+) -> int:
+    """Return the place of the input that samples become; `fixed` are the names of the others.
+
+    `name` states it; None: the only input that is not fixed. Raises RequestError with what is
+    missing, and how it is given.
+    """
+    names = [info.name for info in inputs]
+    for one in fixed if name is None else [name, *fixed]:
+        if one not in names:
+            raise RequestError(
+                "the model has no input {!r}; it has {}".format(one, ", ".join(names))
+            )
+    if name is not None and name in fixed:
+        raise RequestError(
+            "input {!r} is the one that samples become, so it can't be fixed: take it out of the "
+            "fixed inputs, or name another one (--input-name)".format(name)
+        )
+    free = [place for place, one in enumerate(names) if one not in fixed]
+    if not free:
+        raise RequestError(
+            "all inputs of the model ({}) are fixed: leave out the one that samples become".format(
+                ", ".join(names)
+            )
+        )
+    if len(free) == 1:
+        return free[0]
+    missing = ["{} ({})".format(names[place], _words(inputs[place])) for place in free]
+    if name is None:
+        raise RequestError(
+            "the model has {} inputs and samples become one of them: of {} all but one need a "
+            "fixed array, --fixed-inputs FILE.npz with an array by input name".format(
+                len(names), ", ".join(missing)
+            )
+        )
+    del missing[free.index(names.index(name))]
+    raise RequestError(
+        "samples become the model's input {}, and nothing is given for {}: give --fixed-inputs "
+        "FILE.npz with an array by input name".format(name, ", ".join(missing))
+    )
+
+
+def as_stored(array: Array, info: TensorInfo) -> Array:
+    """Return an array as the model's input takes it: of the input's dtype, contiguous, a copy.
+
+    `array` is of the input's shape (an open axis has any size above 0). One of the input's own
+    dtype is taken as it is. Any other is in real units: for a quantised input it is quantised by
+    the input's parameters (rounded half to even, clipped), for an input of floats cast, and for one
+    of whole numbers it must be whole numbers in that range. Raises RequestError for what is neither.
+    """
+    fits = len(array.shape) == len(info.shape) and all(
+        size > 0 and known in (None, size) for known, size in zip(info.shape, array.shape)
+    )
+    if not fits:
+        raise RequestError(
+            "the fixed input {} has shape {}, and the model's has {}".format(
+                info.name, shape_text(array.shape), shape_text(info.shape)
+            )
+        )
+    if array.dtype.name == info.dtype:
+        return np.array(array, array.dtype.newbyteorder("="), order="C")
+    stored = _cast(array, info)
+    if stored is None:
+        raise RequestError(
+            "the fixed input {} is {}, and the model's is {}: give an array of that type{}".format(
+                info.name,
+                array.dtype.name,
+                _words(info).split(", ")[-1],
+                ", whose range its values keep to" if array.dtype.kind in "iuf" else "",
+            )
+        )
+    return np.array(stored, order="C")
+
+
+def _cast(array: Array, info: TensorInfo) -> Optional[Array]:
+    """Return the array in an input's dtype; None where it can't be said without a loss."""
+    wanted = _dtype(info.dtype)
+    if wanted is None or array.dtype.kind not in "biuf" or wanted.kind not in "iuf":
+        return None
+    if wanted.kind == "f":
+        with np.errstate(over="ignore"):
+            cast = array.astype(wanted)
+        overflows = np.isfinite(array) & ~np.isfinite(cast)
+        return None if overflows.any() else cast
+    if info.quantization is not None:
+        real = array.astype(np.float32)
+        return quantize(real, info.quantization, wanted) if np.isfinite(real).all() else None
+    if array.dtype.kind == "f":
+        return None
+    ends = np.iinfo(wanted)
+    least, largest = int(array.min()), int(array.max())
+    return array.astype(wanted) if ends.min <= least and largest <= ends.max else None
+
+
+def _dtype(name: str) -> Optional[DType]:
+    try:
+        return np.dtype(name)
+    except TypeError:  # a runtime's own, such as strings
+        return None
+
+
+def _words(info: TensorInfo) -> str:
+    return "{}, {}".format(shape_text(info.shape) or "one value", info.dtype)

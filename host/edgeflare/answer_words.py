@@ -1,0 +1,147 @@
+"""How two answers without a top-1 class differ, in words: detections, and real values."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from edgeflare._internal.text import number_text, percent_text
+from edgeflare.detections import Difference, DifferenceKind, differences
+from edgeflare.types import Detections, Output, ValueMeasure, Values
+from edgeflare.values import distance, mean_iou
+
+Namer: TypeAlias = Callable[[int], str]
+"""Returns a class's name, its number as text where it has none."""
+
+KIND_WORDS: Mapping[DifferenceKind, str] = {
+    "lost": "lost",
+    "ghost": "ghost",
+    "class": "another class",
+    "shift": "shifted",
+}
+"""The kinds of differences of detections; `edgeflare.detections.Difference` tells what each is."""
+
+KIND_MEANINGS: Mapping[DifferenceKind, str] = {
+    "lost": "the original detects it, the deployed model does not",
+    "ghost": "the deployed model detects it, the original does not",
+    "class": "both detect it, as two classes",
+    "shift": "both detect it, at places that overlap too little",
+}
+"""The same in a clause each, for legends."""
+
+_CLASS = re.compile(r"\bclass ([0-9]+)\b")
+_MOST = 3
+_DIGITS = (2, 3, 4)
+
+
+def difference_text(
+    original: Output | None, deployed: Output | None, name: Namer = str
+) -> str | None:
+    """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
+
+    Numbers are the original's against the deployed model's. None of scores, transcripts, and where
+    an answer is missing.
+    """
+    if isinstance(original, Detections) and isinstance(deployed, Detections):
+        return differences_words(original, deployed, name)
+    if isinstance(original, Values) and isinstance(deployed, Values):
+        return distance_words(original, deployed)
+    return None
+
+
+def with_names(text: str, name: Namer) -> str:
+    """Return a text of this module, or of `edgeflare.detections.summary`, with the classes' names."""
+    return _CLASS.sub(lambda found: class_words(int(found[1]), name), text)
+
+
+def class_words(label: int, name: Namer = str) -> str:
+    """Return a class's name, or ``class 3`` where it has none."""
+    named = name(label)
+    return f"class {named}" if named == str(label) else named
+
+
+def differences_words(original: Detections, deployed: Detections, name: Namer = str) -> str:
+    """Return the differences of two detectors' answers in words, those with the largest margins.
+
+    What is more than three is counted.
+    """
+    found = sorted(differences(original, deployed), key=lambda one: -one.margin)
+    shown = [difference_words(one, original, deployed, name) for one in found[:_MOST]]
+    if len(found) > _MOST:
+        shown.append(f"{len(found) - _MOST} more")
+    return ", ".join(shown) or "no difference"
+
+
+def difference_words(
+    one: Difference, original: Detections, deployed: Detections, name: Namer = str
+) -> str:
+    """Return one difference as ``lost person (0.62 against 0.47)``: the scores of both models.
+
+    A model without even a candidate there has none. Of a shift it is the overlap of both boxes.
+    """
+    kind, label = KIND_WORDS[one.kind], class_words(one.label, name)
+    if one.kind == "shift":
+        return f"{kind} {label} (IoU {number_text(one.iou)})"
+    if one.kind == "class" and one.deployed_label is not None:
+        label = f"({label} -> {class_words(one.deployed_label, name)})"
+    return f"{kind} {label} ({score_words(one, original, deployed)})"
+
+
+def score_words(one: Difference, original: Detections, deployed: Detections) -> str:
+    """Return both models' scores of an object, in as many digits as it takes to differ."""
+    if not original.rules.located and one.original is None and one.deployed is None:
+        return "none"
+    scores = [
+        None if place is None else float(answer.scores[place])
+        for place, answer in ((one.original, original), (one.deployed, deployed))
+    ]
+    texts: list[str] = []
+    for digits in _DIGITS:
+        texts = ["none" if score is None else f"{score:.{digits}f}" for score in scores]
+        if texts[0] != texts[1]:
+            break
+    return " against ".join(texts)
+
+
+def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -> str:
+    """Return what differs without figures: ``lost person (2), ghost dog``, the most frequent first."""
+    counts = Counter(
+        (one.kind, one.label, one.deployed_label if one.kind == "class" else None) for one in found
+    )
+    shown = []
+    for (kind, label, other), count in counts.most_common(most):
+        text = f"{KIND_WORDS[kind]} {class_words(label, name)}"
+        if other is not None:
+            text = f"{class_words(label, name)} -> {class_words(other, name)}"
+        shown.append(text + f" ({count})" * (count > 1))
+    if len(counts) > most:
+        shown.append(f"{len(counts) - most} more")
+    return ", ".join(shown)
+
+
+MEASURE_WORDS: Mapping[ValueMeasure, str] = {
+    "labels": "share of pixels with another label",
+    "absolute": "largest difference of an element",
+    "relative": "largest relative difference of an element",
+    "cosine": "1 less the cosine",
+}
+"""The distances of values, as headings."""
+
+
+def distance_words(original: Values, deployed: Values) -> str:
+    """Return the distance of two answers of values: ``1.8 % of the pixels have another label``."""
+    apart, rules = distance(original, deployed), original.rules
+    if not np.isfinite(apart):
+        return "NaN or infinity among the values"
+    if rules.measure == "labels":
+        overlap = number_text(mean_iou(original, deployed))
+        return f"{percent_text(apart)} of the pixels have another label (mean IoU {overlap})"
+    if rules.measure == "cosine":
+        return f"1 less the cosine is {apart:.3g}"
+    if rules.tolerances:
+        return f"an element is {apart:.3g} times its tolerance apart"
+    if rules.measure == "relative":
+        return f"an element is {100 * apart:.3g} % apart"
+    return f"an element is {apart:.3g} apart"

@@ -1,0 +1,62 @@
+"""The inputs of both models: which one samples become, and whether both take the same samples."""
+
+from collections.abc import Sequence
+
+from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.errors import UsageError
+from edgeflare.models import AudioSpec, ChosenInput, InputSpec, Spec, TensorInfo, choose_input
+
+
+def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) -> ChosenInput:
+    """Return which input of a model samples become, as its configuration states it.
+
+    Raises UsageError as `edgeflare.models.choose_input`.
+    """
+    return choose_input(inputs, config.input_name, config.fixed_inputs, whose)
+
+
+def check_inputs(original: Spec, deployed: Spec) -> None:
+    """Raise UsageError where one sample can't be given to both models."""
+    if isinstance(original, AudioSpec) and isinstance(deployed, AudioSpec):
+        _check_clips(original, deployed)
+    elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
+        _check_images(original, deployed)
+    else:
+        audio, images = "original", "deployed"
+        if isinstance(deployed, AudioSpec):
+            audio, images = images, audio
+        raise UsageError(
+            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both "
+            "the same sample"
+        )
+
+
+def _check_clips(original: AudioSpec, deployed: AudioSpec) -> None:
+    if original.rate != deployed.rate:
+        raise UsageError(
+            f"the original model takes audio at {original.rate} Hz and the deployed model at "
+            f"{deployed.rate} Hz; EdgeFlare gives both the same sample"
+        )
+    lengths = original.samples, deployed.samples
+    if None not in lengths and lengths[0] != lengths[1]:
+        raise UsageError(
+            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; "
+            "EdgeFlare gives both the same clip, of which neither may miss a part: state the same "
+            "`samples` of both inputs"
+        )
+
+
+def _check_images(original: InputSpec, deployed: InputSpec) -> None:
+    channels = original.channels, deployed.channels
+    if channels[0] != channels[1]:
+        raise UsageError(
+            f"the original model takes {channels[0]} channels and the deployed model "
+            f"{channels[1]}; EdgeFlare gives both the same sample"
+        )
+    sizes = original.upright_size, deployed.upright_size
+    if sizes[0] != sizes[1] and deployed.resize is None:
+        raise UsageError(
+            f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "
+            f"{sizes[1][0]} x {sizes[1][1]}; state how its input is brought to size with "
+            "`--deployed-input resize=bilinear`"
+        )

@@ -1,0 +1,103 @@
+"""One model as a campaign sees it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.models import (
+    AnswerReader,
+    ChosenInput,
+    DetectionReader,
+    DetectorOptions,
+    InputSpec,
+    OutputKind,
+    OutputReader,
+    Repair,
+    Spec,
+    TensorInfo,
+)
+from edgeflare.models.value_outputs import GalleryReader, TagsReader, ValuesReader
+from edgeflare.types import DetectionRules, Task, ValueRules
+
+
+class Comparison(NamedTuple):
+    """What the answers carry: how two of them are compared."""
+
+    rules: DetectionRules = DetectionRules()
+    nms: float = 0.45
+    value_rules: ValueRules = ValueRules()
+    gallery: NDArray[np.float64] | None = None
+    gallery_path: Path | None = None
+
+
+class ModelInterface(NamedTuple):
+    """One model as the campaign sees it: how samples enter it, and which output counts.
+
+    `task`: what the answers are; `classes` are known of classification alone. `outputs`: those that
+    are read together, `output` being the first; empty where one counts. `detector`: how they become
+    boxes; `compared`: what answers other than classes and text carry. `labels_only`: the
+    output is a class index, not a score for each class. `decoder` is what identifies the way to a
+    transcript. `repair` replaces the answers, which are probabilities then. `doubt`: how what is
+    stated contradicts the model's file.
+    """
+
+    spec: Spec
+    output: TensorInfo
+    classes: int = 0
+    labels_only: bool = False
+    task: Task = "classification"
+    outputs: tuple[TensorInfo, ...] = ()
+    detector: DetectorOptions | None = None
+    compared: Comparison = Comparison()
+    decoder: Mapping[str, Any] | None = None
+    repair: Repair | None = None
+    doubt: str = ""
+    inferred: str = ""
+    """Why it is taken for what it is, where nothing states that."""
+    chosen: ChosenInput | None = None
+    """Which input the samples become, and what the others are given."""
+
+    @property
+    def transcribes(self) -> bool:
+        """Whether the answers are text."""
+        return self.task == "transcript"
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the answers are scores of classes, of which one is meant."""
+        return self.task == "classification"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The height and width of the input, (0, 0) of audio."""
+        return self.spec.size if isinstance(self.spec, InputSpec) else (0, 0)
+
+    @property
+    def asked(self) -> str | tuple[str, ...]:
+        """The name of the output that counts, or the names of those that are read together."""
+        return tuple(one.name for one in self.outputs) if self.outputs else self.output.name
+
+    def reader(self, kind: OutputKind) -> AnswerReader:
+        """Return how its raw outputs become answers. Raises ModelError where they can't."""
+        compared = self.compared
+        if kind == "detections" and self.detector is not None:
+            return DetectionReader(
+                self.outputs, self.detector, self.size, compared.rules, compared.nms
+            )
+        if kind in ("tags", "tag-logits"):
+            return TagsReader(self.output, compared.rules, kind == "tag-logits")
+        if kind == "values":
+            return ValuesReader(self.outputs, compared.value_rules)
+        if kind == "gallery" and compared.gallery is not None:
+            return GalleryReader(self.output, compared.gallery)
+        return OutputReader(self.output, kind, self.classes)
+
+    def stored_reader(self, output: Mapping[str, Any]) -> AnswerReader:
+        """Return the reader of a campaign that has begun, of its stored `model_identity`."""
+        side, detector = self, output.get("detector")
+        if detector is not None:
+            side = side._replace(detector=DetectorOptions.model_validate(detector))
+        return side.reader(output["kind"])

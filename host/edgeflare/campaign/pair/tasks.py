@@ -1,0 +1,233 @@
+"""Which task both models have, and the outputs that answer it, where that isn't classes or text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edgeflare._internal.text import shape_text
+from edgeflare.campaign.pair.interface import Comparison, ModelInterface
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    DetectionReader,
+    DetectorOptions,
+    InputSpec,
+    Spec,
+    TensorInfo,
+    infer_format,
+    output_classes,
+)
+from edgeflare.models.value_outputs import load_gallery
+from edgeflare.oracles import TASKS, VALUE_TASKS
+from edgeflare.types import Task, ValueMeasure
+
+
+class ModelOutputs(NamedTuple):
+    """A model's outputs as its file has them; `whose` it is, for messages."""
+
+    tensors: Sequence[TensorInfo]
+    metadata: Mapping[str, str]
+    config: ModelConfig
+    spec: Spec
+    whose: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The height and width of the input, (0, 0) of audio."""
+        return self.spec.size if isinstance(self.spec, InputSpec) else (0, 0)
+
+    @property
+    def named(self) -> Sequence[TensorInfo]:
+        """The output that is named, or all of them. Raises ModelError where it has none of this name."""
+        name = self.config.output_name
+        found = [one for one in self.tensors if name in (None, one.name)]
+        if not found:
+            names = ", ".join(one.name for one in self.tensors)
+            raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
+        return found
+
+
+def find_task(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[Task, str]:
+    """Return the task, as stated or by the original's outputs, and the reason; "": it is stated.
+
+    Raises ModelError for formats that are known and not supported.
+    """
+    if config.task != "auto":
+        return config.task, ""
+    for one in (original, deployed):
+        if isinstance(one.config.decoder, DetectorOptions):
+            return "detection", ""
+    if original.config.output != "auto" or deployed.config.output != "auto":
+        return "classification", ""
+    found = infer_format(original.named, original.size, original.metadata)
+    if found is None:
+        return "classification", ""
+    return (
+        "detection",
+        f"the models are taken for detectors ({found[1]}); state --task if they are none",
+    )
+
+
+def detector_format(model: ModelOutputs) -> DetectorOptions:
+    """Return the format of a detector's outputs, as stated or inferred.
+
+    Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
+    """
+    if not isinstance(model.spec, InputSpec):
+        raise UsageError(
+            f"{model.whose} takes audio, and detectors take images: state another --task"
+        )
+    if model.spec.orientation != "upright":
+        raise UsageError(
+            f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
+            "that takes upright images"
+        )
+    stated = model.config.decoder
+    if isinstance(stated, DetectorOptions):
+        return stated
+    if stated is not None:
+        raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
+    found = infer_format(model.named, model.size, model.metadata)
+    if found is None:
+        shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
+        raise ModelError(
+            f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; state the format with "
+            "`--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, grid)"
+        )
+    return found[0]
+
+
+def value_outputs(task: Task, model: ModelOutputs) -> tuple[TensorInfo, ...]:
+    """Return the outputs that are read together. Raises ModelError where they don't fit the task."""
+    found = tuple(model.named)
+    if task == "vector" or len(found) == 1:
+        return found
+    names = ", ".join(one.name for one in found)
+    flag = "original" if "original" in model.whose else "deployed"
+    raise ModelError(
+        f"{model.whose} has {len(found)} outputs ({names}); name the one with the {task} answer "
+        f"({TASKS[task]}) with `--{flag}-output-name`"
+    )
+
+
+def check_same_values(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -> None:
+    """Raise ModelError where two models' outputs of values differ in number or shape."""
+    shapes = [[one.shape[1:] for one in outputs] for outputs in (original, deployed)]
+    if len(original) != len(deployed) or not all(
+        len(ours) == len(theirs)
+        and all(a in (None, b) or b is None for a, b in zip(ours, theirs, strict=True))
+        for ours, theirs in zip(*shapes, strict=True)
+    ):
+        texts = [
+            ", ".join(shape_text(one.shape) for one in outputs) for outputs in (original, deployed)
+        ]
+        raise ModelError(
+            f"the original model returns values of shape {texts[0]} and the deployed model {texts[1]}: they are "
+            "not two versions of one model, or their layouts differ; export both alike"
+        )
+
+
+def default_measure(task: Task) -> ValueMeasure:
+    """Return the measure of a task with answers of real values."""
+    assert task in VALUE_TASKS  # noqa: S101 - asked of no other
+    measures: dict[Task, ValueMeasure] = {"dense": "labels", "embedding": "cosine"}
+    return measures.get(task, "absolute")
+
+
+def detector_sides(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs, reason: str
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two detectors; `reason`: why they are taken for detectors."""
+    compared = Comparison(config.detection.rules(), config.detection.nms)
+    sides = []
+    for one in (original, deployed):
+        options = detector_format(one)
+        tensors = tuple(one.named)
+        if options.outputs:
+            wanted = [tensor for tensor in tensors if tensor.name in options.outputs]
+            tensors = tuple(wanted) or tensors
+        side = ModelInterface(
+            *(one.spec, tensors[0]), task="detection", outputs=tensors, detector=options
+        )
+        sides.append(side._replace(compared=compared))
+    counts = [_detector_classes(side) for side in sides]
+    if 0 not in counts:
+        check_same_classes(*counts)
+    if reason:
+        sides[0] = sides[0]._replace(inferred=reason)
+    return sides[0], sides[1]
+
+
+def _detector_classes(side: ModelInterface) -> int:
+    reader = side.reader("detections")
+    return reader.classes if isinstance(reader, DetectionReader) else 0
+
+
+def value_sides(
+    config: CampaignConfig, task: Task, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two models that return values; with a gallery they have classes."""
+    outputs = value_outputs(task, original), value_outputs(task, deployed)
+    check_same_values(*outputs)
+    path = config.values.gallery
+    if path is not None and task != "embedding":
+        raise UsageError("a gallery is for --task embedding; leave it out (--gallery)")
+    if path is None:
+        compared = Comparison(value_rules=config.values.rules(default_measure(task)))
+        pairs = zip((original, deployed), outputs, strict=True)
+        first, second = (
+            ModelInterface(one.spec, found[0], task=task, outputs=found, compared=compared)
+            for one, found in pairs
+        )
+        return first, second
+    gallery = load_gallery(path, output_classes(outputs[0][0], original.whose))
+    compared = Comparison(gallery=gallery, gallery_path=path)
+    first, second = (
+        ModelInterface(one.spec, found[0], len(gallery), compared=compared)
+        for one, found in zip((original, deployed), outputs, strict=True)
+    )
+    return first, second
+
+
+def check_same_classes(original: int, deployed: int) -> None:
+    """Raise ModelError for two numbers of classes."""
+    if original != deployed:
+        raise ModelError(
+            f"the original model has {original} classes and the deployed model {deployed}: they "
+            "are not two versions of one model"
+        )
+
+
+def kept_boxes(
+    most: int | None, options: DetectorOptions | None, tensors: Sequence[TensorInfo]
+) -> dict[str, Any] | None:
+    """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
+
+    As `edgeflare_agent.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
+    of anchors, or don't tell which of their scores matter.
+    """
+    if most is None:
+        return None
+    kind = None if options is None else options.kind
+    if options is None or kind not in ("yolo", "yolo-objectness", "ssd-raw"):
+        raise UsageError(
+            "--keep-boxes is for detectors with raw boxes (kinds yolo, yolo-objectness and ssd-raw); leave it out"
+        )
+    if kind == "ssd-raw":
+        if options.background is None:
+            raise UsageError(
+                "--keep-boxes of a decoder of kind ssd-raw needs the class of the background: state "
+                "`--decoder background=0`, or -1 for none"
+            )
+        count = max(size or 0 for size in tensors[0].shape[1:])
+        axes = [one.shape.index(count, 1) if count in one.shape[1:] else 1 for one in tensors]
+        classes = min(size or 1 for size in tensors[0].shape[1:])
+        rows = [1, classes - 1] if options.background == 0 else None
+        return {"count": most, "scores": 0, "axis": axes, "rows": rows}
+    shape = [size or 0 for size in tensors[0].shape]
+    axis = 2 if len(shape) > 2 and shape[2] >= shape[1] else 1
+    values = shape[3 - axis]
+    rows = [4, 4 if kind == "yolo-objectness" else values - 1]
+    return {"count": most, "scores": 0, "axis": [axis], "rows": rows}

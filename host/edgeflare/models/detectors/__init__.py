@@ -1,0 +1,18 @@
+"""The outputs of detectors: their formats, and how they become `edgeflare.types.Detections`."""
+
+from edgeflare.models.detectors.completion import complete_options
+from edgeflare.models.detectors.inference import InferredFormat, class_names, infer_format
+from edgeflare.models.detectors.options import FASTESTDET, DetectorOptions, GridOptions
+from edgeflare.models.detectors.reader import CANDIDATE_SHARE, DetectionReader
+
+__all__ = [
+    "CANDIDATE_SHARE",
+    "FASTESTDET",
+    "DetectionReader",
+    "DetectorOptions",
+    "GridOptions",
+    "InferredFormat",
+    "class_names",
+    "complete_options",
+    "infer_format",
+]

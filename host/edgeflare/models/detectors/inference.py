@@ -1,0 +1,188 @@
+"""Which format a detector's outputs have, by their names and shapes, and what the file says."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from edgeflare._internal.text import clean_text, shape_text
+from edgeflare.errors import ModelError
+from edgeflare.models.detectors.heads import box_axis
+from edgeflare.models.detectors.options import DetectorOptions
+from edgeflare.models.detectors.processed import ssd_places
+from edgeflare_agent.image_spec import TensorInfo
+
+_STRIDES = (4, 8, 16, 32, 64, 128)
+_MOST_OBJECTS = 1000
+"""An end-to-end output lists at most so many objects; more rows are anchors."""
+_POSE_CHANNELS = 56
+"""Channels of a pose model of COCO's person: 4 + 1 + 3 * 17."""
+_MASKS = 32
+"""Prototypes of Ultralytics' segmentation models, and coefficients of each anchor."""
+_COCO_CHANNELS = (84, 85)
+"""Channels of a head for the 80 classes of COCO, without and with objectness."""
+_FASTESTDET_STRIDE = 16
+
+
+class InferredFormat(NamedTuple):
+    """An output format, and in words what tells it."""
+
+    options: DetectorOptions
+    reason: str
+
+
+def infer_format(
+    outputs: Sequence[TensorInfo], size: tuple[int, int], metadata: Mapping[str, str]
+) -> InferredFormat | None:
+    """Return the format of a detector's outputs, None where nothing tells that it is a detector.
+
+    `size`: the model's input, (height, width) in pixels. `metadata`: what its file says, such as
+    Ultralytics' ``task`` and ``names``. A head [1, channels, anchors] is taken for one where there
+    is one anchor, or three, for each cell of the grids of usual strides, which scores of classes,
+    frames of speech and tokens don't have. Raises ModelError for models of poses, masks and oriented
+    boxes, of which the boxes alone would be compared.
+    """
+    task = metadata.get("task")
+    _check_task(task, outputs, size)
+    if task == "classify":
+        return None
+    if len(outputs) == 1:
+        return _of_one(outputs[0], size, metadata)
+    heads = [one for one in outputs if len(one.shape) == 3]
+    if len(heads) == 1 and all(len(one.shape) == 5 for one in outputs if one not in heads):
+        # YOLOv5 and v7 also give what their head is made of: [1, anchors, rows, columns, channels]
+        found = _of_one(heads[0], size, metadata)
+        named = {"outputs": (heads[0].name,)}
+        return found and found._replace(options=found.options.model_copy(update=named))
+    if (found := _ssd(outputs)) is not None:
+        return found
+    if (pair := _raw_pair(outputs)) is not None:
+        scores, boxes = pair
+        return InferredFormat(
+            DetectorOptions(kind="ssd-raw", outputs=(scores.name, boxes.name)),
+            f"outputs {scores.name} {shape_text(scores.shape)} and {boxes.name} "
+            f"{shape_text(boxes.shape)} are scores and boxes of the same anchors",
+        )
+    return None
+
+
+def class_names(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the names of the classes that Ultralytics writes into a model's file, else None."""
+    try:
+        names = ast.literal_eval(metadata.get("names", ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if isinstance(names, dict) and sorted(names) == list(range(len(names))):
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(clean_text(name) for name in names) or None
+
+
+def _check_task(task: str | None, outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
+    """Raise ModelError for a model that also states poses, masks or angles."""
+    what = {"pose": "poses", "segment": "masks of objects", "obb": "oriented boxes"}.get(task or "")
+    anchors = dict(_anchor_counts(size, several=False))
+    if task is None and any(
+        len(one.shape) == 3 and not anchors.keys().isdisjoint(one.shape[1:]) for one in outputs
+    ):
+        if any(len(one.shape) == 4 and _MASKS in one.shape[1::2] for one in outputs):
+            what = "masks of objects"
+        elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
+            what = "poses"
+    if what is not None:
+        raise ModelError(
+            f"the model states {what} ({', '.join(shape_text(one.shape) for one in outputs)}), which "
+            "aren't supported yet: give a model that detects boxes, or state a decoder of your own "
+            "with `--decoder kind=NAME`"
+        )
+
+
+def _of_one(
+    tensor: TensorInfo, size: tuple[int, int], metadata: Mapping[str, str]
+) -> InferredFormat | None:
+    shape = tensor.shape
+    said = f"output {tensor.name} {shape_text(shape)}"
+    if len(shape) == 4:
+        cells = {size[0] // _FASTESTDET_STRIDE, size[1] // _FASTESTDET_STRIDE}
+        if set(shape[1:]) == {_COCO_CHANNELS[1], *cells}:
+            return InferredFormat(
+                DetectorOptions(kind="fastestdet"),
+                f"{said} is a grid of a cell each {_FASTESTDET_STRIDE} pixels with "
+                f"{_COCO_CHANNELS[1]} channels, as FastestDet's",
+            )
+        return None
+    if len(shape) != 3 or shape[0] not in (1, None):
+        return None
+    first, second = shape[1:]
+    last = first is None or (second is not None and second < first)
+    channels, anchors = (second, first) if last else (first, second)
+    detects = metadata.get("task") == "detect"
+    if second == 6 and (detects if first is None else 1 < first <= _MOST_OBJECTS):
+        return InferredFormat(
+            DetectorOptions(kind="end-to-end"),
+            f"{said} is a list of objects with 6 values each",
+        )
+    # with the channels last, one grid alone may be the patches of a transformer
+    shares = dict(_anchor_counts(size, several=last and channels not in _COCO_CHANNELS))
+    if channels is None or channels <= 4 or not (detects or anchors in shares):
+        return None
+    names = class_names(metadata)
+    if names is not None and channels - len(names) in (4, 5):
+        objectness = channels - len(names) == 5
+    elif shares.get(anchors or 0) == 3:
+        objectness = channels > 5
+    else:
+        # YOLOX has one anchor a cell, its objectness and, as v5, the channels last
+        objectness = last and channels == _COCO_CHANNELS[1]
+    kind = "yolo-objectness" if objectness else "yolo"
+    return InferredFormat(
+        DetectorOptions(kind=kind),
+        f"{said} has {channels - (5 if objectness else 4)} classes "
+        f"{'and an objectness ' if objectness else ''}at each of {anchors or 'its'} anchors",
+    )
+
+
+def _anchor_counts(size: tuple[int, int], *, several: bool) -> Iterator[tuple[int, int]]:
+    """Yield numbers of anchors of an input, and how many of them a cell has.
+
+    `several`: of grids of at least two strides.
+    """
+    cells = [-(-size[0] // stride) * -(-size[1] // stride) for stride in _STRIDES]
+    for begin in range(len(cells)):
+        for end in range(begin + (2 if several else 1), len(cells) + 1):
+            for boxes in (3, 1):
+                yield boxes * sum(cells[begin:end]), boxes
+
+
+def _ssd(outputs: Sequence[TensorInfo]) -> InferredFormat | None:
+    places = ssd_places(outputs)
+    if places is None:
+        return None
+    names = [outputs[place].name for place in places]
+    is_class = ["class" in name.lower() for name in names[1:3]]
+    is_score = ["score" in name.lower() for name in names[1:3]]
+    told = is_class != is_class[::-1] and is_score == is_class[::-1]
+    if told and is_score[0]:
+        names[1], names[2] = names[2], names[1]
+    shapes = ", ".join(shape_text(outputs[place].shape) for place in places)
+    return InferredFormat(
+        DetectorOptions(kind="ssd", outputs=tuple(names) if told else ()),
+        f"outputs {', '.join(names)} of shapes {shapes} are boxes, classes and scores of the same "
+        "objects",
+    )
+
+
+def _raw_pair(outputs: Sequence[TensorInfo]) -> tuple[TensorInfo, TensorInfo] | None:
+    """Return scores and boxes of the same anchors, if there are two outputs of such shapes."""
+    if len(outputs) != 2 or any(len(one.shape) != 3 for one in outputs):
+        return None
+    fitting = [
+        (scores, boxes)
+        for scores, boxes in (outputs, outputs[::-1])
+        if (axis := box_axis(boxes))
+        and scores.shape[3 - axis] == boxes.shape[3 - axis]
+        and (boxes.shape[3 - axis] or _POSE_CHANNELS) > 4
+    ]
+    if len(fitting) == 2:  # four classes: the names tell
+        fitting = [pair for pair in fitting if "box" in pair[1].name.lower()]
+    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,190 @@
+"""A detector's raw outputs -> `Detections`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal import plugins
+from edgeflare._internal.text import shape_text
+from edgeflare.errors import ModelError
+from edgeflare.models.detectors.dense import Found, listed
+from edgeflare.models.detectors.grid import Grids
+from edgeflare.models.detectors.heads import SplitHead, YoloHead
+from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
+from edgeflare.models.detectors.processed import EndToEnd, SsdObjects
+from edgeflare.models.detectors.suppression import best, ordered, suppressed
+from edgeflare.models.outputs import OutputKind
+from edgeflare.types import DetectionRules, Detections, Output
+from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.preprocess import dequantize
+
+CANDIDATE_SHARE = 0.25
+"""Candidates score at least this share of the confidence.
+
+It is enough to tell how near an object is to being detected, and few enough: of photographs, about
+60 to 160 of 484 to 4420 anchors of the real detectors reach it, while most of the others have a
+score near 0.
+"""
+
+_USUAL_RULES = DetectionRules()
+
+
+class Decoder(Protocol):
+    """What turns raw outputs, in the order that its format has, into candidates by anchor."""
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 0 where the outputs don't tell."""
+
+    def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
+        """Return the candidates with a score of at least `floor`."""
+
+
+@dataclass(frozen=True)
+class DetectionReader:
+    """Converts one model's raw outputs to detections.
+
+    `tensors` describe the raw outputs of a sample, in their order. `size`: the model's input, (height,
+    width) in pixels. `nms`: boxes of one class that overlap with a better one by more than this IoU
+    are suppressed, where `options.suppresses`. Raises ModelError where the tensors are not of the
+    stated format, UsageError where a user's decoder is unusable.
+    """
+
+    tensors: tuple[TensorInfo, ...]
+    options: DetectorOptions
+    size: tuple[int, int]
+    rules: DetectionRules = _USUAL_RULES
+    nms: float = 0.45
+    places: tuple[int, ...] = field(init=False)
+    decoder: Decoder = field(init=False)
+
+    kind: OutputKind = field(default="detections", init=False)
+    labels_only: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Find the tensors that the format needs, and check them."""
+        places = read_places(self.tensors, self.options)
+        chosen = tuple(self.tensors[place] for place in places)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "decoder", decoder_of(chosen, self.options, self.size))
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 0 where the outputs don't tell."""
+        return self.decoder.classes
+
+    def read(self, raw: RawOutput | Output) -> Detections:
+        """Return the detections, and candidates below the confidence, of one sample's raw outputs.
+
+        Integers are de-quantised by each tensor's own parameters. Candidates score at least
+        `CANDIDATE_SHARE` of the confidence; at most `suppression.MOST` remain, the best ones,
+        detected ones before candidates. Ties of scores are ordered by anchor. Where a raw output has
+        NaN or infinity at an anchor, that one comes first with a score of NaN; it is neither
+        suppressed nor suppresses others. Detections are returned unchanged. Raises ModelError where
+        the arrays are not those of the tensors, and where a user's decoder fails.
+        """
+        if isinstance(raw, Detections):
+            return raw
+        several = raw if isinstance(raw, tuple) else (raw,)
+        raws = [one for one in several if isinstance(one, np.ndarray)]
+        if len(raws) != len(self.tensors):
+            raise ModelError(
+                f"{len(raws)} raw outputs were read where the model has {len(self.tensors)}; read "
+                "all outputs that the decoder is stated for"
+            )
+        floor = CANDIDATE_SHARE * self.rules.confidence
+        found = self.decoder.decode([raws[place] for place in self.places], floor)
+        found = ordered(found)
+        if self.options.suppresses:
+            found = suppressed(found, self.nms)
+        return Detections(*best(found), self.rules)
+
+    def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
+        """Return the detections of several samples' raw outputs, each as `read` has it."""
+        return [self.read(raw) for raw in raws]
+
+
+@dataclass(frozen=True)
+class _UsersDecoder:
+    """A user's own decoder, from an entry point."""
+
+    tensors: tuple[TensorInfo, ...]
+    name: str
+    size: tuple[int, int]
+    classes: int = 0
+
+    def __post_init__(self) -> None:
+        plugins.check_installed("detector", self.name, BUILT_IN)
+        if not callable(plugins.load("detector", self.name)):
+            raise plugins.unusable("detector", self.name, "must be a function of outputs and size")
+
+    def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
+        real = {
+            tensor.name: dequantize(raw, tensor.quantization)
+            for raw, tensor in zip(raws, self.tensors, strict=True)
+        }
+        try:
+            made = plugins.load("detector", self.name)(real, self.size)
+            boxes, labels, scores = (np.asarray(one, np.float64) for one in made)
+        except Exception as error:  # the user's code: it may raise anything
+            raise self._unusable(f"failed: {type(error).__name__}: {error}") from error
+        count = len(scores) if scores.ndim == 1 else -1
+        if boxes.shape != (count, 4) or labels.shape != (count,):
+            raise self._unusable(
+                f"returned boxes, labels and scores of shapes {shape_text(boxes.shape)}, "
+                f"{shape_text(labels.shape)} and {shape_text(scores.shape)}, not [n, 4], [n] and [n]"
+            )
+        return listed(boxes, labels, scores, floor)
+
+    def _unusable(self, why: str) -> ModelError:
+        return ModelError(str(plugins.unusable("detector", self.name, why)))
+
+
+def decoder_of(
+    tensors: tuple[TensorInfo, ...], options: DetectorOptions, size: tuple[int, int]
+) -> Decoder:
+    """Return the decoder of a format for its tensors. Raises ModelError where they don't fit."""
+    match options.kind:
+        case "yolo" | "yolo-objectness":
+            return YoloHead(tensors[0], options, size)
+        case "end-to-end":
+            return EndToEnd(tensors[0], options, size)
+        case "ssd":
+            return SsdObjects(tensors, options, size)
+        case "ssd-raw":
+            return SplitHead(tensors[0], tensors[1], options, size)
+        case "grid" | "fastestdet":
+            return Grids(tensors, options, size)
+        case name:
+            return _UsersDecoder(tensors, name, size)
+
+
+_TENSORS = {"yolo": 1, "yolo-objectness": 1, "end-to-end": 1, "ssd-raw": 2, "fastestdet": 1}
+"""Number of tensors of a format that has a fixed one."""
+
+
+def read_places(tensors: Sequence[TensorInfo], options: DetectorOptions) -> tuple[int, ...]:
+    """Return the places of the tensors that a format reads, in its order.
+
+    As `options.outputs` names them, else all of them. Raises ModelError for a name that no tensor
+    has, and for another number than the format has.
+    """
+    names = [tensor.name for tensor in tensors]
+    for name in options.outputs:
+        if name not in names:
+            raise ModelError(
+                f"the model has no output {name!r}, which the decoder is to read; it has "
+                + ", ".join(names)
+            )
+    places = tuple(names.index(name) for name in options.outputs) or tuple(range(len(names)))
+    expected = _TENSORS.get(options.kind, len(places))
+    if len(places) != expected:
+        raise ModelError(
+            f"a decoder of kind {options.kind} reads {expected} outputs, and here are {len(places)} "
+            f"({', '.join(names[place] for place in places)}); name those with `--decoder outputs=`"
+        )
+    return places

@@ -1,0 +1,110 @@
+"""Models with several inputs: which one the samples become, and what the others are given."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import UsageError
+from edgeflare_agent import errors as agent_errors
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs
+from edgeflare_agent.image_spec import TensorInfo
+
+_MOST_BYTES = 64 << 20
+
+
+class ChosenInput(NamedTuple):
+    """The input of a model that samples become, and the arrays of the others.
+
+    `name` and `fixed` are what `configure` of sessions and models takes: None and nothing for a
+    model with one input. `fixed` has arrays by input name, in real units or as they are stored.
+    """
+
+    tensor: TensorInfo
+    name: str | None
+    fixed: Mapping[str, NDArray[Any]]
+
+
+def choose_input(
+    inputs: Sequence[TensorInfo], name: str | None, path: Path | None, whose: str
+) -> ChosenInput:
+    """Return which of a model's inputs the samples become.
+
+    `name`: the input as stated, None: the only one for which the file `path`, an ``.npz`` with an
+    array by input name, has no array; None: no file. `whose` names the model in messages, such as
+    "the deployed model". Raises UsageError where an input is missing or unknown, an array doesn't
+    fit, or the file can't be read.
+    """
+    fixed = {} if path is None else load_fixed_inputs(path, inputs, name, whose)
+    if path is None and name is None and len(inputs) == 1:
+        return ChosenInput(inputs[0], None, {})
+    return _chosen(inputs, name, fixed, whose)
+
+
+def load_fixed_inputs(
+    path: Path, inputs: Sequence[TensorInfo], name: str | None, whose: str
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays by input name in an ``.npz`` file, checked against a model's inputs.
+
+    They may have 64 MiB at most, packed and unpacked together. `name` and `whose` as for
+    `choose_input`. Raises UsageError for a file that can't be read, has pickled objects, or doesn't
+    fit the inputs.
+    """
+    arrays = _read(path)
+    try:
+        _chosen(inputs, name, arrays, whose)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    return arrays
+
+
+def _chosen(
+    inputs: Sequence[TensorInfo], name: str | None, fixed: Mapping[str, NDArray[Any]], whose: str
+) -> ChosenInput:
+    try:
+        found = FixedInputs.of(inputs, name, fixed)
+    except agent_errors.RequestError as error:
+        raise UsageError(f"{whose}: {error}") from error
+    return ChosenInput(inputs[found.searched], name, fixed)
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an ``.npz`` file. Raises UsageError."""
+    try:
+        if not path.is_file():
+            raise UsageError(
+                f"there is no file {path} with the fixed inputs; write it with numpy.savez, an "
+                "array by input name"
+            )
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"the fixed inputs {path} can't be read: {error.strerror}") from error
+    arrays = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = len(content) + sum(one.file_size for one in archive.infolist())
+        if len(content) <= _MOST_BYTES and size <= _MOST_BYTES:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+    except zipfile.BadZipFile as error:
+        size = len(content)
+        if size <= _MOST_BYTES:
+            raise UsageError(
+                f"{path} is no .npz file, or is damaged: write it with numpy.savez, an array by "
+                "input name"
+            ) from error
+    except Exception as error:
+        raise UsageError(
+            f"{path} holds something else than plain arrays of numbers (pickled objects aren't "
+            "read): write it with numpy.savez, an array by input name"
+        ) from error
+    if len(content) > _MOST_BYTES or size > _MOST_BYTES:
+        raise UsageError(f"{path} holds more than {_MOST_BYTES >> 20} MiB of fixed inputs")
+    if not arrays:
+        raise UsageError(f"{path} holds no array: write one by input name with numpy.savez")
+    return arrays

@@ -1,0 +1,96 @@
+"""Detections and values in reports: key figures, and the table of differences by class and kind."""
+
+from collections.abc import Iterable, Mapping
+
+from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare.analysis.answer_stats import (
+    ClassDifferences,
+    DetectionFigures,
+    DifferenceCounts,
+    ValueFigures,
+)
+from edgeflare.answer_words import KIND_WORDS, MEASURE_WORDS, class_words
+from edgeflare.detections import DIFFERENCE_KINDS
+from edgeflare.reports.document import Block, Heading, KeyFigure, Name, Text, table_of
+
+
+def answers_key_figures(
+    detection: DetectionFigures | None, values: ValueFigures | None
+) -> Iterable[KeyFigure]:
+    """Return the natural differences of detectors, or the distances of values."""
+    if detection is not None:
+        seeds = detection.seeds
+        yield KeyFigure(
+            "seeds that differ as they are",
+            f"{seeds.differing:,} of {seeds.inputs:,}",
+            f"{kinds_text(seeds.kinds)}; of {counted(seeds.original, 'detection')} of the original",
+            main=True,
+        )
+        if detection.triggers.inputs:
+            yield KeyFigure(
+                "differences on triggers",
+                f"{sum(detection.triggers.kinds.values()):,}",
+                f"{kinds_text(detection.triggers.kinds)}; on "
+                f"{counted(detection.triggers.inputs, 'trigger')}",
+                main=True,
+            )
+    if values is not None:
+        name = MEASURE_WORDS[values.measure]
+        bound = "" if values.tolerance is None else f", tolerance {values.tolerance:g}"
+        for where, spread in (("seeds", values.seeds), ("triggers", values.triggers)):
+            if spread is not None:
+                text = f"median {spread.median:.3g}, 90 % at most {spread.p90:.3g}"
+                yield KeyFigure(f"distance on the {where}", text, f"{name}{bound}", main=True)
+        if values.mean_iou is not None:
+            yield KeyFigure("median mean IoU on the seeds", number_text(values.mean_iou, 3))
+
+
+def kinds_text(kinds: Mapping[str, int]) -> str:
+    """Return counts by kind: ``2 lost, 11 ghost, 3 shifted``; kinds that don't occur are left out."""
+    texts = [f"{kinds[kind]:,} {KIND_WORDS[kind]}" for kind in DIFFERENCE_KINDS if kinds[kind]]
+    return ", ".join(texts) or "no difference"
+
+
+def differences_tables(detection: DetectionFigures | None, name: Name, most: int) -> list[Block]:
+    """Return the differences by class and kind, on the triggers and on the seeds."""
+    if detection is None:
+        return []
+    blocks: list[Block] = []
+    for title, counts in (
+        ("Differences on triggers, by class and kind", detection.triggers),
+        ("Differences on the seeds as they are, by class and kind", detection.seeds),
+    ):
+        if counts.classes:
+            blocks += [Heading(title), _table(counts, name, most), Text(inputs_text(counts))]
+    return blocks
+
+
+def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
+    kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
+    header = ["class", *(KIND_WORDS[kind] for kind in kinds), "of the original's", "lost share"]
+
+    def row(one: ClassDifferences) -> list[str]:
+        share = one.kinds["lost"] / one.original if one.original else None
+        figures = [f"{one.kinds[kind]:,}" if one.kinds[kind] else "" for kind in kinds]
+        return [class_words(one.label, name), *figures, f"{one.original:,}", percent_text(share)]
+
+    rows = [row(one) for one in counts.classes[:most]]
+    rest = counts.classes[most:]
+    if rest:
+        sums = [f"{sum(one.kinds[kind] for one in rest):,}" for kind in kinds]
+        detected = f"{sum(one.original for one in rest):,}"
+        rows.append([counted(len(rest), "more class", "more classes"), *sums, detected, ""])
+    return table_of(header, rows)
+
+
+def inputs_text(counts: DifferenceCounts) -> str:
+    """Return how many inputs have a difference, and of which kinds."""
+    kinds = [
+        f"{KIND_WORDS[kind]} {counts.inputs_by_kind[kind]:,}"
+        for kind in DIFFERENCE_KINDS
+        if counts.inputs_by_kind[kind]
+    ]
+    return (
+        f"{counts.differing:,} of {counted(counts.inputs, 'input')} "
+        f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {', '.join(kinds)}"
+    )

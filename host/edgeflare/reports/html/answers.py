@@ -1,0 +1,244 @@
+"""Detections and values in the page's gallery: boxes over pictures, maps, elements that differ."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.answer_words import distance_words, kinds_words, score_words
+from edgeflare.detections import Difference, differences
+from edgeflare.reports.html.media import Media
+from edgeflare.reports.media import Palette, change_colours, indexed_png, png
+from edgeflare.types import Detections, Output, Values
+from edgeflare.values import label_map, mean_iou
+
+_MOST_MARKS = 60
+_MOST_LISTED = 30
+_MOST_SCORES = 8
+_MOST_ELEMENTS = 8
+_SMALLEST_MAP = 8
+_MAP_SIDE = 224
+_DIGITS = 4
+_LABELS = (
+    *("1f2937", "e69f00", "56b4e9", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7"),
+    *("9ad1a3", "7f5fc9", "b3b3b3", "8c510a", "80cdc1", "f4a6c0", "4d9221", "c51b7d"),
+)
+"""Colours of labels, repeated beyond the last: Okabe and Ito's (2008), and others beside them."""
+_DIFFERS = ("d7dbe0", "c1121f")
+"""Colours of pixels with one label, and with two."""
+
+
+class ShownAnswers(NamedTuple):
+    """What a card shows of two answers; each None of other answers.
+
+    `difference` is what differs in words, `detections` and `values` are as ``report.js`` reads
+    them, `scores` rows of (class, original's score, deployed's score), `pairs` the page's keys of
+    kinds and classes, and `maps` pictures of both models' maps and of their difference.
+    """
+
+    difference: str | None = None
+    detections: dict[str, Any] | None = None
+    values: dict[str, Any] | None = None
+    scores: list[list[Any]] | None = None
+    pairs: tuple[str, ...] = ()
+    maps: tuple[Media, ...] = ()
+
+
+def shown_answers(
+    original: Output | None, deployed: Output | None, seed: Sequence[Output | None] = ()
+) -> ShownAnswers:
+    """Return what a card shows of both answers; `seed` are those to the seed, if it is another."""
+    if isinstance(original, Detections) and isinstance(deployed, Detections):
+        found = differences(original, deployed)
+        located = original.rules.located
+        pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
+        data = {
+            "trigger": _marks(original, deployed, found) if located else None,
+            "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
+            "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
+            "more": max(0, len(found) - _MOST_LISTED),
+            "pairs": list(pairs),
+            "counts": [original.count, deployed.count],
+        }
+        scores = None if located else _tag_scores(original, deployed)
+        return ShownAnswers(kinds_words(found) or "no difference", data, None, scores, pairs)
+    if isinstance(original, Values) and isinstance(deployed, Values):
+        maps = _maps(original, deployed)
+        values = {
+            "mean_iou": None,
+            "cosine": _cosine(original, deployed),
+            "elements": [] if maps else _elements(original, deployed),
+            "shape": list(original.array.shape),
+        }
+        if original.rules.measure == "labels" and _is_finite(original, deployed):
+            values["mean_iou"] = round(mean_iou(original, deployed), 4)
+        return ShownAnswers(distance_words(original, deployed), None, values, maps=maps)
+    return ShownAnswers()
+
+
+def difference_key(kind: str, label: int) -> str:
+    """Return the page's key of differences of a kind in a class, like ``lost:0``."""
+    return f"{kind}:{label}"
+
+
+# Detections
+
+
+def _seed_marks(original: Output | None, deployed: Output | None) -> list[list[list[Any]]] | None:
+    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+        return None
+    return _marks(original, deployed, differences(original, deployed))
+
+
+def _marks(
+    original: Detections, deployed: Detections, found: Sequence[Difference]
+) -> list[list[list[Any]]]:
+    """Return the boxes to draw for each model, those that differ last, over the others.
+
+    A box is [kind, number, label, score, present, left, top, right, bottom]: kind "" and number 0
+    where nothing differs, else the number of the difference, from 1. Where the model does not detect
+    the object `present` is 0: the box is its candidate's, or else that of the other model.
+    """
+    drawn: list[list[list[Any]]] = []
+    for place, (answer, other) in enumerate(((original, deployed), (deployed, original))):
+        marks, own = [], set()
+        for number, one in enumerate(found, 1):
+            mine, its = (one.original, one.deployed)[:: 1 if place == 0 else -1]
+            detected = mine is not None and mine < answer.count
+            if mine is not None:
+                own.add(mine)
+                box, score = answer.boxes[mine], float(answer.scores[mine])
+            elif its is not None:
+                box, score = other.boxes[its], None
+            else:
+                continue
+            label = one.deployed_label if place and one.deployed_label is not None else one.label
+            marks.append(_mark(one.kind, number, label, score, detected, box))
+        same = [
+            _mark("", 0, int(answer.labels[j]), float(answer.scores[j]), True, answer.boxes[j])
+            for j in range(answer.count)
+            if j not in own
+        ]
+        kept = [one for one in marks if one][:_MOST_MARKS]
+        drawn.append([*[one for one in same if one][: _MOST_MARKS - len(kept)], *kept])
+    return drawn
+
+
+def _mark(
+    kind: str,
+    number: int,
+    label: int,
+    score: float | None,
+    present: bool,
+    box: NDArray[np.float64],
+) -> list[Any]:
+    if not np.isfinite(box).all():
+        return []
+    sides = [round(float(one), _DIGITS) for one in np.clip(box, 0.0, 1.0)]
+    return [kind, number, label, None if score is None else _number(score), int(present), *sides]
+
+
+def _row(one: Difference, original: Detections, deployed: Detections) -> list[Any]:
+    """Return [kind, label, deployed label, figures in words, original's margin, deployed's]."""
+    figures = score_words(one, original, deployed)
+    if one.kind == "shift" and one.iou is not None:
+        figures = f"IoU {one.iou:.2f}"
+    return [one.kind, one.label, one.deployed_label, figures, *map(_number, one.margins)]
+
+
+def _tag_scores(original: Detections, deployed: Detections) -> list[list[Any]]:
+    """Return the highest scores of labels without boxes, either model's."""
+    known: list[dict[int, float]] = [
+        dict(zip(one.labels.tolist(), one.scores.tolist(), strict=True))
+        for one in (original, deployed)
+    ]
+    ranked = sorted(
+        {*known[0], *known[1]}, key=lambda label: -max(one.get(label, 0.0) for one in known)
+    )
+    return [
+        [label, *(_number(one[label]) if label in one else None for one in known)]
+        for label in ranked[:_MOST_SCORES]
+    ]
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
+
+
+# Values
+
+
+def _is_finite(original: Values, deployed: Values) -> bool:
+    return bool(np.isfinite(original.array).all() and np.isfinite(deployed.array).all())
+
+
+def _cosine(original: Values, deployed: Values) -> float | None:
+    ours, theirs = original.array.reshape(-1), deployed.array.reshape(-1)
+    length = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
+    if original.rules.measure == "labels" or not np.isfinite(length) or length <= 0:
+        return None
+    return float(f"{float(ours @ theirs) / length:.6g}")
+
+
+def _elements(original: Values, deployed: Values) -> list[list[Any]]:
+    """Return the elements that differ most: [place, original's value, deployed's value]."""
+    apart = np.abs(original.array - deployed.array)
+    if original.rules.tolerances and len(original.rules.tolerances) == apart.size:
+        apart = apart / np.array(original.rules.tolerances).reshape(apart.shape)
+    order = np.argsort(-np.nan_to_num(apart.reshape(-1), nan=np.inf), kind="stable")
+    rows = []
+    for flat in order[:_MOST_ELEMENTS]:
+        place = ", ".join(str(int(one)) for one in np.unravel_index(flat, apart.shape))
+        values = (float(one.array.reshape(-1)[flat]) for one in (original, deployed))
+        rows.append([place, *(f"{one:.5g}" for one in values)])
+    return rows
+
+
+def _maps(original: Values, deployed: Values) -> tuple[Media, ...]:
+    """Return the pictures of both maps and of their difference; none of values that are no map.
+
+    Labels have a colour each, and red where they differ; a single channel is grey from the smallest
+    to the largest value of both, and its difference blue where it is lower and red where higher.
+    """
+    shape = original.array.shape
+    if shape != deployed.array.shape or not _is_finite(original, deployed):
+        return ()
+    if original.rules.measure == "labels" and len(shape) in (2, 3):
+        ours, theirs = label_map(original), label_map(deployed)
+        if min(ours.shape) < _SMALLEST_MAP:
+            return ()
+        colours = _palette(_LABELS)
+        maps = [_indexed(one % len(_LABELS), colours) for one in (ours, theirs)]
+        return (*maps, _indexed((ours != theirs).astype(np.int64), _palette(_DIFFERS)))
+    planes = [one.array.squeeze() for one in (original, deployed)]
+    if planes[0].ndim != 2 or min(planes[0].shape) < _SMALLEST_MAP:
+        return ()
+    low, high = min(one.min() for one in planes), max(one.max() for one in planes)
+    span = high - low if high > low else 1.0
+    greys = [np.rint(255 * (one - low) / span).astype(np.uint8) for one in planes]
+    change = planes[1] - planes[0]
+    most = float(np.abs(change).max()) or 1.0
+    palette = change_colours()
+    shades = np.rint((change / most + 1) / 2 * (len(palette) - 1)).astype(np.int64)
+    pictures = [Media(png(_small(one)[:, :, None]), "image/png", "png") for one in greys]
+    return (*pictures, _indexed(shades, palette))
+
+
+def _palette(colours: Sequence[str]) -> Palette:
+    return np.array([list(bytes.fromhex(one)) for one in colours], np.uint8)
+
+
+def _indexed(shades: NDArray[np.int64], palette: Palette) -> Media:
+    return Media(indexed_png(_small(shades.astype(np.uint8)), palette), "image/png", "png")
+
+
+def _small(plane: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a plane of at most 224 elements a side, by leaving out some."""
+    scale = _MAP_SIDE / max(plane.shape)
+    if scale >= 1:
+        return plane
+    size = (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale)))
+    small: NDArray[np.uint8] = np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_NEAREST))
+    return small

@@ -1,0 +1,114 @@
+"""Campaigns with models of two inputs: one is searched, the other is fixed by a file."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Ran, edgeflare
+from onnx import TensorProto, helper
+from small_models import save_onnx
+
+from edgeflare.store import Store
+
+CONTEXT = np.array([[0.0, 0.25, -0.25, 0.0]])
+
+
+def classifier(path: Path, wrong: float = 0.0) -> Path:
+    """Softmax of four linear scores of pixels [1, 8, 8, 1], plus the input ``context`` [1, 4]."""
+    weights = np.random.default_rng(7).normal(0, 0.5, (64, 4))
+    weights += np.random.default_rng(8).normal(0, wrong, weights.shape)
+    context, image, scores = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("context", [1, 4]), ("image", [1, 8, 8, 1]), ("scores", [1, 4]))
+    )
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "weights"], ["own"]),
+        helper.make_node("Add", ["own", "context"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["scores"], axis=1),
+    ]
+    constants = {"weights": weights.astype(np.float32)}
+    return save_onnx(path, nodes, [context, image], [scores], constants)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models, eight seeds and the file of fixed inputs; no test changes them."""
+    folder = tmp_path_factory.mktemp("two")
+    classifier(folder / "original.onnx")
+    classifier(folder / "deployed.onnx", wrong=0.05)
+    images = np.random.default_rng(3).integers(0, 256, (8, 8, 8), np.uint8)
+    np.savez(folder / "seeds.npz", images=images)
+    np.savez(folder / "fixed.npz", context=CONTEXT)
+    return folder
+
+
+def run(home: Path, out: Path, *more: object) -> Ran:
+    models = ("--original", home / "original.onnx", "--deployed", home / "deployed.onnx")
+    return edgeflare(
+        *("run", *models, "--seeds", home / "seeds.npz", "--out", out),
+        *("--input", "scale=1/255", "--workers", 0, "--no-survey", "--json", *more),
+        home=out.parent,
+    )
+
+
+def test_one_input_is_searched_and_the_file_is_part_of_the_campaign(
+    home: Path, tmp_path: Path
+) -> None:
+    fixed = tmp_path / "fixed.npz"
+    np.savez(fixed, context=CONTEXT)
+    ran = run(home, tmp_path / "out", "--fixed-inputs", fixed, "--total-queries", 12)
+    assert ran.code == 0, ran.both
+    with Store.open(tmp_path / "out") as store:
+        for model in store.models.values():
+            assert model["input"]["shape"] == [1, 8, 8, 1]
+            assert model["fixed_inputs"]["name"] == "fixed.npz"
+        assert any(one.trigger is not None for one in store.outcomes())
+    again = edgeflare("replay", "out", home=tmp_path)
+    assert again.code in (0, 1), again.both
+    assert "fixed inputs" not in again.err
+    np.savez(fixed, context=-CONTEXT)
+    refused = edgeflare("resume", "out", home=tmp_path)
+    assert refused.code == 2, refused.both
+    assert f"the file of fixed inputs {fixed} has changed" in refused.sentence
+    replayed = edgeflare("replay", "out", home=tmp_path)
+    assert f"the file of fixed inputs {fixed} has changed since" in " ".join(replayed.err.split())
+    fixed.unlink()
+    assert f"{fixed} is gone" in edgeflare("resume", "out", home=tmp_path).sentence
+
+
+def test_what_the_other_input_is_given_changes_the_answers(home: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "far.npz", context=[[0.0, 1000.0, 0.0, 0.0]])
+    ran = run(home, tmp_path / "out", "--fixed-inputs", tmp_path / "far.npz", "--strategy", "none")
+    assert ran.code == 0, ran.both
+    with Store.open(tmp_path / "out") as store:
+        answers = [outputs for one in store.seeds() if (outputs := one.outputs) is not None]
+    assert len(answers) == 8
+    assert all(np.argmax(one.original) == 1 for one in answers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "more", "words"),
+    [
+        (None, (), r"has 2 inputs .* context \(1 x 4, float32\), image \(1 x 8 x 8 x 1, float32\)"),
+        (None, ("--input-name", "image"), "nothing is given for context .*--fixed-inputs FILE.npz"),
+        ({"contxt": CONTEXT}, (), "has no input 'contxt'; it has context, image"),
+        ({"context": CONTEXT[0]}, (), "context has shape 4, and the model's has 1 x 4"),
+        ({"context": np.array([["x"] * 4])}, (), "context is str"),
+        ({"context": CONTEXT}, ("--input-name", "context"), "'context' is the one that samples"),
+    ],
+)
+def test_bad_inputs_get_one_sentence(
+    home: Path,
+    tmp_path: Path,
+    arrays: dict[str, np.ndarray] | None,
+    more: tuple[object, ...],
+    words: str,
+) -> None:
+    if arrays is not None:
+        np.savez(tmp_path / "fixed.npz", **arrays)  # type: ignore[arg-type]
+        more = (*more, "--fixed-inputs", tmp_path / "fixed.npz")
+    refused = run(home, tmp_path / "out", *more)
+    assert refused.code == 2, refused.both
+    assert re.search(words, refused.sentence), refused.sentence

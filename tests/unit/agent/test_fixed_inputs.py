@@ -1,0 +1,84 @@
+"""Which input samples become, and what the others are given."""
+
+import numpy as np
+import pytest
+
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs, as_stored
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.image_spec import TensorInfo
+
+IMAGE = TensorInfo("image", (1, 4, 4, 3), "float32")
+MASK = TensorInfo("mask", (1, None), "float32")
+SIZE = TensorInfo("size", (2,), "int64")
+INT8 = TensorInfo("state", (1, 3), "int8", (0.5, 10))
+MASKED = np.ones((1, 7))
+SIZES = np.array([4, 4])
+
+
+def test_the_only_input_without_an_array_is_searched() -> None:
+    found = FixedInputs.of([MASK, IMAGE, SIZE], None, {"size": SIZES, "mask": MASKED})
+    image = np.zeros((1, 4, 4, 3), np.float32)
+    first, second, third = found.tensors(image)
+    assert found.searched == 1
+    assert second is image
+    assert (first.dtype, first.shape, third.dtype) == (np.float32, (1, 7), np.int64)
+
+
+def test_a_model_of_one_input_needs_nothing() -> None:
+    found = FixedInputs.of([IMAGE], None, {})
+    assert found == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "words"),
+    [
+        (None, {}, "samples become one of them: of image .*, mask .*, size .* all but one need"),
+        (None, {"mask": MASKED}, r"of image .*, size \(2, int64\) all but one need .*FILE.npz"),
+        ("image", {"mask": MASKED}, "the model's input image, and nothing is given for size"),
+        ("picture", {}, "no input 'picture'; it has image, mask, size"),
+        ("image", {"maks": MASKED}, "no input 'maks'; it has image, mask, size"),
+        ("image", {"image": MASKED}, "'image' is the one that samples become"),
+        (None, {"image": SIZES, "mask": SIZES, "size": SIZES}, "all inputs of the model .* fixed"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(
+    name: str | None, fixed: dict[str, np.ndarray], words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        FixedInputs.of([IMAGE, MASK, SIZE], name, fixed)
+
+
+def test_real_units_become_what_a_quantised_input_stores() -> None:
+    stored = as_stored(np.array([[0.0, 1.25, 1e6]]), INT8)
+    np.testing.assert_array_equal(stored, np.array([[10, 12, 127]], np.int8))  # half to even
+    assert stored.dtype == np.int8
+    as_it_is = as_stored(np.array([[1, 2, 3]], np.int8), INT8)
+    np.testing.assert_array_equal(as_it_is, [[1, 2, 3]])
+
+
+def test_numbers_are_cast_where_nothing_is_lost_of_their_meaning() -> None:
+    assert as_stored(np.array([[True, False]]), MASK).tolist() == [[1.0, 0.0]]
+    assert as_stored(np.array([[-np.inf, np.nan]]), MASK).dtype == np.float32
+    assert as_stored(SIZES.astype(np.uint8), SIZE).dtype == np.int64
+    assert as_stored(SIZES.astype(">i8"), SIZE).dtype.isnative
+    turned = as_stored(np.asfortranarray(np.ones((1, 4, 4, 3), np.float32)), IMAGE)
+    assert turned.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("array", "info", "words"),
+    [
+        (np.ones((1, 4, 4)), IMAGE, "input image has shape 1 x 4 x 4, and the model's has 1 x 4"),
+        (np.ones((1, 0)), MASK, r"input mask has shape 1 x 0, and the model's has 1 x \?"),
+        (np.ones(2), SIZE, "input size is float64, and the model's is int64"),
+        (np.array([2**63, 1], np.uint64), SIZE, "size is uint64, .* whose range its values keep"),
+        (np.array([[1e300]]), MASK, "input mask is float64, and the model's is float32"),
+        (np.array([[np.nan, 1, 1]]), INT8, "input state is float64, and the model's is int8"),
+        (np.array([["a", "b"]]), MASK, "input mask is str"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(
+    array: np.ndarray, info: TensorInfo, words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        as_stored(array, info)

@@ -1,0 +1,106 @@
+"""The file of fixed inputs: what it may hold, and one sentence for what it may not."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeflare.errors import UsageError
+from edgeflare.models import TensorInfo, choose_input, load_fixed_inputs
+
+INPUTS = [
+    TensorInfo("image", (1, 4, 4, 3), "float32"),
+    TensorInfo("mask", (1, None), "float32"),
+    TensorInfo("state", (1, 3), "int8", (0.5, 10)),
+]
+FITTING = {"mask": np.ones((1, 7)), "state": np.zeros((1, 3))}
+WHOSE = "the deployed model"
+
+
+def saved(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_the_file_says_which_input_is_searched(tmp_path: Path) -> None:
+    path = saved(tmp_path / "f.npz", **FITTING)
+    found = choose_input(INPUTS, None, path, WHOSE)
+    assert found.tensor is INPUTS[0]
+    assert found.name is None
+    assert set(found.fixed) == {"mask", "state"}
+    np.testing.assert_array_equal(found.fixed["mask"], FITTING["mask"])
+    assert choose_input(INPUTS, "image", path, WHOSE).tensor is INPUTS[0]
+
+
+def test_one_input_needs_no_file() -> None:
+    assert choose_input(INPUTS[:1], None, None, WHOSE) == (INPUTS[0], None, {})
+    with pytest.raises(UsageError, match=r"the deployed model: the model has no input 'picture'"):
+        choose_input(INPUTS[:1], "picture", None, WHOSE)
+
+
+def test_several_inputs_without_a_file_are_refused_by_what_is_missing() -> None:
+    with pytest.raises(UsageError, match=r"the deployed model: .*mask \(1 x \?, float32\)"):
+        choose_input(INPUTS, None, None, WHOSE)
+
+
+def write_pickled(path: Path) -> None:
+    np.savez(path, mask=np.array([{"a": 1}], object))
+
+
+def write_text(path: Path) -> None:
+    path.write_text("mask: 1")
+
+
+def write_one_array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+
+
+def write_empty(path: Path) -> None:
+    np.savez(path)
+
+
+def write_large(path: Path) -> None:
+    """A small file, which holds 65 MiB."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mask.npy", bytes(65 << 20))
+
+
+def write_cut(path: Path) -> None:
+    saved(path, **FITTING)
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def write_folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (write_pickled, "pickled objects aren't read"),
+        (write_text, "is no .npz file, or is damaged"),
+        (write_one_array, "is no .npz file, or is damaged"),
+        (write_cut, "is no .npz file, or is damaged"),
+        (write_empty, "holds no array"),
+        (write_large, "holds more than 64 MiB"),
+        (write_folder, "there is no file"),
+        (lambda path: None, "there is no file"),
+        (lambda path: saved(path, **FITTING, more=np.ones(3)), "has no input 'more'; it has image"),
+        (lambda path: saved(path, mask=np.ones((1, 7))), r"of image .*, state \(1 x 3, int8\)"),
+        (lambda path: saved(path, **{**FITTING, "state": np.ones(4)}), "state has shape 4, and"),
+        (
+            lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.nan)}),
+            "state is float64, and the model's is int8",
+        ),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path: Path, write: Any, words: str) -> None:
+    path = tmp_path / "fixed.npz"
+    write(path)
+    with pytest.raises(UsageError, match=words) as caught:
+        load_fixed_inputs(path, INPUTS, None, WHOSE)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
