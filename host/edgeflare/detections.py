@@ -1,12 +1,12 @@
 """Differences of two detectors' answers to one sample, each with both models' margins.
 
-Boxes are matched greedily, as in the evaluation of Pascal VOC and COCO: each of the original's, the
-best score first, takes the free one of the deployed model's with the largest intersection over union
-(IoU), which is at least `DetectionRules.match_iou`. All boxes of one class are matched first; what
-remains then is matched across classes.
+Boxes are matched greedily, as detections to the truth in the Pascal VOC challenge (Everingham et al.,
+2010, section 4.2): each of the original's, the best score first, takes the free one of the deployed
+model's with the largest intersection over union (IoU), which is at least `DetectionRules.match_iou`.
+All boxes of one class are matched first; what remains then is matched across classes.
 
-Differences from those evaluations: both sides are models and neither is the truth; classes are
-matched in two passes, so that an object that got another class is one difference, not two.
+Differences from it: a box looks for the best one that is free, not for the best one; a second pass
+matches across classes, so that an object that got another class is one difference, not two.
 """
 
 from collections import Counter

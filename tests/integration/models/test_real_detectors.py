@@ -86,7 +86,8 @@ def test_natural_differences_of_the_int8_copies(
         found = [differences(*pair) for pair in zip(original, deployed, strict=True)]
         counts = kind_counts(one for of_photo in found for one in of_photo)
         figures = sum(map(bool, found)), *counts.values()
-        assert figures == pytest.approx(expected, abs=2, rel=0.03)
+        assert figures[:-1] == pytest.approx(expected[:-1], abs=1, rel=0.03)
+        assert figures[-1] == pytest.approx(expected[-1], abs=2, rel=0.03)
 
 
 def test_every_format_of_one_model_gives_the_same_detections(shared_data: Path) -> None:

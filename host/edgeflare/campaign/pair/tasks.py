@@ -205,7 +205,7 @@ def kept_boxes(
 ) -> dict[str, Any] | None:
     """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
 
-    As `edgeflare_agent.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
+    As `edgeflare_agent.configuration.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
     of anchors, or don't tell which of their scores matter.
     """
     if most is None:

@@ -35,12 +35,12 @@ def complete_options(
 ) -> DetectorOptions:
     """Return options in which nothing is null that a decoder of the kind needs, what is stated kept.
 
-    `raws`: the raw outputs of some inputs, those of each in the order of `tensors`. All are looked
+    `raws`: the raw outputs of some inputs, as `DetectionReader.read` takes them. All are looked
     at together, so that one format holds for a campaign; without any the usual format of the kind is
     taken. Of each model by itself, since converters change units and order.
 
     - `outputs` of "ssd": classes are whole numbers, scores are not; if both are, classes come first.
-    - `units`: pixels where a box of an integer output may exceed 2, or one of a real output does.
+    - `units`: pixels where a coordinate of a box exceeds 2.
     - `box` of "ssd-raw": corners where (nearly) all right and bottom values exceed the left and top
       ones, else centre, width and height. Corners are taken for left, top, right, bottom.
     - `activation`: none where no score is far below 0; otherwise a sigmoid, of "ssd-raw" with a
@@ -49,12 +49,13 @@ def complete_options(
 
     Raises ModelError where the tensors are not of the stated format.
     """
+    whole = raws
     if options.kind == "ssd" and not options.outputs:
-        options = options.model_copy(update={"outputs": _ssd_outputs(tensors, raws)})
+        options = options.model_copy(update={"outputs": _ssd_outputs(tensors, whole)})
     places = read_places(tensors, options)
     chosen = tuple(tensors[place] for place in places)
     decoder = decoder_of(chosen, options, size)
-    mine = [[raw[place] for place in places] for raw in raws]
+    mine = [[raw[place] for place in places] for raw in whole]
     stated = options.model_dump(include={"units", "box", "activation", "background"})
     found: dict[str, Any] = {}
     match decoder:

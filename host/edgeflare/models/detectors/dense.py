@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.text import shape_text
+from edgeflare.errors import ModelError
 from edgeflare.models.detectors.options import NO_BACKGROUND, Activation, BoxOrder, BoxUnits
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -70,8 +72,17 @@ class Chosen(NamedTuple):
 
 
 def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
-    """Return a raw output in its tensor's shape without the batch axis, one open axis filled."""
-    return raw.reshape([-1 if size is None else size for size in tensor.shape[1:]])
+    """Return a raw output in its tensor's shape without the batch axis, one open axis filled.
+
+    Raises ModelError where it has another shape.
+    """
+    try:
+        return raw.reshape([-1 if size is None else size for size in tensor.shape[1:]])
+    except ValueError as error:
+        raise ModelError(
+            f"output {tensor.name!r} was read with shape {shape_text(raw.shape)}, and the model's "
+            f"file says {shape_text(tensor.shape)}: export the model with fixed shapes"
+        ) from error
 
 
 def broken_anchors(raws: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

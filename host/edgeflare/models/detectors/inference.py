@@ -42,11 +42,17 @@ def infer_format(
     boxes, of which the boxes alone would be compared.
     """
     task = metadata.get("task")
-    _check_task(task, outputs)
+    _check_task(task, outputs, size)
     if task == "classify":
         return None
     if len(outputs) == 1:
         return _of_one(outputs[0], size, metadata)
+    heads = [one for one in outputs if len(one.shape) == 3]
+    if len(heads) == 1 and all(len(one.shape) == 5 for one in outputs if one not in heads):
+        # YOLOv5 and v7 also give what their head is made of: [1, anchors, rows, columns, channels]
+        found = _of_one(heads[0], size, metadata)
+        named = {"outputs": (heads[0].name,)}
+        return found and found._replace(options=found.options.model_copy(update=named))
     if (found := _ssd(outputs)) is not None:
         return found
     if (pair := _raw_pair(outputs)) is not None:
@@ -72,20 +78,17 @@ def class_names(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(clean_text(name) for name in names) or None
 
 
-def _check_task(task: str | None, outputs: Sequence[TensorInfo]) -> None:
-    """Raise ModelError for a model that also states poses or masks."""
-    prototypes = any(
-        len(one.shape) == 4 and _MASKS in (one.shape[1], one.shape[3]) for one in outputs
-    ) and any(len(one.shape) == 3 for one in outputs)
-    pose = (
-        task is None
-        and len(outputs) == 1
-        and len(outputs[0].shape) == 3
-        and _POSE_CHANNELS in outputs[0].shape[1:]
-    )
+def _check_task(task: str | None, outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
+    """Raise ModelError for a model that also states poses, masks or angles."""
     what = {"pose": "poses", "segment": "masks of objects", "obb": "oriented boxes"}.get(task or "")
-    if what is None and (pose or prototypes):
-        what = "poses" if pose else "masks of objects"
+    anchors = dict(_anchor_counts(size, several=False))
+    if task is None and any(
+        len(one.shape) == 3 and not anchors.keys().isdisjoint(one.shape[1:]) for one in outputs
+    ):
+        if any(len(one.shape) == 4 and _MASKS in one.shape[1::2] for one in outputs):
+            what = "masks of objects"
+        elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
+            what = "poses"
     if what is not None:
         raise ModelError(
             f"the model states {what} ({', '.join(shape_text(one.shape) for one in outputs)}), which "
@@ -114,7 +117,7 @@ def _of_one(
     last = first is None or (second is not None and second < first)
     channels, anchors = (second, first) if last else (first, second)
     detects = metadata.get("task") == "detect"
-    if second == 6 and (detects if first is None else first <= _MOST_OBJECTS):
+    if second == 6 and (detects if first is None else 1 < first <= _MOST_OBJECTS):
         return InferredFormat(
             DetectorOptions(kind="end-to-end"),
             f"{said} is a list of objects with 6 values each",

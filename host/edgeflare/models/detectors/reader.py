@@ -81,11 +81,11 @@ class DetectionReader:
         """Return the detections, and candidates below the confidence, of one sample's raw outputs.
 
         Integers are de-quantised by each tensor's own parameters. Candidates score at least
-        `CANDIDATE_SHARE` of the confidence; at most `suppression.MOST` remain, the best ones. Ties
-        of scores are ordered by anchor. Where a raw output has NaN or infinity at an anchor, that
-        one comes first with a score of NaN, is neither suppressed nor suppresses. Detections are
-        returned unchanged. Raises ModelError where the arrays are not those of the tensors, and
-        where a user's decoder fails.
+        `CANDIDATE_SHARE` of the confidence; at most `suppression.MOST` remain, the best ones,
+        detected ones before candidates. Ties of scores are ordered by anchor. Where a raw output has
+        NaN or infinity at an anchor, that one comes first with a score of NaN; it is neither
+        suppressed nor suppresses others. Detections are returned unchanged. Raises ModelError where
+        the arrays are not those of the tensors, and where a user's decoder fails.
         """
         if isinstance(raw, Detections):
             return raw

@@ -1,11 +1,11 @@
 """Greedy suppression of overlapping boxes of one class, and the order of what remains.
 
-By OpenCV's `NMSBoxesBatched`. Looked at beside twelve lines of numpy: the same boxes remain of all
-outputs of both real detectors, in a sixth of the time. It compares the overlap as float32, so that
-boxes on the lattice of an 8-bit output, which often overlap by exactly the bound, don't depend on
-the last bit of a division. Three of its habits are kept away from it: scores as float32, which makes
-ties of different scores (it is given ranks), NaN in a box, which suppresses others (such rows stay
-out), and boxes of negative sides, which overlap fully (they have no area here).
+By OpenCV's `NMSBoxesBatched`. Compared with twelve lines of numpy: on all outputs of both real
+detectors the same boxes with an area remain, in a sixth of the time. It compares the overlap as
+float32, so that boxes on the lattice of an 8-bit output, which often overlap by exactly the bound,
+don't depend on the last bit of a division. It is given ranks instead of scores, since it rounds those
+to float32, which makes ties of different scores; no boxes with NaN, since they suppress others; and no
+negative sides. Boxes without an area overlap fully for it, wherever they are.
 """
 
 import numpy as np

@@ -49,13 +49,14 @@ def check(found: Detections) -> None:
 @pytest.mark.parametrize("last", [True, False])
 def test_yolo_with_and_without_objectness(units: Any, last: bool) -> None:
     centres = CENTRES * PIXELS if units == "pixels" else CENTRES
-    plain = padded(np.concatenate([centres, SCORES], axis=1))
-    halves = np.full((3, 1), 0.5)
-    split = padded(np.concatenate([centres, halves, np.minimum(2 * SCORES, 2)], axis=1))
-    for kind, raw in (("yolo", plain), ("yolo-objectness", split)):
-        if kind == "yolo-objectness":
-            raw[0, 0, 4], raw[0, 0, 5:] = 0.9, [0.1, 1, 0]  # a score of a class is at most 1
-            raw[0, 2, 4], raw[0, 2, 5:] = 1, [0, 0.7, 0.1]
+    objectness = np.array([[0.9], [0.8], [1.0]])
+    raws = {
+        "yolo": padded(np.concatenate([centres, SCORES], axis=1)),
+        "yolo-objectness": padded(
+            np.concatenate([centres, objectness, SCORES / objectness], axis=1)
+        ),
+    }
+    for kind, raw in raws.items():
         turned = raw if last else np.ascontiguousarray(raw.transpose(0, 2, 1))
         options = DetectorOptions(kind=kind, units=units)
         check(read(options, turned))
@@ -230,6 +231,14 @@ def test_outputs_that_are_none_of_the_format(
         reader(DetectorOptions(**options), *(np.zeros(shape, np.float32) for shape in shapes))
 
 
-def test_raw_outputs_of_another_number() -> None:
+def test_raw_outputs_of_another_number_or_shape() -> None:
     with pytest.raises(ModelError, match="2 raw outputs were read where the model has 1"):
         reader(DetectorOptions(kind="yolo"), np.zeros((1, 6, 99))).read([np.zeros(3)] * 2)
+    with pytest.raises(ModelError, match=r"'a' was read with shape 1 x 5 x 99, .* 1 x 6 x 99"):
+        reader(DetectorOptions(kind="yolo"), np.zeros((1, 6, 99))).read(np.zeros((1, 5, 99)))
+
+
+def test_an_open_number_of_anchors() -> None:
+    raw = padded(np.concatenate([CENTRES, SCORES], axis=1)).transpose(0, 2, 1)
+    tensor = TensorInfo("a", (None, 7, None), "float32")
+    check(DetectionReader((tensor,), DetectorOptions(kind="yolo", units="shares"), SIZE).read(raw))

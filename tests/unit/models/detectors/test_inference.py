@@ -60,13 +60,23 @@ def test_one_output(shape: tuple[int, ...], kind: str) -> None:
         [(1, 197, 768)],  # patches of a transformer
         [(1, 1600, 384)],
         [(1, 40, 6625)],  # text in an image
+        [(1, 56, 97)],
+        [(1, 1, 6)],
         [(1, 1000), (1, 128)],
+        [(1, 32, 80, 80), (1, 10, 7)],
         [(1, 3), (1, 10)],
     ],
 )
 def test_other_models_are_no_detectors(shapes: list[tuple[int, ...]]) -> None:
     assert infer_format(tensors(*shapes), SIZE, {}) is None
     assert infer_format(tensors((1, 84, 8400)), SIZE, {"task": "classify"}) is None
+
+
+def test_a_head_beside_what_it_is_made_of() -> None:
+    parts = [(1, 3, side, side, 85) for side in (80, 40, 20)]
+    found = infer_format(tensors((1, 25200, 85), *parts), SIZE, {})
+    assert found is not None
+    assert found.options == DetectorOptions(kind="yolo-objectness", outputs=("out0",))
 
 
 def test_names_of_classes_tell_objectness() -> None:
@@ -162,6 +172,9 @@ def test_pixels_and_shares_by_the_largest_coordinate() -> None:
     stored = np.full((1, 7, 50), 200, np.uint8)
     assert completed("yolo", stored, out0=(0.005, 0)).units == "shares"
     assert completed("yolo", stored, out0=(2.5, 0)).units == "pixels"
+    alone = head(300, 0.2)[0]  # an array alone, without the batch axis
+    one = complete_options(DetectorOptions(kind="yolo"), tensors((1, 7, 50)), SIZE, [alone])
+    assert one.units == "pixels"
     nothing = complete_options(DetectorOptions(kind="yolo"), tensors((1, 7, 50)), SIZE, [])
     assert (nothing.units, nothing.activation) == ("pixels", "none")
 
@@ -181,6 +194,7 @@ def test_the_background_by_the_sum_of_scores_and_the_order_by_the_corners() -> N
     corners = np.sort(rng.random((1, 50, 2, 2)), axis=2).reshape(1, 50, 4).astype(np.float32)
     found = completed("ssd-raw", shares, corners)
     assert (found.background, found.box, found.units) == (0, "xyxy", "shares")
+    assert found.describe() == "ssd-raw, boxes xyxy in shares, class 0 is the background"
     centres = rng.random((1, 50, 4)).astype(np.float32)
     found = completed("ssd-raw", shares / 2, centres)
     assert (found.background, found.box) == (-1, "cxcywh")
