@@ -71,7 +71,7 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
         kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
         if kind in DETECTION_KINDS:
             raise UsageError(
-                f"{folder}: the models answer with objects ({kind}), and what corrects a model's "
+                f"{folder}: the models answer with {kind}, and what corrects a model's "
                 "answers is made of one decision an input, with a probability for each class; "
                 f"try `edgeflare repair recipes {folder}`"
             )
