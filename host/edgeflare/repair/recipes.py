@@ -134,14 +134,19 @@ class RecipeFigures:
     queries: float | None = None
     objects: ObjectDifferences | None = None
 
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """What candidates are judged by: disagreement; of detectors the share of objects, too."""
+        shares = () if self.objects is None else (self.objects.share,)
+        return (self.disagreement.value, *shares)
+
 
 @dataclass(frozen=True)
 class RecipesFound:
     """Candidates by the new search, least disagreement first; the present model is one of them.
 
-    `winner` is the recipe with the least disagreement among those that are no larger than the
-    present model (by `SIZE_TOLERANCE`) and deviate less, of detectors without more objects that
-    differ on the seeds; None where none does. `duel` compares the
+    `winner` is the recipe that deviates least among those that are no larger than the present model
+    (by `SIZE_TOLERANCE`) and deviate less, as of `winner_of`; None where none does. `duel` compares the
     winner with the present model; its level is higher than `level` by Bonferroni for the number of
     recipes. `script` makes the winner. `failed` says why other recipes gave no candidate.
     """
@@ -166,6 +171,11 @@ class RecipesFound:
         return self.candidate(PRESENT)
 
     @property
+    def least(self) -> RecipeFigures:
+        """The candidate of any size that deviates least."""
+        return min(self.candidates, key=lambda one: relative_deviation(one, self.present))
+
+    @property
     def is_clear(self) -> bool:
         """Whether the seeds tell the winner apart from the present model."""
         return self.duel is not None and self.duel.verdict == self.winner
@@ -181,22 +191,30 @@ class RecipesFound:
 
 
 def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
-    """Return the candidate with the least disagreement, less than `present`'s, that is no larger.
+    """Return the candidate that deviates least, less than `present`, and is no larger.
 
-    Of detectors none counts with more objects that differ on the seeds than `present` has.
+    None of the `figures` may be worse than the present model's, and one must be better; the least is
+    that with the least `relative_deviation`.
     """
+    before = present.figures
     better = (
         one
         for one in candidates
         if one.size <= present.size * (1 + SIZE_TOLERANCE)
-        and one.disagreement.value < present.disagreement.value
-        and (
-            one.objects is None
-            or present.objects is None
-            or one.objects.share <= present.objects.share
-        )
+        and one.figures != before
+        and all(after <= most for after, most in zip(one.figures, before, strict=True))
     )
-    return min(better, key=lambda one: (one.disagreement.value, one.size), default=None)
+    return min(better, key=lambda one: (relative_deviation(one, present), one.size), default=None)
+
+
+def relative_deviation(one: RecipeFigures, present: RecipeFigures) -> float:
+    """Return the sum of a candidate's `figures`, each as a multiple of the present model's.
+
+    A figure that is 0 of the present model counts as it is.
+    """
+    return sum(
+        after / (before or 1.0) for after, before in zip(one.figures, present.figures, strict=True)
+    )
 
 
 def front_of(points: Mapping[str, Point]) -> set[str]:

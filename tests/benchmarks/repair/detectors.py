@@ -4,8 +4,8 @@ python tests/benchmarks/repair/detectors.py [--data FOLDER] [--pairs ...] [--see
     [--keep FOLDER2]
 
 The demo's detector with boxes and scores under one scale, FastestDet and RFB-320 (per tensor) on
-photographs of FOLDER. A campaign of each pair (`boundary`, no survey, one thread), and `edgeflare
-repair recipes`. FOLDER2 keeps the campaigns: what is there goes on, finished ones are read.
+photographs of FOLDER, evenly spread over all of them. A campaign of each pair (seeds alone, no
+survey, one thread), and `edgeflare repair recipes`. FOLDER2 keeps the campaigns: what is there goes on, finished ones are read.
 """
 
 import argparse
@@ -59,7 +59,18 @@ _DETECTORS: dict[str, tuple[str, dict[str, Any]]] = {
 PAIRS = (DEMO, *_DETECTORS)
 
 
-def settings(pair: str, data: Path | None, folder: Path) -> dict[str, Any]:
+def _spread(data: Path, folder: Path, count: int) -> Path:
+    """Return a folder with so many of the photographs."""
+    files = sorted((data / "images" / "photos_detection").iterdir())
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        file = files[number * len(files) // count]
+        (folder / file.name).unlink(missing_ok=True)
+        (folder / file.name).symlink_to(file)
+    return folder
+
+
+def settings(pair: str, data: Path | None, folder: Path, seeds: int) -> dict[str, Any]:
     """Return the models and seeds of a pair, as a campaign's settings."""
     if pair == DEMO:
         models = DETECTION_DEMO / "original.onnx", with_one_scale(folder / "one_scale.onnx")
@@ -72,7 +83,7 @@ def settings(pair: str, data: Path | None, folder: Path) -> dict[str, Any]:
         models = detector_path(data, f"{name}_fp32"), detector_path(data, f"{name}_int8_pertensor")
         entry = {"input": about["input"]}
         found = {
-            "seeds": {"path": data / "images" / "photos_detection", "resize": "bilinear"},
+            "seeds": {"path": _spread(data, folder / "photographs", seeds), "resize": "bilinear"},
             "detection": about["detection"],
         }
         if about["decoder"]:
@@ -91,14 +102,22 @@ def measured(
 ) -> RecipesFound:
     """Run a pair's campaign and try the recipes."""
     folder.mkdir(parents=True, exist_ok=True)
-    values = settings(pair, data, folder)
+    values = settings(pair, data, folder, seeds)
     values["seeds"] = {**values["seeds"], "limit": seeds}
     out = folder / "campaign"
     if out.is_dir():
         resume_campaign(out)
     else:
         run_campaign(
-            config_from({**values, "survey": {"enabled": False}, "out": out}, "the benchmark")
+            config_from(
+                {
+                    **values,
+                    "search": {"strategy": "none"},
+                    "survey": {"enabled": False},
+                    "out": out,
+                },
+                "the benchmark",
+            )
         )
     return recipes_campaign(out, only=only)
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.shared_data, pytest.mark.extended]
 CALIBRATED_ON = 8
 
 
-def test_a_split_head_keeps_the_outputs_and_brings_boxes_nearer(
+def test_recipes_keep_both_outputs_and_a_split_head_brings_boxes_nearer(
     shared_data: Path, tmp_path: Path
 ) -> None:
     original = detector_path(shared_data, "rfb320_fp32")
@@ -27,6 +27,7 @@ def test_a_split_head_keeps_the_outputs_and_brings_boxes_nearer(
     recipes = [
         Recipe("whole", per_channel=True),
         Recipe("split", per_channel=True, in_float=head),
+        Recipe("weights", per_channel=True, calibration="none"),  # weights are inputs of this file
     ]
     problems: list[str] = []
     made = make_quantized(
@@ -36,7 +37,7 @@ def test_a_split_head_keeps_the_outputs_and_brings_boxes_nearer(
         tmp_path,
         lambda _, problem: problems.append(problem),
     )
-    assert problems == ["", ""]
+    assert problems == ["", "", ""]
     for path in made.values():
         assert [one.name for one in onnx.load(path).graph.output] == ["scores", "boxes"]
     models = {"original": RawModel(original)}

@@ -67,9 +67,18 @@ def figures(name: str, disagreement: float, **kinds: int) -> RecipeFigures:
     return RecipeFigures(name, "", 100, estimate, None, 0, None, None, objects=objects)
 
 
-def test_no_detector_is_shipped_that_differs_in_more_objects() -> None:
+@pytest.mark.parametrize(
+    ("others", "winner"),
+    [
+        pytest.param([("a", 0.1, 4), ("b", 0.2, 3)], "b", id="no more objects than before"),
+        pytest.param([("a", 0.31, 0), ("b", 0.3, 3)], None, id="no more disagreement either"),
+        pytest.param([("a", 0.27, 3), ("b", 0.3, 1)], "b", id="objects count as much"),
+        pytest.param([("a", 0.1, 2), ("b", 0.25, 1)], "a", id="disagreement counts as much"),
+    ],
+)
+def test_the_winner_differs_in_no_more_objects_and_deviates_no_more(
+    others: list[tuple[str, float, int]], winner: str | None
+) -> None:
     present = figures(PRESENT, 0.3, lost=2, ghost=1)
-    found = winner_of([present, figures("a", 0.1, ghost=4), figures("b", 0.2, shift=3)], present)
-    assert found is not None
-    assert found.name == "b"
-    assert winner_of([present, figures("a", 0.1, ghost=4)], present) is None
+    found = winner_of([present, *(figures(*one[:2], shift=one[2]) for one in others)], present)
+    assert (found and found.name) == winner

@@ -74,10 +74,10 @@ def recipes_document(found: RecipesFound) -> list[Block]:
 def _verdict(found: RecipesFound) -> Iterator[str]:
     """Yield what to ship, and what it costs."""
     present = found.present
-    least = min(found.candidates, key=lambda one: one.disagreement.value)
+    least = found.least
     bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)})"
     if found.winner is None or found.p is None:
-        more = " without more objects that differ on the seeds" if present.objects else ""
+        more = ", without more objects that differ on the seeds" if present.objects else ""
         yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search{more}."
         if least.name != PRESENT:
             yield (
@@ -100,8 +100,6 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         costs.append(f"{_milliseconds(winner)} ms a query in place of {_milliseconds(present)}")
     if winner.accuracy is not None and present.accuracy is not None:
         costs.append(f"accuracy {_accuracy(winner)} in place of {_accuracy(present)}")
-    if winner.objects is not None and present.objects is not None:
-        costs.append(f"{_objects(winner)} objects that differ in place of {_objects(present)}")
     costs.append(f"natural deviations {winner.natural} in place of {present.natural}")
     yield f"It has {', '.join(costs)}."
     most = winner.disagreement.value * (1 + _NEARLY)
@@ -122,7 +120,10 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
 def _change(present: RecipeFigures, other: RecipeFigures) -> str:
     before, after = present.disagreement.value, other.disagreement.value
     words = f"disagreement {margin_text(after)} in place of {margin_text(before)}"
-    return f"{words}, {percent_text(after / before, 0)} of it" if before else words
+    words += f", {percent_text(after / before, 0)} of it" if before else ""
+    if other.objects is None or present.objects is None:
+        return words
+    return f"{words}, and {_objects(other)} objects that differ in place of {_objects(present)}"
 
 
 def _disagreement(one: RecipeFigures) -> str:
