@@ -298,7 +298,8 @@ class Seed:
     measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
     deviation. `known`: both models' answers to `others`, the same for every search; None without
     any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
-    of audio, in Hz; None for an image.
+    of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
+    whatever their labels (see `edgeflare.oracles.OracleTraits`).
     """
 
     id: str
@@ -310,6 +311,7 @@ class Seed:
     margin_floor: float = 0.0
     known: KnownAnswers | None = None
     rate: int | None = None
+    compares_scores: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,21 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
+from edgeflare.oracles import traits_of
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
-from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice, resolve_options
-from edgeflare.types import Sample, Transcript
+from edgeflare.strategies.boundary import (
+    Answered,
+    BoundaryOptions,
+    has_open_choice,
+    resolve_options,
+)
+from edgeflare.types import Detections, Sample, Transcript, Values
 
 STRATEGY = "boundary"
 RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
@@ -63,7 +69,7 @@ def resolve_search(
     is_open = has_open_choice(options)
     if not samples or (not is_open and None not in left):
         return config
-    of = _kind(store, samples[0])
+    of = _answered(store, samples[0], traits_of(search.oracle).compares_scores)
     resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
     chosen, notices = resolve(), []
     if search.tune and is_open and of == "image":
@@ -78,7 +84,11 @@ def resolve_search(
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
     elif search.tune and is_open:
-        about = "audio" if of == "audio" else "models that return text"
+        about = {
+            "audio": "audio",
+            "transcript": "models that return text",
+            "detections": "detectors",
+        }.get(of, "a tolerance")
         notices = [f"--tune measures nothing for {about}: all have the same options"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
@@ -176,9 +186,14 @@ def _first_samples(store: Store) -> list[Sample]:
     return [store.get_sample(seed.sample) for seed in islice(answered, _TIMES)]
 
 
-def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript"]:
+def _answered(store: Store, sample: Sample, compares_scores: bool) -> Answered:
     answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
-    if isinstance(next((one for one in answers if one is not None), None), Transcript):
+    original = next((one for one in answers if one is not None), None)
+    if isinstance(original, Detections):
+        return "detections"
+    if compares_scores or isinstance(original, Values):
+        return "values"
+    if isinstance(original, Transcript):
         return "transcript"
     return "image" if sample.ndim > 1 else "audio"
 

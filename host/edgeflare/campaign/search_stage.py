@@ -21,7 +21,7 @@ from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
 from edgeflare.models import AnswerReader, task_of
-from edgeflare.oracles import Margins, margins
+from edgeflare.oracles import Margins, margins, traits_of
 from edgeflare.scheduler import (
     Budget,
     Feed,
@@ -246,6 +246,7 @@ class SearchStage(CampaignStage):
                 margin_floor=settings.oracle.floor,
                 known=known,
                 rate=self._store.sample_rate,
+                compares_scores=traits_of(self._config.search.oracle).compares_scores,
             )
             if pool is None:
                 yield SearchJob(seed, settings)

@@ -30,9 +30,9 @@ from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
 from edgeflare.store.records import ReplayInput, trigger_id
-from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
-from edgeflare.strategies.boundary.shrink import PARTNER
+from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
 from edgeflare.strategies.operators import corruption_names
+from edgeflare.strategies.shrink import PARTNER
 from edgeflare.survey.proposals import Derivation, steps_of
 from edgeflare.types import TRIGGERS, Sample
 

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal.exact import Floats
 from edgeflare.errors import UsageError
+from edgeflare.metrics import is_scores
 from edgeflare.strategies.boundary.points import IMAGE_SPACE
-from edgeflare.types import Sample
+from edgeflare.types import Sample, Seed
 
 ConstraintName: TypeAlias = Literal["light", "occlusion", "blackout"]
 CONSTRAINTS: tuple[str, ...] = get_args(ConstraintName)
@@ -91,6 +92,15 @@ def make_constraint(
         "blackout": lambda: _Blackout(size, rng),
     }
     return makers[name]()
+
+
+def check_class_scores(strategy: str, seed: Seed) -> None:
+    """Raise UsageError where the models answer with something else than scores of classes."""
+    if not is_scores(seed.outputs.original):
+        raise UsageError(
+            f"strategy {strategy} follows the gradient of a class score, which these models' answers "
+            "don't have; state --strategy boundary"
+        )
 
 
 def moved(sample: Sample, change: Floats) -> Sample:

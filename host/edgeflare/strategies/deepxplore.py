@@ -35,7 +35,12 @@ from pydantic import BeforeValidator, Field
 
 from edgeflare.metrics import class_scores
 from edgeflare.models import AbsolutePath
-from edgeflare.strategies.constraints import ConstrainedOptions, make_constraint, moved
+from edgeflare.strategies.constraints import (
+    ConstrainedOptions,
+    check_class_scores,
+    make_constraint,
+    moved,
+)
 from edgeflare.strategies.operators import refuse_operators
 from edgeflare.types import (
     Answer,
@@ -101,6 +106,7 @@ def deepxplore(options: DeepxploreOptions, operators: Mapping[str, Operator] | N
 
 
 def _search(options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) -> Search:
+    check_class_scores("deepxplore", seed)
     ascent = _Ascent(options, seed, rng)
     for attempt, deviating in enumerate(rng.permutation(1 + len(options.others)).tolist()):
         found = yield from ascent.run(int(deviating), anywhere=attempt > 0)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from edgeflare.metrics import disagreement, is_scores, numbers
 from edgeflare.transcripts import Word, aligned, words
-from edgeflare.types import Output, Transcript
+from edgeflare.types import Detections, Output, Transcript, Values
 
 _FIRST_STATES = 16
+_MOST_VALUES = 1024
+"""Numbers that stand for a map with more of them, evenly spaced."""
 
 
 class ObservedStates:
@@ -21,7 +23,8 @@ class ObservedStates:
 
     `threshold` is a squared L2 distance between pairs, each the concatenation of two answers: of
     scores the two probability vectors, at most 4; of transcripts the probabilities of the words of
-    each, in their order, the shorter padded with zeros.
+    each, in their order, the shorter padded with zeros; of detections the scores, the best first,
+    padded alike; of values the numbers.
 
     Differences: the paper names approximate nearest neighbours (FLANN); here they are exact. As in
     the authors' code, a pair within the threshold of a stored one is not stored itself, so that
@@ -108,9 +111,14 @@ class Fitness:
 
 
 def _probabilities(answer: Output) -> NDArray[np.float64]:
+    if isinstance(answer, Detections):
+        return answer.scores
     if isinstance(answer, Transcript):
         return np.array([word.probability for word in words(answer)], np.float64)
-    return numbers(answer).reshape(-1)
+    found = numbers(answer).reshape(-1)
+    if isinstance(answer, Values) and found.size > _MOST_VALUES:
+        return found[:: -(-found.size // _MOST_VALUES)]
+    return found
 
 
 def _probability(word: Word | None) -> float:

@@ -68,6 +68,7 @@ from edgeflare.types import (
     Seed,
     Strategy,
     Transcript,
+    Values,
 )
 from edgeflare_mutators import Mutation, Operator, SampleSpec, default_pool
 
@@ -189,13 +190,18 @@ def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
     if answer is not None and not is_scores(answer):
         if options.target is not None:
             raise UsageError(
-                "strategy diffchaser: transcripts have no classes, so that there is no targeted "
-                "fitness; state fitness=k-uncertainty or fitness=basic"
+                "strategy diffchaser: the targeted fitness is of class scores, which these answers "
+                "don't have; state fitness=k-uncertainty or fitness=basic"
+            )
+        if isinstance(answer, Values) and options.fitness != "basic":
+            raise UsageError(
+                f"strategy diffchaser: the fitness {options.fitness} is that of a decision, which "
+                "values don't have; state fitness=basic"
             )
         if options.fitness == "k-uncertainty" and options.k != 2:
             raise UsageError(
-                f"strategy diffchaser: k is 2 for transcripts, not {options.k}: of each token only "
-                "the two highest probabilities are known"
+                f"strategy diffchaser: k is 2 without class scores, not {options.k}: an answer is as "
+                "uncertain as its decision is near to another one"
             )
         return
     classes = 0 if answer is None else len(answer)

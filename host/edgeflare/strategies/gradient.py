@@ -26,6 +26,7 @@ from edgeflare.strategies.boundary.schedule import is_hopeless
 from edgeflare.strategies.constraints import (
     ConstrainedOptions,
     Constraint,
+    check_class_scores,
     make_constraint,
     moved,
 )
@@ -93,6 +94,7 @@ def gradient(options: GradientOptions, operators: Mapping[str, Operator] | None)
 
 
 def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> Search:
+    check_class_scores("gradient", seed)
     original = OriginalProbe(seed, has_gradients=True)
     device = DeviceProbe(original, None)
     context = SearchContext(

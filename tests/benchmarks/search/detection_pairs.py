@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
 from edgeflare.types import DetectionRules, Detections, Sample
 
 Array = NDArray[np.float64]
-LEAST_SCORE = 0.05
-"""Candidates with a lower score are left out."""
-MOST = 200
-"""The largest number of boxes of an answer."""
+LEAST_SHARE = 0.25
+"""Candidates score at least this share of the confidence, as in `edgeflare.models.detectors`."""
 
 
 class Detector(NamedTuple):
@@ -69,21 +68,21 @@ DETECTORS = {
 }
 
 
-def suppressed(boxes: Array, labels: NDArray[np.int64], scores: Array, bound: float) -> list[int]:
-    """Return the places that stay, the best score first."""
-    areas = np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0), axis=1)
-    left = np.argsort(-scores, kind="stable")
+def suppressed(boxes: Array, labels: NDArray[np.int64], bound: float) -> list[int]:
+    """Return the places that stay; the boxes are in the order of their scores."""
+    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0)
+    areas = sides[:, 0] * sides[:, 1]
+    least = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    most = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    shared = np.prod(np.maximum(most - least, 0), axis=2)
+    iou = shared / np.maximum(areas[:, None] + areas[None] - shared, 1e-12)
+    beats = (iou > bound) & (labels[:, None] == labels[None])
     kept: list[int] = []
-    while left.size and len(kept) < MOST:
-        one, left = int(left[0]), left[1:]
-        kept.append(one)
-        least, most = (
-            np.maximum(boxes[one, :2], boxes[left, :2]),
-            np.minimum(boxes[one, 2:], boxes[left, 2:]),
-        )
-        shared = np.prod(np.maximum(most - least, 0), axis=1)
-        iou = shared / np.maximum(areas[one] + areas[left] - shared, 1e-12)
-        left = left[(iou <= bound) | (labels[left] != labels[one])]
+    left = np.ones(len(boxes), bool)
+    for place in range(len(boxes)):
+        if left[place]:
+            kept.append(place)
+            left &= ~beats[place]
     return kept
 
 
@@ -96,16 +95,24 @@ def model(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    graph = onnx.load(path)
+    weights = {one.name for one in graph.graph.initializer}
+    inputs = [one for one in graph.graph.input if one.name not in weights]
+    del graph.graph.input[:]  # as inputs too, weights would not be folded
+    graph.graph.input.extend(inputs)
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     name = session.get_inputs()[0].name
     rules = DetectionRules(detector.confidence)
 
     def answer(sample: Sample) -> Detections:
         found: Any = session.run(None, {name: np.ascontiguousarray(detector.prepare(sample))})
         boxes, labels, scores = detector.decode([np.asarray(one, np.float64) for one in found])
-        some = np.flatnonzero(scores >= LEAST_SCORE)
-        boxes, labels, scores = boxes[some], labels[some], scores[some]
-        kept = suppressed(boxes, labels, scores, detector.suppression)
+        least = LEAST_SHARE * detector.confidence
+        order = np.argsort(-scores, kind="stable")[: int((scores >= least).sum())]
+        boxes, labels, scores = boxes[order], labels[order], scores[order]
+        kept = suppressed(boxes, labels, detector.suppression)
         return Detections(boxes[kept], labels[kept].astype(np.int64), scores[kept], rules)
 
     return answer

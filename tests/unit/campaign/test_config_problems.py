@@ -84,14 +84,14 @@ def test_a_wrong_value_is_reported_with_what_is_wanted(values: dict[str, Any], w
             "--device-budget is 3000, but max_queries ends a search after 2000: raise it",
         ),
         (
-            {"strategy": "boundary", "oracle": "tolerance", "tolerance": 0.1},
+            {"strategy": "gradient", "oracle": "tolerance", "tolerance": 0.1},
             {"search.strategy": "--strategy"},
-            'here: --strategy boundary searches where labels change, so oracle = "tolerance" needs another',
+            'here: --strategy gradient searches where labels change, so oracle = "tolerance" needs another',
         ),
         (
-            {"strategy": "boundary", "oracle": "tolerance", "tolerance": 0.1},
+            {"strategy": "gradient", "oracle": "tolerance", "tolerance": 0.1},
             {"search.strategy": "--strategy", "search.oracle": "--oracle"},
-            "--strategy boundary searches where labels change, so --oracle tolerance needs another one",
+            "--strategy gradient searches where labels change, so --oracle tolerance needs another one",
         ),
         (
             {"tolerance": 0.1},

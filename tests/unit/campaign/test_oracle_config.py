@@ -31,11 +31,9 @@ def test_what_is_stored_is_read_back_as_it_was() -> None:
     assert config_from(merge(config.model_dump(mode="json"), {}), "merged").search == config.search
 
 
-def test_a_tolerance_without_a_stated_strategy_chooses_one_and_reports() -> None:
+def test_a_tolerance_without_a_stated_strategy_is_searched_by_the_default_one() -> None:
     chosen = search_of({"oracle": "tolerance", "tolerance": 0.1})
-    assert chosen.strategy == "dflare"
-    assert "the strategy is dflare, since the default, boundary, " in chosen.strategy_notice
-    assert [search_of(values).strategy_notice for values in ({}, TOLERANCE)] == ["", ""]
+    assert chosen.strategy == "boundary"
     assert search_of(chosen.model_dump(mode="json")) == chosen
 
 
@@ -49,9 +47,8 @@ def test_a_tolerance_without_a_stated_strategy_chooses_one_and_reports() -> None
             {**TOLERANCE, "margin_floor": 0.1},
             "--margin-floor.* is used with labels and transcripts",
         ),
-        ({**TOLERANCE, "strategy": "boundary"}, "boundary .* such as dflare"),
+        ({**TOLERANCE, "strategy": "gradient"}, "gradient .* such as boundary"),
         ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
-        ({**TOLERANCE, "tolerance": 1}, "search.tolerance"),
         ({"oracle": "words"}, "search.oracle"),
     ],
 )

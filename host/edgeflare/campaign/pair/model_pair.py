@@ -15,6 +15,7 @@ from edgeflare.campaign.pair.tasks import (
     detector_sides,
     find_task,
     kept_boxes,
+    reduced,
 )
 from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -36,6 +37,7 @@ from edgeflare.models import (
     as_output,
     check_index,
     complete_options,
+    decoder_in,
     detect_kind,
     has_one_value,
     is_index,
@@ -101,6 +103,25 @@ def _text_source(
         return None
     output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
     return _TextSource(output, decoder, identity)
+
+
+def _symbols_of_original(
+    text: _TextSource | None,
+    config: CampaignConfig,
+    original: OriginalModel,
+    outputs: Sequence[TensorInfo],
+) -> _TextSource | None:
+    """Return how a deployed model's outputs become text by the symbols in the original's file.
+
+    None where they don't fit, and where something else is stated. A conversion often loses them.
+    """
+    stated = config.deployed.decoder is not None or config.deployed.output != "auto"
+    if text is None or stated or not text.identity.get("origin"):
+        return None
+    decoder = decoder_in(original.metadata, str(original.path), outputs)
+    if decoder is None:
+        return None
+    return _TextSource(outputs[0], decoder.to_json(), decoder.describe())
 
 
 def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
@@ -283,6 +304,10 @@ def resolve_pair(
             ),
             _text_source(model.outputs, config.deployed, model.decoder, whose[1], config.task),
         )
+        texts = (
+            texts[0],
+            texts[1] or _symbols_of_original(texts[0], config, original, model.outputs),
+        )
         _check_both_transcribe(texts, (original.outputs, model.outputs))
     chosen = (
         chosen_input(config.original, original.inputs, whose[0]),
@@ -333,6 +358,7 @@ def resolve_pair(
     )
     sides = sides[0], _repaired(sides[1], config)
     decoders = [None if text is None else text.decoder for text in texts]
+    keep = kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs)
     original.fix_inputs(chosen[0].name, chosen[0].fixed)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
@@ -341,11 +367,11 @@ def resolve_pair(
             sides[1].asked,
             decoders[1],
             sides[1].repair,
-            keep=kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs),
+            keep=keep,
             input_name=chosen[1].name,
             fixed=chosen[1].fixed,
         )
-    return sides
+    return sides[0], reduced(sides[1], keep)
 
 
 def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:

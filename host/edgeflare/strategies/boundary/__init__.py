@@ -1,6 +1,18 @@
 """EdgeFlare's own search: it finds the original's decision boundary and asks the device near it."""
 
-from edgeflare.strategies.boundary.options import BoundaryOptions, has_open_choice, resolve_options
+from edgeflare.strategies.boundary.options import (
+    Answered,
+    BoundaryOptions,
+    has_open_choice,
+    resolve_options,
+)
 from edgeflare.strategies.boundary.strategy import boundary, check_boundary
 
-__all__ = ["BoundaryOptions", "boundary", "check_boundary", "has_open_choice", "resolve_options"]
+__all__ = [
+    "Answered",
+    "BoundaryOptions",
+    "boundary",
+    "check_boundary",
+    "has_open_choice",
+    "resolve_options",
+]

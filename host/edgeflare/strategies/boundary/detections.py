@@ -28,7 +28,7 @@ from edgeflare.errors import UsageError
 from edgeflare.metrics import is_finite
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
 from edgeflare.strategies.boundary.directions import Directions, WindowCosines
-from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.options import DETECTION_EFFORT, BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, draw_corruptions
 from edgeflare.strategies.boundary.points import OriginalProbe, Path, space_of
 from edgeflare.strategies.boundary.probing import (
@@ -42,7 +42,6 @@ from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.types import Answer, Ask, Detections, Outcome, Output, Scores, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
-_EFFORT = 48
 _MAX_OBJECTS = 8
 _MAX_PATHS = 12
 _QUERIES_AN_OBJECT = 3
@@ -55,6 +54,9 @@ _USUAL_DRIFT = 0.01
 _ROOM = 0.5
 """The part of an input that is changed reaches this share of the box beyond each of its sides."""
 _LEAST_SIDE = 48
+_WAITING = 3
+_NEAR_SHARE = 0.12
+"""A crossing is near where its L2 is below this share of `Bounds.radius`."""
 _PLACES = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 _MAX_CORRUPTIONS = 2
 _MAX_CHANGES = 2
@@ -126,17 +128,16 @@ class _ObjectSearch:
         self.crossing = DeepFoolCrossing(
             self.probe, search.rng, search.effort, search.directions(target)
         )
+        self._together = search.queries_together
         self.drift = 0.0
         """The deployed model's log-odds of the seed's decision at the seed, less the original's; 0
         where one of both has no box."""
         if min(original, deployed) > 0:
             self.drift = 2.0 * (deployed - original) * (1.0 if self.probe.label == 0 else -1.0)
 
-    def cross(self) -> Generator[Ask, Answer, None]:
-        """Ask the device where the nearest crossing that is found is."""
-        bracket = yield from self.crossing.find()
-        if bracket is not None:
-            yield from self.query_at(bracket, _CAUTION * self.drift)
+    def distance(self, bracket: Bracket) -> float:
+        """Return the L2 distance of a crossing's end to the seed."""
+        return self.probe.distance(bracket.outside.sample)
 
     def cross_on(self, path: Path, before: float, after: float) -> Generator[Ask, Answer, None]:
         """Ask the device where the crossing between two places of a path is."""
@@ -150,6 +151,16 @@ class _ObjectSearch:
         `drift`: that of the log-odds, which is expected there; 0: unknown.
         """
         context, floor = self.context, self.context.floor
+        if self._together:
+            points = []
+            for keeps in (True, False):
+                point = yield from context.approach_or_perturb(
+                    bracket, nearest_target(floor, keeps)
+                )
+                points += [] if point is None else [point]
+            if 0 < len(points) <= self.device.remaining:
+                yield from self.device.query(points)
+            return
         least = 2.0 * max(_LEAST_DRIFT * floor, 1e-4)
         if abs(drift) < least:
             target = nearest_target(floor, bool(context.rng.integers(2)))
@@ -185,9 +196,10 @@ class _DetectionSearch:
         self.rng = rng
         self.answers = original, deployed
         self.bounds = Bounds(options, seed.sample)
-        self.effort = options.effort or _EFFORT
+        self.effort = options.effort or DETECTION_EFFORT
         self.best: Outcome | None = None
         self.best_seen: Observation | None = None
+        self.queries_together = (options.candidates or 1) > 1
         self._options = options
         self._pool = [one for one in pool.values() if isinstance(one, Corruption)]
         self._values = space_of(seed.sample).values(seed.sample)
@@ -203,12 +215,8 @@ class _DetectionSearch:
     def run(self) -> Search:
         """Search at the objects, then on paths; after a finding for a larger margin."""
         crossing = self._options.crossing
-        for target in self._objects() if crossing in ("auto", "least-l2") else ():
-            if not self._goes_on:
-                break
-            here = _ObjectSearch(self, target)
-            yield from here.cross()
-            self._note(here)
+        if crossing in ("auto", "least-l2"):
+            yield from self._search_at_objects()
         for path in self._paths():
             if not self._goes_on:
                 break
@@ -218,6 +226,32 @@ class _DetectionSearch:
             yield from SeveritySearch(here.context, explores=False).search(here.crossing)
             self._note(here)
         return self.best or Outcome(None, reason=self._reason())
+
+    def _search_at_objects(self) -> Generator[Ask, Answer, None]:
+        """Ask the device at the crossing of one object after the other, near ones first.
+
+        A far one waits until there are `_WAITING` of them, or no other.
+        """
+        waiting: list[tuple[float, _ObjectSearch, Bracket]] = []
+        objects = self._objects()
+        while self._goes_on and (objects or waiting):
+            if objects and len(waiting) < _WAITING:
+                here = _ObjectSearch(self, objects.pop(0))
+                bracket = yield from here.crossing.find()
+                if bracket is None:
+                    continue
+                waiting.append((here.distance(bracket), here, bracket))
+            waiting.sort(key=lambda one: one[0])
+            if (
+                objects
+                and len(waiting) < _WAITING
+                and waiting[0][0] > _NEAR_SHARE * self.bounds.radius
+            ):
+                continue
+            _, here, bracket = waiting.pop(0)
+            here.device.budget = self.remaining
+            yield from here.query_at(bracket, _CAUTION * here.drift)
+            self._note(here)
 
     def directions(self, target: DetectedObject) -> Directions | None:
         """Return directions around an object; None: those of the whole input."""

@@ -1,6 +1,6 @@
 """The boundary search's options, its bounds on triggers, and the choice of open options."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -179,6 +179,13 @@ _LARGER_SIDE = 32
 """The longer side below which images gain nothing by more directions, as MNIST's."""
 _AT_ONCE = 4
 _AUDIO_DIRECTIONS = 256
+DETECTION_EFFORT = 48
+"""Directions around an object of a detector."""
+TOLERANCE_EFFORT = 24
+"""Inputs of all ways together that the original is asked about, for a tolerance."""
+Answered: TypeAlias = Literal["image", "audio", "transcript", "detections", "values"]
+"""What a search is of: class scores of images or of audio, transcripts, detections, or answers that
+are compared by a tolerance."""
 
 
 def has_open_choice(options: BoundaryOptions) -> bool:
@@ -190,18 +197,29 @@ def resolve_options(
     options: BoundaryOptions,
     side: int,
     one_trip: bool,
-    of: Literal["image", "audio", "transcript"] = "image",
+    of: Answered = "image",
     ratio: float | None = None,
 ) -> BoundaryOptions:
     """Return the options with nothing left open; what the user states stays.
 
     `side`: the longer side of an image in pixels. `one_trip`: the device is asked for many seeds at
-    once. `of`: what the samples are; "transcript" where the models return text, for which only
-    natural corruptions have a meaning. `ratio`: the measured time of a device query, in times of a
+    once. `of`: what is searched; of transcripts only natural corruptions have a meaning, and of
+    detections and values neither `tied_classes` nor `ratio`. `ratio`: the measured time of a device
+    query, in times of a
     query of the original on the host, to which the host's work is to be in proportion; None: the
     choice follows from the samples alone, for triggers near their seeds. Recordings, whose answers
     cost the host a few milliseconds, always get enough directions to keep the changes faint.
     """
+    if of in ("detections", "values"):
+        return options.model_copy(
+            update={
+                "crossing": "least-l2" if options.crossing == "auto" else options.crossing,
+                "effort": options.effort
+                or (DETECTION_EFFORT if of == "detections" else TOLERANCE_EFFORT),
+                "candidates": options.candidates or 1,
+                "tied_classes": options.tied_classes or 2,
+            }
+        )
     if of != "image":
         return _untuned(options, one_trip, words=of == "transcript")
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)

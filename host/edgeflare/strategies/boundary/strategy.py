@@ -13,7 +13,7 @@ makes the finding severe (see `severity`); with `candidates` above 1 both sides 
 are asked about at once.
 
 Recordings are searched like images (see `Space` and `SoundParts`); models that return text have
-`transcripts`.
+`transcripts`, detectors `detections`, and answers that are compared by a tolerance `tolerance`.
 
 Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows
 DeepFool (see `deepfool`).
@@ -38,13 +38,24 @@ from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
 from edgeflare.strategies.boundary.probing import DeviceProbe, Observation, SearchContext
 from edgeflare.strategies.boundary.schedule import CrossingSchedule, is_hopeless, largest_severity
 from edgeflare.strategies.boundary.severity import SeveritySearch
+from edgeflare.strategies.boundary.tolerance import search_by_tolerance
 from edgeflare.strategies.boundary.transcripts import (
     IN_PLACE,
     check_options,
     search_transcripts,
 )
 from edgeflare.strategies.operators import check_operator_pool
-from edgeflare.types import Answer, Ask, Detections, Outcome, Search, Seed, Strategy, Transcript
+from edgeflare.types import (
+    Answer,
+    Ask,
+    Detections,
+    Outcome,
+    Search,
+    Seed,
+    Strategy,
+    Transcript,
+    Values,
+)
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _DEFAULT_EFFORT = 64
@@ -146,6 +157,9 @@ def _search(
     if isinstance(seed.outputs.original, Detections):
         natural = operators or dict(corruptions(kind_of(seed.sample)))
         return (yield from search_detections(options, natural, seed, rng))
+    if seed.compares_scores or isinstance(seed.outputs.original, Values):
+        natural = operators or dict(corruptions(kind_of(seed.sample)))
+        return (yield from search_by_tolerance(options, natural, seed, rng))
     words = isinstance(seed.outputs.original, Transcript)
     kind = kind_of(seed.sample)
     pool = _operator_pool(options, operators, kind, words=words)

