@@ -1,13 +1,15 @@
 """Small ONNX models of images [1, 3, 8, 8] for each task beyond labels and boxes, and photographs for them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
 SIZE, CLASSES, VALUES = 8, 4, 5
-_TAILS = {
+_Tail = tuple[list[tuple[str, dict[str, Any]]], list[int], int]
+_TAILS: dict[str, _Tail] = {
     "first": ([("Identity", {})], [1, CLASSES, SIZE, SIZE], TensorProto.FLOAT),
     "last": ([("Transpose", {"perm": [0, 2, 3, 1]})], [1, SIZE, SIZE, CLASSES], TensorProto.FLOAT),
     "labels": ([("ArgMax", {"axis": 1, "keepdims": 0})], [1, SIZE, SIZE], TensorProto.INT64),
@@ -31,7 +33,7 @@ def value_onnx(path: Path, kind: str, coarse: bool = False, inputs: int = 1) -> 
     weights = rng.normal(size=(CLASSES, 3, 3, 3)).astype(np.float32)
     dense = rng.normal(size=(CLASSES * SIZE * SIZE, VALUES)).astype(np.float32) / 8
     if coarse:
-        weights = np.round(weights * 2) / 2
+        weights = (np.round(weights * 2) / 2).astype(np.float32)
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["maps"], pads=[1] * 4),
         helper.make_node("Mul", ["maps", "gain"], ["t0"]),
@@ -40,7 +42,10 @@ def value_onnx(path: Path, kind: str, coarse: bool = False, inputs: int = 1) -> 
         to = "y" if place == len(tail) - 1 else f"t{place + 1}"
         of = [f"t{place}", *(["dense"] if operator == "MatMul" else [])]
         nodes.append(helper.make_node(operator, of, [to], **attributes))
-    constants = {"w": weights, "dense": dense[:, : shape[-1] if kind == "binary" else VALUES]}
+    constants: dict[str, np.ndarray] = {
+        "w": weights,
+        "dense": dense[:, : shape[-1] if kind == "binary" else VALUES],
+    }
     entries = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIZE, SIZE])]
     if inputs == 1:
         constants["gain"] = np.ones((1, 1), np.float32)

@@ -22,7 +22,8 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def resolved(original: Path, deployed: Path, stack: ExitStack, **stated: Any) -> Pair:
+def resolved(files: tuple[Path, Path], stack: ExitStack, **stated: Any) -> Pair:
+    original, deployed = files
     both = stated.pop("both", {})
     tables = {
         "original": {"path": original, **both},
@@ -56,11 +57,8 @@ MAPS = {
 def test_one_pixel_with_another_label_is_that_share_in_any_layout(
     tmp_path: Path, stack: ExitStack, original: str, deployed: str
 ) -> None:
-    files = [
-        value_onnx(tmp_path / f"{place}.onnx", kind)
-        for place, kind in enumerate((original, deployed))
-    ]
-    pair = resolved(*files, stack, task="dense")
+    files = value_onnx(tmp_path / "a.onnx", original), value_onnx(tmp_path / "b.onnx", deployed)
+    pair = resolved(files, stack, task="dense")
     assert pair.sides[0].task == "dense"
     same = read(pair, MAPS[original][0], MAPS[deployed][0])
     assert disagreement(*same) == 0
@@ -72,7 +70,7 @@ def test_maps_of_another_layout_are_compared_element_by_element(
 ) -> None:
     files = value_onnx(tmp_path / "a.onnx", "first"), value_onnx(tmp_path / "b.onnx", "last")
     pair = resolved(
-        *files, stack, task="dense", values={"measure": "absolute"}, search={"tolerance": 1}
+        files, stack, task="dense", values={"measure": "absolute"}, search={"tolerance": 1}
     )
     found = read(pair, SCORES, np.moveaxis(SCORES, 1, 3) + 0.25)
     assert disagreement(*found) == pytest.approx(0.25, abs=1e-6)
@@ -82,14 +80,14 @@ def test_labels_that_are_not_finite_stay_so(tmp_path: Path, stack: ExitStack) ->
     files = value_onnx(tmp_path / "a.onnx", "first"), value_onnx(tmp_path / "b.onnx", "labels")
     broken = SCORES.copy()
     broken[0, 0, 0, 0] = np.nan
-    answer, _ = read(resolved(*files, stack, task="dense"), broken, SCORES.argmax(1))
+    answer, _ = read(resolved(files, stack, task="dense"), broken, SCORES.argmax(1))
     assert np.isnan(answer.array).any()
 
 
 def test_tolerances_are_of_the_elements(tmp_path: Path, stack: ExitStack) -> None:
     limits = [1.0, 1.0, 1.0, 1.0, 10.0]
     pair = resolved(
-        *value_pair(tmp_path, "vector"), stack, task="vector", values={"tolerances": limits}
+        value_pair(tmp_path, "vector"), stack, task="vector", values={"tolerances": limits}
     )
     assert pair.config.search.tolerance == 1.0
     zero, apart = np.zeros((1, VALUES), np.float32), np.zeros((1, VALUES), np.float32)
@@ -128,7 +126,7 @@ def test_what_does_not_fit_is_one_sentence(
     tmp_path: Path, stack: ExitStack, kind: str, stated: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(EdgeFlareError, match=words) as error:
-        resolved(*value_pair(tmp_path, kind), stack, **stated)
+        resolved(value_pair(tmp_path, kind), stack, **stated)
     assert "\n" not in str(error.value)
 
 
@@ -142,7 +140,7 @@ def test_two_models_of_other_shapes_are_no_pair(
     files = value_onnx(tmp_path / "a.onnx", first), value_onnx(tmp_path / "b.onnx", second)
     search = {"tolerance": 0.1} if task == "vector" else {}
     with pytest.raises(EdgeFlareError, match=r"are not two versions|not one score for each"):
-        resolved(*files, stack, task=task, search=search)
+        resolved(files, stack, task=task, search=search)
 
 
 def _gallery(path: Path, what: str) -> Path:
@@ -181,4 +179,4 @@ def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, 
     path = _gallery(tmp_path / "gallery.npz", what)
     pair = value_pair(tmp_path, "vector")
     with pytest.raises(EdgeFlareError, match=words):
-        resolved(*pair, stack, task="embedding", values={"gallery": path})
+        resolved(pair, stack, task="embedding", values={"gallery": path})
