@@ -18,6 +18,7 @@ from edgeflare.reports.media import (
     change_colours,
     difference,
     indexed_png,
+    is_wide,
     level_colours,
     pcm_wav,
     png,
@@ -30,9 +31,9 @@ _EXACT_SIDE = 96
 """Pictures up to this side length, in pixels, are shown pixel by pixel."""
 
 _THUMBNAIL_SIDE = 224
-_WIDE = 2
-"""Images more than so many times as wide as high, such as lines of text, are shown below each other
-and so many times as large."""
+"""The longer side, in pixels, that larger ones are reduced to."""
+_WIDE_SIDE = 448
+"""The same of wide images, which are shown across a card's whole width."""
 _QUALITY = 82
 
 
@@ -44,11 +45,6 @@ class Media(NamedTuple):
     ending: str
 
 
-def is_wide(image: Sample) -> bool:
-    """Whether an image [height, width, channels] is shown across the whole width."""
-    return bool(image.shape[1] > _WIDE * image.shape[0])
-
-
 def picture(image: Sample) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
@@ -57,7 +53,7 @@ def picture(image: Sample) -> Media:
     """
     if max(image.shape[:2]) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
-    side = _THUMBNAIL_SIDE * (_WIDE if is_wide(image) else 1)
+    side = _WIDE_SIDE if is_wide(image) else _THUMBNAIL_SIDE
     small = reduced(image, side)[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
