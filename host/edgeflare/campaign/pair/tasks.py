@@ -229,5 +229,21 @@ def kept_boxes(
     shape = [size or 0 for size in tensors[0].shape]
     axis = 2 if len(shape) > 2 and shape[2] >= shape[1] else 1
     values = shape[3 - axis]
+    if most <= values:
+        raise UsageError(
+            f"--keep-boxes {most} keeps fewer boxes than a box has values, {values}: state more"
+        )
     rows = [4, 4 if kind == "yolo-objectness" else values - 1]
     return {"count": most, "scores": 0, "axis": [axis], "rows": rows}
+
+
+def reduced(side: ModelInterface, keep: Mapping[str, Any] | None) -> ModelInterface:
+    """Return a detector whose device keeps the best anchors, with the shapes that come from it."""
+    if keep is None:
+        return side
+    outputs = []
+    for tensor, axis in zip(side.outputs, keep["axis"], strict=True):
+        shape = list(tensor.shape)
+        shape[axis] = min(keep["count"], shape[axis] or keep["count"])
+        outputs.append(tensor._replace(shape=tuple(shape)))
+    return side._replace(outputs=tuple(outputs), output=outputs[0])
