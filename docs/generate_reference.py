@@ -204,7 +204,7 @@ _STRATEGIES = (
     "`--operator NAME` (repeatable) the mutation operators in place of the strategy's own. In "
     "[campaign.toml](campaign-toml.md#search) these are `strategy`, `options` and `operators` "
     "of `[search]`. Which to choose: [Choose and limit the search](../how-to/search-options.md)"
-    ". Your own: [Add an operator, strategy, oracle, runtime or transport]"
+    ". Your own: [Add an operator, strategy, oracle, detector, runtime or transport]"
     "(../how-to/extend/index.md)."
 )
 _OPERATORS = (

@@ -45,6 +45,8 @@ from .seeds import open_seeds as open_seeds
 from .types import Answer as Answer
 from .types import Ask as Ask
 from .types import Decision as Decision
+from .types import DetectionRules as DetectionRules
+from .types import Detections as Detections
 from .types import Outcome as Outcome
 from .types import Output as Output
 from .types import Outputs as Outputs
@@ -53,4 +55,7 @@ from .types import Scores as Scores
 from .types import Search as Search
 from .types import Seed as Seed
 from .types import Strategy as Strategy
+from .types import Task as Task
 from .types import Transcript as Transcript
+from .types import ValueRules as ValueRules
+from .types import Values as Values

@@ -161,6 +161,9 @@ def users_folder(folder: Path, shared: Path) -> None:
     shutil.copy(_MNIST / "lenet5.onnx", folder / "lenet5.onnx")
     for name, kind in (("int8", "quantized"), ("pruned", "pruned"), ("distilled", "distilled")):
         shutil.copy(_MNIST / f"lenet5_{kind}.onnx", folder / f"{name}.onnx")
+    for name, file in (("detector", "original"), ("detector_int8", "deployed")):
+        shutil.copy(DEMO.with_name("demo_detection") / f"{file}.onnx", folder / f"{name}.onnx")
+    shutil.copy(DEMO.with_name("demo_detection") / "seeds.npz", folder / "scenes.npz")
     with np.load(DEMO / "seeds.npz") as seeds:
         pixels, labels = seeds["images"], seeds["labels"]
     for number in range(6):

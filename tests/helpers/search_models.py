@@ -459,9 +459,34 @@ def hearers(drift: float, number: int = 0) -> tuple[Hearer, Hearer]:
     return Hearer(thresholds), Hearer(thresholds + drift * signs)
 
 
+@dataclass(frozen=True)
+class LightReader:
+    """Reads as many words as an image has stripes of a quarter of its width, each by whether it is light.
+
+    `thresholds`, float64 [4], in levels; a word's margin grows with the distance from it.
+    """
+
+    thresholds: Any
+
+    def __call__(self, sample: Sample) -> Transcript:
+        stripes = np.array_split(sample.astype(np.float64), WORDS, axis=1)
+        ahead = (np.array([one.mean() for one in stripes]) - self.thresholds) / 8
+        chosen = 1 / (1 + np.exp(-np.abs(ahead)))
+        pieces = tuple(
+            (LOUD if one > 0 else SOFT)[place] for place, one in enumerate(ahead.tolist())
+        )
+        return Transcript(pieces, np.stack([chosen, 1 - chosen], axis=1))
+
+
+def text_of_light(drift: float) -> tuple[LightReader, LightReader]:
+    """An original and a deployed one, whose thresholds are off by `drift` levels either way."""
+    thresholds = np.array([120.0, 130.0, 110.0, 125.0])
+    return LightReader(thresholds), LightReader(thresholds + drift * np.array([1, -1, 1, -1]))
+
+
 @dataclass
 class Listened:
-    """A search beside two recognisers: what it asked, and how it ended (None: a non-finite answer ended it)."""
+    """A search beside two models that return text: what it asked, and how it ended (None: a non-finite answer ended it)."""
 
     original: Callable[[Sample], Transcript]
     deployed: Callable[[Sample], Transcript]

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from edgeflare.analysis.outcome_stats import Spread, output_kind, spread
 from edgeflare.campaign.status import replica_names
-from edgeflare.detections import DIFFERENCE_KINDS, Difference, differences
+from edgeflare.detections import DIFFERENCE_KINDS, Difference, DifferenceKind, differences
 from edgeflare.metrics import is_finite
-from edgeflare.statistics import median
+from edgeflare.statistics import clustered_interval, median
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Detections, Output, ValueMeasure, Values
 from edgeflare.values import distance, mean_iou
@@ -88,11 +88,71 @@ def counted_differences(
     return tuple(one for one in found if one.margin > 0 and one.margin >= floor)
 
 
+class KindRate(NamedTuple):
+    """How many `objects` on the seeds differ in a kind, as the limits by kind count them.
+
+    `low` and `high` bound the share with 95 % confidence, two-sided; that objects of one seed are
+    alike is taken into account, see `edgeflare.statistics.clustered_interval`. `seeds` have such a
+    difference, by name, those with most of them first.
+    """
+
+    differing: int
+    objects: int
+    low: float
+    high: float
+    seeds: tuple[str, ...]
+
+    @property
+    def rate(self) -> float:
+        """The share of the objects."""
+        return self.differing / self.objects
+
+
+def kind_rate(store: Store, kind: DifferenceKind, label: int | None = None) -> KindRate | None:
+    """Return the share of the objects on the seeds that differ in a kind, of all classes or of one.
+
+    Of ghosts the objects are those that the deployed model detects, else those of the original.
+    None where there is no such object. Raises StoreError.
+    """
+    floor = _margin_floor(store)
+    by_seed: list[tuple[int, int, str]] = []
+    for name, both in _named_seeds(store):
+        detected = _finite_detections(*both)
+        if detected is None:
+            continue
+        original, deployed = detected
+        of = deployed if kind == "ghost" else original
+        labels = of.labels[: of.count]
+        objects = of.count if label is None else int((labels == label).sum())
+        differing = sum(
+            one.kind == kind and label in (None, one.label)
+            for one in counted_differences(original, deployed, floor)
+        )
+        if objects:
+            by_seed.append((differing, objects, name))
+    if not by_seed:
+        return None
+    found, totals, _ = zip(*by_seed, strict=True)
+    low, high = clustered_interval(found, totals)
+    worst = sorted((one for one in by_seed if one[0]), key=lambda one: -one[0])
+    return KindRate(sum(found), sum(totals), low, high, tuple(name for *_, name in worst))
+
+
+def _margin_floor(store: Store) -> float:
+    return float((store.campaign.get("search") or {}).get("margin_floor") or 0.0)
+
+
+def _finite_detections(original: Output, deployed: Output) -> tuple[Detections, Detections] | None:
+    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+        return None
+    return (original, deployed) if is_finite(original) and is_finite(deployed) else None
+
+
 def detection_figures(store: Store) -> DetectionFigures | None:
     """Return the figures of a campaign of detectors; None of others. Raises StoreError."""
     if output_kind(store.models) not in DETECTION_KINDS:
         return None
-    floor = float((store.campaign.get("search") or {}).get("margin_floor") or 0.0)
+    floor = _margin_floor(store)
     return DetectionFigures(
         difference_counts(_seeds(store), floor), difference_counts(_triggers(store), floor)
     )
@@ -123,15 +183,14 @@ def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceC
     by_input: Counter[str] = Counter()
     found: Counter[tuple[int, str]] = Counter()
     detected: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
-    for original, deployed in pairs:
-        if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
-            continue
-        if not (is_finite(original) and is_finite(deployed)):
+    for both in pairs:
+        answers = _finite_detections(*both)
+        if answers is None:
             continue
         inputs += 1
-        for counts, answer in zip(detected, (original, deployed), strict=True):
+        for counts, answer in zip(detected, answers, strict=True):
             counts.update(answer.labels[: answer.count].tolist())
-        differ = counted_differences(original, deployed, floor)
+        differ = counted_differences(*answers, floor)
         differing += bool(differ)
         by_input.update({one.kind for one in differ})
         found.update((one.label, one.kind) for one in differ)
@@ -160,13 +219,17 @@ def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceC
 
 
 def _seeds(store: Store) -> Iterator[_Both]:
+    return (both for _, both in _named_seeds(store))
+
+
+def _named_seeds(store: Store) -> Iterator[tuple[str, _Both]]:
     for replica in replica_names(store):
         for seed in store.seeds(replica):
             if seed.outputs is None:
                 continue
             original, deployed, _ = seed.outputs
             if original is not None and deployed is not None:
-                yield original, deployed
+                yield f"{seed.id} on {replica}" if replica else seed.id, (original, deployed)
 
 
 def _triggers(store: Store) -> Iterator[_Both]:

@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare._internal.text import first_names
+from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
+from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import jsonable
-from edgeflare.analysis.outcome_stats import output_kind, transcribes
+from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
-from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.limits import KIND_LIMITS, LimitsConfig, class_number
 from edgeflare.campaign.status import replica_names
+from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
@@ -31,7 +34,8 @@ from edgeflare.types import TRIGGERS, Status
 class LimitCheck:
     """One limit, compared with what a campaign found.
 
-    `name` and `limit` are as in `LimitsConfig`; `value` is what the limit is about: a share, a
+    `name` and `limit` are as in `LimitsConfig`, of a limit for one class with the class as in
+    ``max_lost.person``; `value` is what the limit is about: a share, a
     number of queries (infinite where the median seed has no triggering input), a distance, a margin
     or a count; None where there is none. `crossed`: the limit doesn't hold, or a finished campaign
     can't be judged by it. `words` is one sentence with the counts and the first few that cross it.
@@ -67,11 +71,18 @@ def check_limits(
         return LimitContext(store, limits).checks()
 
 
-def _check(context: "LimitContext", name: str, limit: float | bool | str) -> LimitCheck:
-    if context.is_replay != (name in _FOR_REPLAYS):
+def _check(
+    context: "LimitContext", name: str, limit: float | bool | str, class_: str | None = None
+) -> LimitCheck:
+    """Return the check of a limit, of one class where it is stated for that."""
+    key, name = name, name if class_ is None else f"{name}.{class_}"
+    if context.is_replay != (key in _FOR_REPLAYS):
         why = "a replay searches nothing" if context.is_replay else "this is no replay"
         return LimitCheck(name, limit, None, False, f"{name}: not checked, {why}", checked=False)
-    verdict = _CHECKS[name](context)
+    if key in KIND_LIMITS:
+        verdict = _kind_verdict(context, KIND_LIMITS[key], float(limit), class_)
+    else:
+        verdict = _CHECKS[key](context)
     names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
     so_far = "" if context.finished else "so far "
     words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
@@ -251,7 +262,11 @@ class LimitContext:
     def checks(self) -> tuple[LimitCheck, ...]:
         """Return a check for each limit that is set; see `check_limits`."""
         wanted = self.limits.model_dump(exclude_defaults=True, exclude={"baseline"})
-        return tuple(_check(self, name, limit) for name, limit in wanted.items())
+        return tuple(
+            _check(self, name, one, class_)
+            for name, limit in wanted.items()
+            for class_, one in (limit.items() if isinstance(limit, dict) else [(None, limit)])
+        )
 
     @cached_property
     def counts(self) -> LimitCounts:
@@ -367,8 +382,15 @@ def _max_disagreement(context: LimitContext) -> LimitVerdict:
     worst = counts.worst["max_disagreement"]
     most = _percent(worst, limit)
     apart = f"put {most} of the probability on different classes"
-    if transcribes(context.store):
+    kind = output_kind(context.store.models)
+    if kind == "transcript":
         apart = f"differ in {most} of the words"
+    elif kind in DETECTION_KINDS:
+        apart = f"differ by {distinct_number(worst, limit)} in the score of an object"
+        rule = f"at most {limit:g} may be"
+    elif kind == "values":
+        apart = f"are {distinct_number(worst, limit)} apart"
+        rule = f"at most {limit:g} may be"
     words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
     return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
 
@@ -396,6 +418,49 @@ def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
     return LimitVerdict(one.high, crossed, words, aside=aside, undecided=undecided)
 
 
+def _kind_verdict(
+    context: LimitContext, kind: DifferenceKind, limit: float, class_: str | None
+) -> LimitVerdict:
+    """Judge the differences of one kind on the seeds, of all classes or of one by name or number."""
+    if output_kind(context.store.models) not in DETECTION_KINDS:
+        return LimitVerdict(
+            None, True, "can't be told, and counts as crossed: the models detect no objects"
+        )
+    label = None
+    if class_ is not None:
+        label = class_number(class_, known_class_names(context.store))
+        if label is None:
+            words = f"can't be told, and counts as crossed: no class is named {class_!r} there"
+            return LimitVerdict(None, True, words)
+    of = "objects" if class_ is None else f"objects of the class {class_}"
+    whose = "deployed model" if kind == "ghost" else "original"
+    one = kind_rate(context.store, kind, label)
+    if one is None:
+        if not context.finished:
+            return LimitVerdict(None, False, f"the {whose} has detected no {of} yet")
+        words = f"can't be told: the {whose} detects no {of} on the seeds"
+        return LimitVerdict(None, False, words, undecided=True)
+    words = (
+        f"{one.differing} of {one.objects} {of} that the {whose} detects on the seeds "
+        f"({_percent(one.rate, limit)}) {_KIND_VERBS[kind]}, 95 % bounds "
+        f"{_percent(one.low, limit)} to {_percent(one.high, limit)}; at most {_percent(limit)} may"
+    )
+    crossed = one.rate > limit
+    undecided = not crossed and one.high > limit > 0
+    aside = "; more seeds narrow the bounds" if undecided else ""
+    value = one.high if limit else one.rate
+    named = first_names(one.seeds[:_NAMED], len(one.seeds))
+    return LimitVerdict(value, crossed, words, named, aside, undecided)
+
+
+_KIND_VERBS: Mapping[DifferenceKind, str] = {
+    "lost": "are lost",
+    "ghost": "are ghosts",
+    "class": "become another class",
+    "shift": "shift",
+}
+
+
 def _verdict(context: LimitContext) -> LimitVerdict:
     found = context.soundness
     if found is None:
@@ -410,9 +475,12 @@ def _verdict(context: LimitContext) -> LimitVerdict:
 
 
 def _new_pairs(context: LimitContext) -> LimitVerdict:
-    if transcribes(context.store):
+    kind = output_kind(context.store.models)
+    if kind in ("transcript", "values", *DETECTION_KINDS):
+        what = {"transcript": "transcripts", "values": "values"}.get(kind, "detections")
+        without = "classes" if kind in ("transcript", "values") else "pairs of classes"
         return LimitVerdict(
-            None, True, "can't be told, and counts as crossed: transcripts have no classes"
+            None, True, f"can't be told, and counts as crossed: {what} have no {without}"
         )
     pairs = context.counts.pairs
     try:

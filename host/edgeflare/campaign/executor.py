@@ -21,6 +21,7 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
@@ -34,6 +35,7 @@ from edgeflare.campaign.provenance import (
 from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
 from edgeflare.campaign.survey.references import check_references
@@ -41,9 +43,10 @@ from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
-from edgeflare.models import OriginalModel
+from edgeflare.models import OriginalModel, class_names
 from edgeflare.models.outputs import load_repair
 from edgeflare.seeds import SeedSource
+from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import FAULTS, CampaignLock, Store
 from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
@@ -112,6 +115,8 @@ def start(
                     "runtime can make a difference"
                 )
             baseline = baseline_pairs(config.limits, sides[0].classes)
+            names = _class_names(config, original.metadata) if _detects(sides[0]) else None
+            check_kind_limits(config.limits, sides[0].task, names)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
@@ -137,9 +142,24 @@ def start(
             store.set_fact("devices", [_described(device) for device in devices])
             if baseline is not None:
                 store.set_fact(BASELINE_PAIRS, sorted(baseline))
+            if names is not None:
+                store.set_fact(CLASS_NAMES, list(names))
             Campaign(config, original, fleet, sides, store, reporter).start(source, notices)
         _finish(after, store, reporter)
     return folder
+
+
+def _detects(side: ModelInterface) -> bool:
+    return side.task in ("detection", "multi-label")
+
+
+def _class_names(config: CampaignConfig, metadata: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the names of the classes that are stated, else those in the original's file."""
+    path = config.detection.class_names
+    if path is None:
+        return class_names(metadata)
+    known = read_class_names(path)
+    return tuple(known.get(number, str(number)) for number in range(max(known) + 1))
 
 
 def resume(

@@ -31,7 +31,7 @@ from edgeflare.models.outputs import (
 )
 from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
-from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.decoding import RawOutput, decoder_in
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.repair import Repair
@@ -62,6 +62,7 @@ __all__ = [
     "choose_input",
     "class_names",
     "complete_options",
+    "decoder_in",
     "detect_kind",
     "has_one_value",
     "infer_format",

@@ -11,7 +11,7 @@ from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
-from edgeflare.reports.answers import answers_key_figures, differences_tables
+from edgeflare.reports.answers.document import answers_key_figures, differences_tables
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,

@@ -148,6 +148,7 @@ _Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 _FACTS: dict[str, Any] = {
     "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
     "checked": list[str],
+    "class_names": list[str],
     "control_begun": bool,
     "control_finished": bool,
     "control_refused": str,

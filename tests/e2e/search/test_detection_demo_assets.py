@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from demo_detectors import DETECTION_DEMO, with_one_scale
+from demo_detectors import CONFIDENCE, DETECTION_DEMO, Boxes, answers, decoded, iou, with_one_scale
 from numpy.typing import NDArray
 
 from edgeflare.campaign import demo_config
@@ -18,9 +18,6 @@ from edgeflare.models.detectors import DetectionReader, infer_format
 from edgeflare_agent.image_spec import TensorInfo
 
 MODELS = ("original.onnx", "deployed.onnx")
-CONFIDENCE = 0.5
-
-Boxes = list[tuple[NDArray[np.float64], int]]
 
 
 class Outputs(NamedTuple):
@@ -38,35 +35,6 @@ def images() -> NDArray[np.uint8]:
 @pytest.fixture(scope="module")
 def outputs(images: NDArray[np.uint8]) -> Outputs:
     return Outputs(*(answers(DETECTION_DEMO / name, images) for name in MODELS))
-
-
-def answers(path: Path, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    pixels = images.transpose(0, 3, 1, 2) / np.float32(255)
-    return np.concatenate([session.run(None, {"images": one[None]})[0] for one in pixels])
-
-
-def decoded(output: NDArray[np.float32]) -> Boxes:
-    """Boxes (left, top, right, bottom in pixels) and digits of a raw output, by falling score."""
-    centre, size, scores = output[:2], output[2:4], output[4:]
-    ltrb = np.concatenate([centre - size / 2, centre + size / 2]).T.astype(float)
-    found: Boxes = []
-    for cell in np.argsort(-scores.max(0), kind="stable"):
-        digit = int(scores[:, cell].argmax())
-        if scores[digit, cell] < CONFIDENCE:
-            break
-        if all(digit != other or iou(ltrb[cell], box) <= 0.45 for box, other in found):
-            found.append((ltrb[cell], digit))
-    return found
-
-
-def iou(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    width, height = np.minimum(first[2:], second[2:]) - np.maximum(first[:2], second[:2])
-    common = max(width, 0) * max(height, 0)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
-    return float(common / (sum(areas) - common))
 
 
 def differ(first: Boxes, second: Boxes) -> bool:

@@ -1,4 +1,4 @@
-"""Outputs of speech recognisers become text."""
+"""Outputs of models that return text become that text."""
 
 import json
 from typing import Any
@@ -229,3 +229,40 @@ def test_metadata_that_make_no_sense_are_refused(text: str) -> None:
 
 def test_most_files_have_no_decoder() -> None:
     assert decoder_in({"edgeflare.input": "{}"}, "m.onnx") is None
+
+
+PPOCR = {"character": "a\nb\n\u4e2d"}
+
+
+@pytest.mark.parametrize(
+    ("count", "vocabulary"),
+    [(5, ("", "a", "b", "\u4e2d", " ")), (4, ("", "a", "b", "\u4e2d"))],
+    ids=["with a space", "without"],
+)
+def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(
+    count: int, vocabulary: tuple[str, ...]
+) -> None:
+    output = TensorInfo("softmax_0.tmp_0", (None, None, count), "float32")
+    decoder = decoder_in(PPOCR, "rec.onnx", [output])
+    assert decoder is not None
+    assert (decoder.kind, decoder.vocabulary, decoder.blank) == ("ctc", vocabulary, 0)
+    assert decoder.describe()["origin"] == "character"
+    best = np.eye(count, dtype=np.float32)[[0, 1, 0, 1, 1, 3, count - 1]]
+    decoded = decoder.decode({output.name: best[None]}, [output])
+    assert "".join(decoded.pieces) == "aa\u4e2d" + " " * (count == 5)
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        [],
+        [TensorInfo("x", (1, None, 7), "float32")],
+        [TensorInfo("x", (1, None, None), "float32")],
+        [TensorInfo("x", (1, 5), "float32")],
+        [TensorInfo("x", (1, None, 5), "float32"), TensorInfo("y", (1, 5), "float32")],
+    ],
+    ids=["none", "other count", "open count", "no frames", "two outputs"],
+)
+def test_symbols_that_do_not_fit_the_output_are_none(outputs: list[TensorInfo]) -> None:
+    assert decoder_in(PPOCR, "rec.onnx", outputs) is None
+    assert decoder_in({"character": ""}, "rec.onnx", outputs) is None

@@ -202,7 +202,7 @@ def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
     with closing(sqlite3.connect(folder / DATABASE_NAME)) as database, database:
         database.execute("UPDATE outcomes SET deployed_label = original_label")
     text = report_text(folder, "markdown")
-    assert "lead to an input on which both models have scores more than 0.25 apart" in text
+    assert "lead to an input on which both models' answers are more than 0.25 apart" in text
     assert "1 by both, scores 0." in text
     findings = json.loads(report_text(folder, "json"))["findings"]
     largest = max(one["disagreement"] for one in findings)

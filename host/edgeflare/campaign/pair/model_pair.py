@@ -35,6 +35,7 @@ from edgeflare.models import (
     as_output,
     check_index,
     complete_options,
+    decoder_in,
     detect_kind,
     has_one_value,
     is_index,
@@ -100,6 +101,25 @@ def _text_source(
         return None
     output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
     return _TextSource(output, decoder, identity)
+
+
+def _symbols_of_original(
+    text: _TextSource | None,
+    config: CampaignConfig,
+    original: OriginalModel,
+    outputs: Sequence[TensorInfo],
+) -> _TextSource | None:
+    """Return how a deployed model's outputs become text by the symbols in the original's file.
+
+    None where they don't fit, and where something else is stated. A conversion often loses them.
+    """
+    stated = config.deployed.decoder is not None or config.deployed.output != "auto"
+    if text is None or stated or not text.identity.get("origin"):
+        return None
+    decoder = decoder_in(original.metadata, str(original.path), outputs)
+    if decoder is None:
+        return None
+    return _TextSource(outputs[0], decoder.to_json(), decoder.describe())
 
 
 def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
@@ -281,6 +301,10 @@ def resolve_pair(
                 original.outputs, config.original, original.decoder, whose[0], config.task
             ),
             _text_source(model.outputs, config.deployed, model.decoder, whose[1], config.task),
+        )
+        texts = (
+            texts[0],
+            texts[1] or _symbols_of_original(texts[0], config, original, model.outputs),
         )
         _check_both_transcribe(texts, (original.outputs, model.outputs))
     chosen = (

@@ -15,7 +15,7 @@ from edgeflare._internal.text import counted
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import decides_equally, is_same, is_scores
+from edgeflare.metrics import decides_equally, numbers, text_of
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed
 
@@ -66,10 +66,7 @@ def saturation_notice(
     other = sum(map(_differ, answers, exact))
     if other == 0:
         return None
-    labels = sum(
-        one is not None and two is not None and not decides_equally(one, two)
-        for one, two in zip(answers, exact, strict=True)
-    )
+    labels = sum(_decide_otherwise(one, two) for one, two in zip(answers, exact, strict=True))
     return (
         f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
         f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
@@ -79,7 +76,16 @@ def saturation_notice(
     )
 
 
+def _decide_otherwise(answer: Output | None, exact: Output | None) -> bool:
+    if answer is None or exact is None:
+        return answer is not exact
+    return not decides_equally(answer, exact)
+
+
 def _differ(answer: Output | None, exact: Output | None) -> bool:
-    if not (is_scores(exact) and is_scores(answer)):
-        return answer is None or exact is None or not is_same(answer, exact)
-    return bool(np.max(np.abs(np.asarray(answer) - np.asarray(exact))) > _APART)
+    if answer is None or exact is None:
+        return answer is not exact
+    ours, theirs = numbers(answer), numbers(exact)
+    if text_of(answer) != text_of(exact) or ours.shape != theirs.shape:
+        return True
+    return bool(np.abs(ours - theirs).max(initial=0.0) > _APART)

@@ -7,7 +7,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import is_scores
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS
+from edgeflare.types import TRIGGERS, Detections, Output, Values
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
@@ -30,15 +30,15 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     """Return the pairs of classes that deviate in the baseline, None where it isn't needed.
 
     Raises UsageError where it is missing, no campaign, not finished, or one over another number of
-    `classes`; and for models that return text, which have 0.
+    `classes`; and for models without a top-1 class, which have 0.
     """
     folder = limits.baseline
     if folder is None or limits.new_pairs:
         return None
     if classes == 0:
         raise UsageError(
-            "limits.new_pairs: these models return text and have no pairs of classes, and "
-            "new_pairs is for class models: leave it and baseline out, and limit "
+            "limits.new_pairs: these models return text, boxes or values and have no pairs of "
+            "classes, and new_pairs is for class models: leave it and baseline out, and limit "
             "max_deviation_rate or max_disagreement instead"
         )
     if not folder.is_dir():
@@ -63,11 +63,17 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if not is_scores(scores):
         raise UsageError(
-            f"limits.baseline: the models of {folder} return text, so that it has no pairs of "
-            "classes: new_pairs is for class models"
+            f"limits.baseline: the models of {folder} return {_kind(scores)}, so that it has no "
+            "pairs of classes: new_pairs is for class models"
         )
     if classes is not None and scores is not None and scores.size != classes:
         raise UsageError(
             f"limits.baseline: {folder} is a campaign over {scores.size} classes, and this one is "
             f"over {classes}; name one of the same classes"
         )
+
+
+def _kind(answer: Output | None) -> str:
+    if isinstance(answer, Detections):
+        return "detections"
+    return "values" if isinstance(answer, Values) else "text"

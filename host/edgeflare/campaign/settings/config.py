@@ -438,6 +438,7 @@ PATHS = (
     ("limits", "baseline"),
     ("survey", "references"),
     ("values", "gallery"),
+    ("detection", "class_names"),
     ("search", "options", "others"),
 )
 """The keys of a ``campaign.toml`` whose values are paths."""

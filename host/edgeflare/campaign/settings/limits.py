@@ -1,10 +1,14 @@
 """The limits of a campaign's results; crossing one ends the command with exit code 1."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from edgeflare.detections import DifferenceKind
+from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
+from edgeflare.types import Task
 
 
 def _share(value: float) -> float:
@@ -16,6 +20,21 @@ def _share(value: float) -> float:
 # Strict: a limit that was written as a text or as true would else hold by accident.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[Number, AfterValidator(_share)]
+
+
+KindLimit: TypeAlias = Share | dict[str, Share]
+"""A limit for all classes together, or one for each of some, by name or number."""
+
+CLASS_NAMES = "class_names"
+"""The fact of a campaign with the names of its classes, in the order of their numbers."""
+
+KIND_LIMITS: Mapping[str, DifferenceKind] = {
+    "max_lost": "lost",
+    "max_ghost": "ghost",
+    "max_class": "class",
+    "max_shift": "shift",
+}
+"""The limits of detectors, each of the differences of one kind on the seeds as they are."""
 
 
 class LimitsConfig(BaseModel):
@@ -66,6 +85,32 @@ class LimitsConfig(BaseModel):
         "with exit code 4.",
         examples=[0.03],
     )
+    max_lost: KindLimit | None = Field(
+        default=None,
+        description="Of the objects that the original detects on the seeds, the largest share that "
+        "the deployed model does not: for all classes together, or a table by class, by name or "
+        "number. Kept where the upper 95 % bound is not larger (0: where there is none), crossed "
+        "where the share itself is; in between the command ends with exit code 4.",
+        examples=[{"person": 0.01}],
+    )
+    max_ghost: KindLimit | None = Field(
+        default=None,
+        description="Of the objects that the deployed model detects on the seeds, the largest share "
+        "that the original does not. As max_lost.",
+        examples=[0.05],
+    )
+    max_class: KindLimit | None = Field(
+        default=None,
+        description="Of the objects that the original detects on the seeds, the largest share that "
+        "the deployed model detects as another class. As max_lost.",
+        examples=[0.02],
+    )
+    max_shift: KindLimit | None = Field(
+        default=None,
+        description="Of the objects that the original detects on the seeds, the largest share whose "
+        "box shifts, to an overlap below shift_iou. As max_lost.",
+        examples=[0.1],
+    )
     verdict: Literal["sound"] | None = Field(
         default=None,
         description="With sound, the deployed model must be no worse than its healthy references "
@@ -98,3 +143,38 @@ class LimitsConfig(BaseModel):
         if self.new_pairs and self.baseline is not None:
             raise ValueError("baseline is used with new_pairs = false only")
         return self
+
+
+def class_number(name: str, names: Sequence[str] | None) -> int | None:
+    """Return the number of a class by its name, or its number as text; None where it is unknown."""
+    if names is not None and name in names:
+        return list(names).index(name)
+    return int(name) if name.isascii() and name.isdigit() else None
+
+
+def check_kind_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | None) -> None:
+    """Raise UsageError for limits of detectors that don't fit the models, or name no class.
+
+    `names` are those of the classes, None where they are not known.
+    """
+    fitting = {"detection": set(KIND_LIMITS), "multi-label": {"max_lost", "max_ghost"}}.get(
+        task, set()
+    )
+    for key in KIND_LIMITS:
+        limit = getattr(limits, key)
+        if limit is None:
+            continue
+        if key not in fitting:
+            raise UsageError(
+                f"limits.{key} is for models of {'boxes' if fitting else 'boxes or several labels'}, "
+                "which these are not: leave it out"
+            )
+        for name in limit if isinstance(limit, dict) else ():
+            if class_number(name, names) is None:
+                known = (
+                    "no names of classes are known: state them with --class-names FILE, or name the "
+                    "class by its number"
+                    if names is None
+                    else f"it is none of the {len(names)} classes: check its spelling"
+                )
+                raise UsageError(f"limits.{key}: there is no class {name!r}; {known}")

@@ -40,6 +40,13 @@ class DetectionConfig(BaseModel):
         examples=[300],
     )
 
+    class_names: Annotated[AbsolutePath | None, Flag("--class-names", panel=OUTPUTS)] = Field(
+        default=None,
+        description="A file with the names of the classes, one a line, for reports and limits; by "
+        "default those in the original's file.",
+        examples=["coco.names"],
+    )
+
     def rules(self, *, located: bool = True) -> DetectionRules:
         """Return the rules that the answers carry."""
         return DetectionRules(self.confidence, self.match_iou, self.shift_iou, located)

@@ -153,7 +153,7 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
-_KINDS: Mapping[str, str] = dict(KIND_WORDS)
+_KINDS: dict[str, str] = {str(kind): words for kind, words in KIND_WORDS.items()}
 _DETECTIONS = COLUMNS.index("detections")
 _TRANSCRIPTS = COLUMNS.index("transcripts")
 _LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)

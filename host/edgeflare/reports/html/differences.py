@@ -6,7 +6,7 @@ from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.answer_stats import DetectionFigures, DifferenceCounts
 from edgeflare.answer_words import KIND_MEANINGS, KIND_WORDS, class_words
 from edgeflare.detections import DIFFERENCE_KINDS
-from edgeflare.reports.answers import inputs_text
+from edgeflare.reports.answers.document import inputs_text
 from edgeflare.reports.document import Name
 from edgeflare.reports.html.answers import difference_key
 from edgeflare.reports.html.gallery import shade
@@ -17,7 +17,7 @@ _MOST_CLASSES = 40
 class DifferenceCell(NamedTuple):
     """The differences of one kind in a class: the page's key, the kind in words, a shade 1 to 5."""
 
-    count: int
+    number: int
     key: str
     kind: str
     shade: int

@@ -189,7 +189,8 @@ def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
     """
     texts = None
     if finding.outcome.trigger not in (None, finding.seed.sample) and finding.seed.outputs:
-        texts = [text_of(output) for output in finding.seed.outputs[:2]]
+        both_texts = (text_of(output) or "" for output in finding.seed.outputs[:2])
+        texts = [" ".join(text.split()) for text in both_texts]
     return {
         "changes": [list(change) for change in both.changes],
         "original": [[part.text, int(part.differs)] for part in both.original],

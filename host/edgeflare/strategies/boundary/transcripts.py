@@ -1,12 +1,12 @@
 """The boundary search for models that return text: where small changes of the input change the words.
 
 The answer is words, each with a margin (see `edgeflare.transcripts`). The seed, a recording or an
-image of text, is made worse along a path: natural corruptions whose strengths grow together, or for
-an image smooth noise added to it, until the original no longer returns the seed's words, and the
-strength at which that happens is narrowed down by the margin of the words that change, all on the
-host. Then the device is asked near the change: its own change is elsewhere, so that on one side of
-it the models return different words. After the first answer the device's margin of those words says
-which side: where it is the surer of the seed's words, the side on which the original has lost them.
+image of text, is made worse along a path: natural corruptions whose strengths grow together, for an
+image at first smooth noise, until the original no longer returns the seed's words, and the strength
+at which that happens is narrowed down by the margin of the words that change, all on the host. Then
+the device is asked near the change: its own change is elsewhere, so that on one side of it the
+models return different words. After the first answer the device's margin of those words says which
+side: where it is the surer of the seed's words, the side on which the original has lost them.
 
 Where the usual corruptions change no word in many tries, harder ones follow.
 
@@ -36,8 +36,9 @@ IN_PLACE: Mapping[Kind, tuple[str, ...]] = {
 }
 """The corruptions to draw from unless the user names some: words stay where they are, so that a
 signal-to-noise ratio or an L2 distance says how much of the change a person notices."""
-_SMOOTH_SHARE = 0.0
-"""The share of paths from an image that add smooth noise, where the user names no corruptions."""
+_SMOOTH_PATHS = 5
+"""Number of paths from an image that add smooth noise, before any corruptions, where the user names
+none: their triggers are half as far from the seed (docs/how-to/text-from-images.md)."""
 _SMOOTH_CHANGE = 25.5
 """The root mean square of that noise at its full strength, in levels."""
 _MAX_PATHS = 40
@@ -70,7 +71,7 @@ def search_transcripts(
     """Search from a seed on which both models agree; `pool` are the corruptions to draw from.
 
     `harder` are those for a seed whose words the others do not change; one more at once is drawn
-    from these. `smooth`: paths from an image may add smooth noise, too. Raises UsageError for
+    from these. `smooth`: the first paths from an image add smooth noise. Raises UsageError for
     options that only class scores have a meaning for.
     """
     check_options(options)
@@ -83,9 +84,9 @@ def search_transcripts(
     spec = SampleSpec.of(seed.sample, seed.rate)
     smooth = smooth and seed.sample.ndim > 1
     failures = 0
-    for _ in range(_MAX_PATHS):
+    for place in range(_MAX_PATHS):
         is_hard = failures >= _PATIENCE
-        if not is_hard and smooth and rng.random() < _SMOOTH_SHARE:
+        if smooth and place < _SMOOTH_PATHS:
             change = yield from search.find(_smooth_path(seed.sample, rng))
         else:
             drawn, most = (hard, _MAX_CORRUPTIONS + 1) if is_hard else (usual, _MAX_CORRUPTIONS)

@@ -5,16 +5,19 @@ added in 16 bits that saturate, as VPMADDUBSW does.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
 from small_models import save_onnx
+from text_models import READER_INPUT, text_reader, written
 
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.saturation import saturates, saturation_notice
-from edgeflare.models import InputSpec
-from edgeflare.types import Decision, Outputs, Seed
+from edgeflare.models import InputOptions, InputSpec, OriginalModel, resolve_input
+from edgeflare.types import Decision, Outputs, Seed, Transcript
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.runtimes import load
 
@@ -113,3 +116,37 @@ def test_the_option_makes_any_processor_exact(tmp_path: Path) -> None:
     for seed in seeds(127, exact=True):
         [scores] = exact.run(seed.sample.reshape(1, TERMS))
         np.testing.assert_allclose(scores[0], seed.outputs.deployed, atol=1e-6)
+
+
+def test_texts_count_where_their_words_or_scores_are_others(tmp_path: Path) -> None:
+    path = tmp_path / "int8.onnx"
+    quantize_dynamic(text_reader(tmp_path / "o.onnx"), path, weight_type=QuantType.QInt8)
+    samples = [written(text) for text in ("ab ca", "dab", "bad")]
+    model = OriginalModel(path, "onnx", {"exact_int8": True})
+    options = InputOptions.model_validate(READER_INPUT)
+    spec = resolve_input(model.input, options, InputOptions(), "the model")
+    side = ModelInterface(spec, model.outputs[0], transcribes=True, decoder=model.decoder)
+    model.configure(spec, side.output.name, side.decoder)
+    model.read_with(side.reader("transcript"))
+    exact = model.scores(samples)
+    model.close()
+
+    def notice(answers: list[Any]) -> str | None:
+        seeds = [
+            Seed(str(place), sample, Outputs(answer, answer, Decision.AGREE))
+            for place, (sample, answer) in enumerate(zip(samples, answers, strict=True))
+        ]
+        return saturation_notice(path, side, side.reader("transcript"), seeds)
+
+    one, second, third = exact
+    assert isinstance(second, Transcript)
+    assert isinstance(third, Transcript)
+    assert notice(exact) is None
+    others = [
+        one,
+        Transcript(second.pieces, second.scores * 0.9),
+        Transcript(("x",), third.scores[:1]),
+    ]
+    found = notice(others)
+    assert found is not None
+    assert "answers otherwise on 2 of 3 seeds, and decides otherwise on 1" in found

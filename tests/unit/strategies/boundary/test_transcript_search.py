@@ -1,10 +1,10 @@
-"""The boundary search beside recognisers: where the original hears other words."""
+"""The boundary search beside models that return text: where the original returns other words."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from search_models import Listened, hearers, recording
+from search_models import Listened, hearers, recording, text_of_light
 
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
@@ -177,3 +177,52 @@ def test_a_non_finite_answer_of_the_original_is_put_to_both_models() -> None:
 def test_a_user_is_told_of_operators_that_have_no_strength() -> None:
     with pytest.raises(UsageError, match="gaussian-blur is no natural corruption"):
         build_strategy("boundary", {"crossing": "natural"}, ("gaussian-blur",))
+
+
+def picture(number: int) -> Sample:
+    """An image of four stripes of different brightness."""
+    rng = np.random.default_rng((number, 9))
+    stripes = np.repeat(rng.integers(70, 180, 4), 8)[None, :, None]
+    noise = rng.integers(-10, 11, (16, 32, 3))
+    return (stripes + noise).astype(np.uint8)
+
+
+def pictured(
+    drift: float = 2.0, operators: tuple[str, ...] = (), **options: Any
+) -> dict[int, Listened]:
+    """The searches from pictures on which both models agree, by the pictures' numbers."""
+    runs = {}
+    for number in range(8):
+        run = Listened(*text_of_light(drift))
+        if run.outputs(picture(number)).decision is Decision.AGREE:
+            runs[number] = run.search(picture(number), number, operators, **options)
+    assert len(runs) >= 5
+    return runs
+
+
+@pytest.mark.rounding
+def test_images_of_text_are_searched_by_smooth_noise_with_few_queries() -> None:
+    runs = pictured(**natural())
+    for run in runs.values():
+        assert run.found.dtype == np.uint8
+        assert run.outputs(run.found).decision is Decision.DEVIATION
+    assert np.mean([len(run.queries) for run in runs.values()]) <= 3
+    smooth = [run for run in runs.values() if run.outcome is not None and not run.outcome.mutations]
+    assert len(smooth) >= len(runs) / 2
+
+
+def test_what_named_corruptions_do_to_an_image_replays() -> None:
+    found = 0
+    for number, run in pictured(operators=("haze", "brightness"), **natural()).items():
+        assert run.outcome is not None
+        if run.outcome.sample is not None:
+            found += 1
+            steps = [Mutation.from_json(step) for step in run.outcome.mutations]
+            assert {step.operator for step in steps} <= {"haze", "brightness"}
+            assert np.array_equal(replay(picture(number), steps), run.found)
+    assert found >= 4
+
+
+def test_corruptions_of_recordings_are_refused_for_images() -> None:
+    with pytest.raises(UsageError, match="white-noise mutates audio"):
+        pictured(operators=("white-noise",), crossing="natural")
