@@ -402,6 +402,8 @@ def weights_in_int8(model: Any) -> Any:
     graph.node.extend(ordered)
     for name in floats.keys() - used(graph):
         graph.initializer.remove(floats[name])
+        for given in [one for one in graph.input if one.name == name]:  # of old files
+            graph.input.remove(given)
     return model
 
 

@@ -14,6 +14,7 @@ from edgeflare.models import (
     InputSpec,
     Spec,
     TensorInfo,
+    complete_options,
     infer_format,
     output_classes,
 )
@@ -161,7 +162,9 @@ def detector_sides(
 
 
 def _detector_classes(side: ModelInterface) -> int:
-    reader = side.reader("detections")
+    assert side.detector is not None  # noqa: S101 - it is a detector's side
+    usual = complete_options(side.detector, side.outputs, side.size, ())
+    reader = side._replace(detector=usual).reader("detections")
     return reader.classes if isinstance(reader, DetectionReader) else 0
 
 
