@@ -18,6 +18,7 @@ from .onnx_stage import onnx_stage as onnx_stage
 from .recipes import (
     PRESENT as PRESENT,
     SIZE_TOLERANCE as SIZE_TOLERANCE,
+    ObjectDifferences as ObjectDifferences,
     RecipeFigures as RecipeFigures,
     RecipesFound as RecipesFound,
     recipes_campaign as recipes_campaign,

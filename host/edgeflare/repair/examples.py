@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.analysis.answer_stats import DETECTION_KINDS
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import is_finite, is_scores, top_label
@@ -68,6 +69,12 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
     """
     with Store.open(folder) as store:
         kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
+        if kind in DETECTION_KINDS:
+            raise UsageError(
+                f"{folder}: the models answer with {kind}, and what corrects a model's "
+                "answers is made of one decision an input, with a probability for each class; "
+                f"try `edgeflare repair recipes {folder}`"
+            )
         if kind not in KINDS:
             raise UsageError(
                 f"{folder}: the deployed model returns {kind or 'nothing yet'}; a repair is made of "

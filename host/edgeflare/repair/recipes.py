@@ -4,12 +4,15 @@ Triggering inputs that the deployed model was found to deviate on say little of 
 moves the decision boundary "repairs" most of them. So every candidate, the present deployed model
 among them, is searched anew from the same seed inputs, and they are ranked as `edgeflare compare`
 does.
+
+Of detectors the share of objects that differ on the seed inputs is compared, too, and two more
+recipes leave the end of the head in float, so that boxes and scores have no scale in common.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import replacing, write_whole
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
+from edgeflare.analysis.answer_stats import DifferenceCounts
 from edgeflare.campaign import run_candidates
 from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
 from edgeflare.campaign.events import Notice, Stage
@@ -27,7 +31,6 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.devices import Prompt, connect, runtime_for
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.explanation import stored_explanation
 from edgeflare.models import spec_from_json
 from edgeflare.models.quantized import (
     Recipe,
@@ -36,7 +39,7 @@ from edgeflare.models.quantized import (
     make_quantized,
     script_of,
 )
-from edgeflare.models.tensors.open import open_graph
+from edgeflare.repair.in_float import HEAD_TITLES, Layer, detector_heads, largest_layers
 from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
 from edgeflare.repair.tflite_recipes import (
     TFLITE_RECIPES,
@@ -76,15 +79,44 @@ Point: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
+class ObjectDifferences:
+    """The objects that differ on the seed inputs as they are, by `kinds`: lost, ghost, class, shift.
+
+    `original` is the number of the original's detections. As of `edgeflare.analysis`, differences
+    with a margin of 0, or below the campaign's floor, don't count.
+    """
+
+    original: int
+    kinds: dict[str, int]
+
+    @classmethod
+    def of(cls, counts: DifferenceCounts) -> "ObjectDifferences":
+        """Return the same of all classes together."""
+        return cls(counts.original, counts.kinds)
+
+    @property
+    def count(self) -> int:
+        """The number of objects that differ, of any kind."""
+        return sum(self.kinds.values())
+
+    @property
+    def share(self) -> float:
+        """Differing objects over the original's detections; above 1 where there are many ghosts."""
+        return self.count / max(1, self.original)
+
+
+@dataclass(frozen=True)
 class RecipeFigures:
     """A candidate, made by the recipe `name`, and what was measured of it.
 
-    `size` is in bytes. `disagreement` is the mean over all seeds of the total variation distance
-    between both models' answers to the most severe trigger that was found. `natural` of the seeds
-    deviate as they are. `latency_s`: the device's own time for a query, the slowest device's
+    `size` is in bytes. `disagreement` is the mean over all seeds of the distance, by
+    `edgeflare.metrics.disagreement`, of both models' answers to the most severe trigger that was
+    found: the total variation distance of probabilities, the largest difference of an object's
+    scores of detectors. `natural` of the seeds deviate as they are. Of the `searched` others the new
+    search `found` a trigger, with so many `queries` to the first one on average. `latency_s`: the device's own time for a query, the slowest device's
     median, or the mean where it wasn't watched. `confident` is the survey's rate of confident
     deviations. What isn't known is None. `is_front`: no other candidate is both smaller and deviates
-    less. `in_float` names the layers that are not quantised.
+    less. `in_float` names the layers that are not quantised. `objects`: of detectors alone.
     """
 
     name: str
@@ -97,14 +129,24 @@ class RecipeFigures:
     confident: float | None
     is_front: bool = False
     in_float: tuple[str, ...] = ()
+    searched: int = 0
+    found: int = 0
+    queries: float | None = None
+    objects: ObjectDifferences | None = None
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """What candidates are judged by: disagreement; of detectors the share of objects, too."""
+        shares = () if self.objects is None else (self.objects.share,)
+        return (self.disagreement.value, *shares)
 
 
 @dataclass(frozen=True)
 class RecipesFound:
     """Candidates by the new search, least disagreement first; the present model is one of them.
 
-    `winner` is the recipe with the least disagreement among those that are no larger than the
-    present model (by `SIZE_TOLERANCE`) and deviate less; None where none does. `duel` compares the
+    `winner` is the recipe that deviates least among those that are no larger than the present model
+    (by `SIZE_TOLERANCE`) and deviate less, as of `winner_of`; None where none does. `duel` compares the
     winner with the present model; its level is higher than `level` by Bonferroni for the number of
     recipes. `script` makes the winner. `failed` says why other recipes gave no candidate.
     """
@@ -129,6 +171,11 @@ class RecipesFound:
         return self.candidate(PRESENT)
 
     @property
+    def least(self) -> RecipeFigures:
+        """The candidate of any size that deviates least."""
+        return min(self.candidates, key=lambda one: relative_deviation(one, self.present))
+
+    @property
     def is_clear(self) -> bool:
         """Whether the seeds tell the winner apart from the present model."""
         return self.duel is not None and self.duel.verdict == self.winner
@@ -144,14 +191,30 @@ class RecipesFound:
 
 
 def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
-    """Return the candidate with the least disagreement, less than `present`'s, that is no larger."""
+    """Return the candidate that deviates least, less than `present`, and is no larger.
+
+    None of the `figures` may be worse than the present model's, and one must be better; the least is
+    that with the least `relative_deviation`.
+    """
+    before = present.figures
     better = (
         one
         for one in candidates
         if one.size <= present.size * (1 + SIZE_TOLERANCE)
-        and one.disagreement.value < present.disagreement.value
+        and one.figures != before
+        and all(after <= most for after, most in zip(one.figures, before, strict=True))
     )
-    return min(better, key=lambda one: (one.disagreement.value, one.size), default=None)
+    return min(better, key=lambda one: (relative_deviation(one, present), one.size), default=None)
+
+
+def relative_deviation(one: RecipeFigures, present: RecipeFigures) -> float:
+    """Return the sum of a candidate's `figures`, each as a multiple of the present model's.
+
+    A figure that is 0 of the present model counts as it is.
+    """
+    return sum(
+        after / (before or 1.0) for after, before in zip(one.figures, present.figures, strict=True)
+    )
 
 
 def front_of(points: Mapping[str, Point]) -> set[str]:
@@ -180,7 +243,8 @@ def recipes_campaign(
 
     Files go to `out`, by default ``repair/recipes`` in the campaign's folder; what is there is kept,
     so that the same call goes on after an end. `only`: these recipes alone. `keep_float`: so many
-    operators with the largest contributions, by the campaign's explanation, are tried in float.
+    operators with the largest contributions, by the campaign's explanation, are tried in float; of
+    detectors the end of the head, too.
     `survey`: each candidate is surveyed, too. `quantizer_python` has ai-edge-quantizer, for TFLite
     originals.
 
@@ -201,8 +265,14 @@ def recipes_campaign(
             settings = settings.model_copy(update={"enabled": True, "references": ()})
             config = config.model_copy(update={"survey": settings})
         maker = _maker(config, store, target / "models", quantizer_python)
-        layers, notice = _largest_layers(config, store, keep_float)
-    maker.keep_float([one.tensors for one in layers])
+        layers, notice = largest_layers(config, store, keep_float)
+        heads, why_none = (
+            detector_heads(config, store)
+            if store.models["deployed"]["output"]["kind"] == "detections"
+            else ({}, "")
+        )
+    for name, tensors in (*_in_float(layers), *heads.items()):
+        maker.keep_float(name, tensors)
     if unknown := [one for one in only if one not in maker.names]:
         more = f"; {notice}" if notice and any(_FLOAT_NAME in one for one in unknown) else ""
         raise UsageError(
@@ -225,7 +295,7 @@ def recipes_campaign(
             failed[name] = f"it can't be made: {error}"
             said = Notice(f"{name} can't be made, the others go on: {error}")
             progress(BatchProgress(name, target, number, len(names), said))
-    notices = [notice] if notice else []
+    notices = [one for one in (notice, why_none) if one]
     notices.append("recipes are calibrated on seed inputs that the search begins from")
     models = {PRESENT: config.deployed}
     models |= {name: _deployed(config, file) for name, file in files.items()}
@@ -279,21 +349,27 @@ def recipes_campaign(
     )
 
 
-def _figures(ranked: RankedModel, layers: "Sequence[_Layer]") -> RecipeFigures:
+def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
     summary = summarize(Path(ranked.folder))
     known = [one.latency_median_s for one in summary.telemetry if one.latency_median_s is not None]
     rate = summary.survey.overall if summary.survey else None
     count = int(ranked.name.removeprefix(_FLOAT_NAME)) if _FLOAT_NAME in ranked.name else 0
+    title = HEAD_TITLES.get(ranked.name)
+    figures = ranked.figures
     return RecipeFigures(
         name=ranked.name,
         file=ranked.file,
         size=ranked.size,
         disagreement=ranked.value,
-        accuracy=ranked.figures.accuracy,
-        natural=ranked.figures.seed_deviates,
-        latency_s=max(known, default=ranked.figures.seconds_per_inference),
+        accuracy=figures.accuracy,
+        natural=figures.seed_deviates,
+        latency_s=max(known, default=figures.seconds_per_inference),
         confident=rate.rate if rate else None,
-        in_float=tuple(one.name for one in layers[:count]),
+        in_float=(title,) if title else tuple(one.name for one in layers[:count]),
+        searched=figures.searched,
+        found=figures.found,
+        queries=figures.queries.value if figures.queries else None,
+        objects=ObjectDifferences.of(summary.detection.seeds) if summary.detection else None,
     )
 
 
@@ -333,55 +409,6 @@ def _dropped(config: CampaignConfig, models: Iterable[ModelConfig]) -> str:
     return words
 
 
-# Operators in float
-
-
-class _Layer(NamedTuple):
-    """A layer with a large contribution: its name, and the tensors that its operators make."""
-
-    name: str
-    tensors: tuple[str, ...]
-
-
-def _largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[list[_Layer], str]:
-    """Return the layers with the largest contributions, the largest first, and why there are none."""
-    if not count:
-        return [], ""
-    explanation = stored_explanation(store)
-    if explanation is None:
-        return [], f"run `edgeflare explain {store.folder}` first to try operators in float"
-    known = explanation.layers
-    if known is None or not known.layers:
-        return [], "no operators are tried in float: the explanation names no layers of the file"
-    if known.original != config.original.path.name:
-        return [], (
-            f"no operators are tried in float: the explanation's are those of {known.original}, not "
-            f"of {config.original.path.name}; explain without --float-model to try them"
-        )
-    about = store.models["original"]
-    graph = open_graph(config.original.path, about["runtime"]["name"], {}, about["output"]["name"])
-    makers = {name: one for one in graph.operations for name in one.outputs}
-    ends = {name for layer in known.layers for name in layer.name.split(", ")}
-    found: list[_Layer] = []
-    kept: set[str] = set()
-    for layer in sorted(known.layers, key=lambda one: -one.mean):
-        if layer.mean <= 0 or len(found) == count:
-            break
-        tensors: list[str] = []
-        left = layer.name.split(", ")
-        while left:
-            name = left.pop()
-            if name in makers and name not in tensors:
-                tensors += [one for one in makers[name].outputs if one not in tensors]
-                left += [one for one in makers[name].inputs if one not in ends]
-        kept.update(tensors)
-        if 2 * len(kept) > len(makers):  # of another network: it stands for all before it
-            return found, f"{layer.name} isn't tried in float: it stands for most of the network"
-        if tensors:
-            found.append(_Layer(layer.name, tuple(tensors)))
-    return found, ""
-
-
 # Makers
 
 
@@ -393,8 +420,8 @@ class _Maker(Protocol):
         """The recipes' names."""
         ...
 
-    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
-        """Add recipes that keep the first of the layers in float, the first two, and so on."""
+    def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
+        """Add a recipe that keeps the operators in float which make one of the tensors."""
         ...
 
     def prepare(self) -> None:
@@ -439,9 +466,8 @@ class _OnnxMaker:
     def names(self) -> list[str]:
         return list(self._recipes)
 
-    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
-        for name, tensors in _in_float(layers):
-            self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
+    def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
+        self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
 
     def prepare(self) -> None:
         check_quantizable(self._original, "recipes' models", "repair")
@@ -482,10 +508,9 @@ class _TFLiteMaker:
     def names(self) -> list[str]:
         return list(self._recipes)
 
-    def keep_float(self, layers: Sequence[tuple[str, ...]]) -> None:
-        for name, tensors in _in_float(layers):
-            plain = tuple(one.partition("#")[0] for one in tensors)  # the host's own numbers
-            self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
+    def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
+        plain = tuple(one.partition("#")[0] for one in tensors)  # the host's own numbers
+        self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
 
     def prepare(self) -> None:
         self._quantizer = find_quantizer(self._python)
@@ -501,9 +526,9 @@ class _TFLiteMaker:
         return tflite_script(self._recipes[name], self._original, _CALIBRATION, made, version)
 
 
-def _in_float(layers: Sequence[tuple[str, ...]]) -> Iterable[tuple[str, tuple[str, ...]]]:
+def _in_float(layers: Sequence[Layer]) -> Iterable[tuple[str, tuple[str, ...]]]:
     """Yield a recipe's name and its tensors, for the first of the layers, the first two, and so on."""
     tensors: tuple[str, ...] = ()
     for number, one in enumerate(layers, 1):
-        tensors += tuple(name for name in one if name not in tensors)
+        tensors += tuple(name for name in one.tensors if name not in tensors)
         yield f"{_FLOAT_NAME}{number}", tensors

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors.graph import ACTIVATIONS, ROUNDING, ModelGraph, Operation
 
-_WEIGHTED = frozenset(
+WEIGHTED = frozenset(
     [
         *("Conv", "ConvTranspose", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul"),
         *("QGemm", "QLinearConv", "QLinearMatMul"),
@@ -51,7 +51,7 @@ def default_layers(graph: ModelGraph) -> tuple[str, ...]:
         name = one.outputs[0]
         if one.activated or one.kind in ACTIVATIONS:
             found[_product_with_gate(one, readers) or name] = None
-        elif one.kind in _WEIGHTED and len(one.inputs) == 1 and not _is_activated(name, readers):
+        elif one.kind in WEIGHTED and len(one.inputs) == 1 and not _is_activated(name, readers):
             found[_with_bias(name, readers)] = None
     if not found:
         raise UsageError(
@@ -85,7 +85,7 @@ def pre_activation_layers(graph: ModelGraph) -> tuple[str, ...]:
     found = {
         _with_bias(one.outputs[0], readers): None
         for one in graph.operations
-        if one.kind in _WEIGHTED and len(one.inputs) == 1
+        if one.kind in WEIGHTED and len(one.inputs) == 1
     }
     if not found:
         raise UsageError(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.files import is_unused, replacing, write_whole
-from edgeflare.errors import StoreError
+from edgeflare.analysis.answer_stats import DETECTION_KINDS
+from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import text_of, top_label
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
@@ -38,8 +40,8 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
     A line there has the file, its `kind` (seed or trigger), the id of the seed input that it was
     made from, the original's class or text (`wanted`: what the model should learn), the deployed
     model's, and the seed input's true class where it is known. Inputs from one seed input belong
-    into one part, where the set is divided. Raises UsageError where the campaign isn't finished; StoreError where the folder isn't empty, or can't
-    be written.
+    into one part, where the set is divided. Raises UsageError where the campaign isn't finished, and
+    for detectors and models of values; StoreError where the folder isn't empty, or can't be written.
     """
     check_finished(campaign)
     with (
@@ -51,6 +53,11 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             instead="choose another folder",
         ),
     ):
+        if (kind := output_kind(store.models)) in (*DETECTION_KINDS, "values"):
+            raise UsageError(
+                f"{campaign}: the models answer with {kind}, and examples.csv has one class or text "
+                "for an input; write the inputs with `edgeflare export`"
+            )
         if folder.exists() and not is_unused(folder, ()):
             raise StoreError(f"{folder} exists and isn't empty; choose another folder")
         (folder / _FILES).mkdir(parents=True, exist_ok=True)

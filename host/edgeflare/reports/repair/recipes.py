@@ -7,11 +7,13 @@ from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import (
     NOTHING,
     margin_text,
+    number_text,
     p_text,
     percent_text,
     size_text,
 )
 from edgeflare.repair import PRESENT, SIZE_TOLERANCE, RecipeFigures, RecipesFound
+from edgeflare.reports.answers.document import kinds_text
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.explanation import layer_words
@@ -19,22 +21,41 @@ from edgeflare.reports.explanation import layer_words
 _NEARLY = 0.1
 """A smaller candidate that deviates by at most this share more than the winner is named beside it."""
 
+_SEARCH_COLUMNS = (
+    Column("found", 1, lambda one: f"{one.found:,} of {one.searched:,}"),
+    Column("queries", 3, lambda one: number_text(one.queries, 1)),
+)
+
 
 def recipes_document(found: RecipesFound) -> list[Block]:
     """Return the verdict, a table of the candidates, and what is to be known of them."""
+    of_objects = any(one.objects for one in found.candidates)
+    measure = "disagreement (an object's scores)" if of_objects else "disagreement"
     about = (
-        f"{found.seeds} seeds that all have finished; disagreement by a new search on the same "
+        f"{found.seeds} seeds that all have finished; {measure} by a new search on the same "
         f"budget, with its interval of {percent_text(found.level, 0)}; *: nothing else is smaller "
-        "and deviates less; natural: seeds that deviate as they are:"
+        "and deviates less; natural: seeds that deviate as they are"
     )
+    if of_objects:
+        about += (
+            "; objects: those that differ on the seeds, of the original's detections; queries: to "
+            "the first trigger of those found"
+        )
     columns = (
         Column("recipe", 0, lambda one: f"{one.name} *" if one.is_front else one.name, text=True),
+        Column("objects", 0, _objects, optional=True),
         Column("disagreement", 0, _disagreement),
         Column("size", 0, lambda one: size_text(one.size)),
         Column("ms", 4, _milliseconds),
         Column("accuracy", 2, _accuracy, optional=True),
         Column("natural", 1, lambda one: f"{one.natural:,}"),
+        *(_SEARCH_COLUMNS if of_objects else ()),
         Column("confident deviations", 5, lambda one: percent_text(one.confident), optional=True),
+    )
+    kinds = (
+        Item(f"{one.name}, objects that differ on the seeds: {kinds_text(one.objects.kinds)}")
+        for one in found.candidates
+        if one.objects
     )
     in_float = (
         Item(f"{one.name} has in float: {'; '.join(map(layer_words, one.in_float))}")
@@ -45,18 +66,19 @@ def recipes_document(found: RecipesFound) -> list[Block]:
     notes = (Item(one, "warn", "note:") for one in found.notices)
     return [
         *(Text(one, "strong") for one in _verdict(found)),
-        Table(columns, found.candidates, about),
-        Listing((*in_float, *failed, *notes)),
+        Table(columns, found.candidates, f"{about}:"),
+        Listing((*kinds, *in_float, *failed, *notes)),
     ]
 
 
 def _verdict(found: RecipesFound) -> Iterator[str]:
     """Yield what to ship, and what it costs."""
     present = found.present
-    least = min(found.candidates, key=lambda one: one.disagreement.value)
+    least = found.least
     bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)})"
     if found.winner is None or found.p is None:
-        yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search."
+        more = ", without more objects that differ on the seeds" if present.objects else ""
+        yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search{more}."
         if least.name != PRESENT:
             yield (
                 f"Of any size the least is {least.name}: {_change(present, least)}, at "
@@ -66,7 +88,8 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
     winner = found.candidate(found.winner)
     p = p_text(found.p)
     if found.is_clear:
-        yield f"Ship {winner.name}: {_change(present, winner)} ({p}, adjusted for the number of recipes)."
+        told = f" ({p}, adjusted for the number of recipes)"
+        yield f"Ship {winner.name}: {_change(present, winner, told)}."
     else:
         yield (
             f"{winner.name} has the least of {bound}: {_change(present, winner)}; but {found.seeds} "
@@ -95,15 +118,27 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
 
 
-def _change(present: RecipeFigures, other: RecipeFigures) -> str:
+def _change(present: RecipeFigures, other: RecipeFigures, told: str = "") -> str:
+    """Return how a candidate compares with the present model; `told` follows the disagreement."""
     before, after = present.disagreement.value, other.disagreement.value
     words = f"disagreement {margin_text(after)} in place of {margin_text(before)}"
-    return f"{words}, {percent_text(after / before, 0)} of it" if before else words
+    words += f", {percent_text(after / before, 0)} of it" if before else ""
+    words += told
+    if other.objects is None or present.objects is None:
+        return words
+    return f"{words}, and {_objects(other)} objects that differ in place of {_objects(present)}"
 
 
 def _disagreement(one: RecipeFigures) -> str:
     known = one.disagreement
     return f"{margin_text(known.value)} [{margin_text(known.low)}, {margin_text(known.high)}]"
+
+
+def _objects(one: RecipeFigures) -> str:
+    known = one.objects
+    if known is None:
+        return NOTHING
+    return f"{known.count:,} of {known.original:,} ({percent_text(known.share)})"
 
 
 def _milliseconds(one: RecipeFigures) -> str:
