@@ -30,7 +30,7 @@ from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
-_MAX_QUERIES = 200
+_MAX_QUERIES = 100
 """Device queries after which a search without a finding ends."""
 _GAINS = (0.2, 0.5, 2.0, 4.0)
 _MAX_CORRUPTIONS = 2
@@ -128,18 +128,17 @@ class _ToleranceSearch:
         turn = 0
         while self._found is None and self._left > 0:
             turn += 1
-            unknown = any(way.places and way.ratio == np.inf for way in ways)
-            if best is not None and not unknown and turn % 2 == 0:
+            way = max(ways, key=lambda one: one.expected(), default=None)
+            is_empty = way is None or not way.places
+            unknown = any(one.places and one.ratio == np.inf for one in ways)
+            if best is not None and (is_empty or (not unknown and turn % 2 == 0)):
                 children = yield from self._children(best[1])
                 if children:
                     apart = yield from self._query(children[-1])
                     best = max(best, (apart, children[-1]), key=lambda one: one[0])
                     continue
-            way = max(ways, key=lambda one: one.expected(), default=None)
             if way is None or not way.places:
-                if best is None or turn % 2:
-                    break
-                continue
+                break
             place = way.places.pop()
             apart = yield from self._query(place)
             share = apart / place.promise if place.promise > 0 else 0.0
@@ -175,13 +174,13 @@ class _ToleranceSearch:
                 LinePath(values, self._space.clipped(middle + gain * (values - middle)), max_t=1.0)
                 for gain in _GAINS
             ]
-            for name, size in (("noise", self._bounds.radius), ("far", self._bounds.farthest)):
-                found[name] = []
-                for _ in range(self._count // 2 + 1):
-                    noise = size * self._space.unit * noise_like(rng, values)
-                    found[name] += [
-                        LinePath(values, values + sign * noise, max_t=1.0) for sign in (1.0, -1.0)
-                    ]
+            size = self._bounds.radius * self._space.unit
+            found["noise"] = []
+            for _ in range(self._count // 2 + 1):
+                noise = size * noise_like(rng, values)
+                found["noise"] += [
+                    LinePath(values, values + sign * noise, max_t=1.0) for sign in (1.0, -1.0)
+                ]
         return found
 
     def _places(self, way: str, paths: Sequence[Path]) -> Generator[Ask, Answer, list[_Place]]:
