@@ -29,6 +29,7 @@ from edgeflare.campaign.settings.models import Section
 from edgeflare.cli import app
 from edgeflare.devices import Device
 from edgeflare.devices.runtimes import DeviceOptions
+from edgeflare.models import DecoderOptions, DetectorOptions
 from edgeflare.nightly import NightlyConfig
 from edgeflare.strategies import strategy_names, strategy_options
 from edgeflare.strategies.dflare import VARIANTS
@@ -279,10 +280,10 @@ def _table(
     for key, field in fields.items():
         if key in leave_out or field.exclude:
             continue
-        found, several = _inner(field.annotation)
+        tables, several = _inner(field.annotation)
         place = f"{name}.{key}" if name else key
-        if found is not None:
-            inner.append((found, place, several))
+        if tables:
+            inner += [(one, place, several, len(tables) > 1) for one in tables]
             continue
         found_flags = [
             one for one in flags_in(field) if not one.only_in or name in (*one.only_in, "")
@@ -297,11 +298,12 @@ def _table(
         yield from (_prose(one.__doc__) for one in _documented(kind))
         used_rows = [[row[number] for number in used] for row in rows]
         yield _markdown_table([heads[number] for number in used], used_rows)
-    for found, place, several in inner:
+    for found, place, several, is_one_of in inner:
         heading = f"[[{place}]]" if several else f"[{place}]"
         if place in elsewhere:
             continue
-        yield f"{'###' if '.' in place and place != 'devices.NAME.options' else '##'} `{heading}`"
+        level = "###" if "." in place and place != "devices.NAME.options" else "##"
+        yield f"{level} `{heading}`{_OF_KINDS[found] if is_one_of else ''}"
         yield from _table(found, place, elsewhere=elsewhere)
 
 
@@ -311,13 +313,25 @@ def _documented(kind: Any) -> list[Any]:
     return [one for one in kind.__mro__ if one not in shared and one.__doc__]
 
 
-def _inner(annotation: Any) -> tuple[Any, bool]:
-    """Return the class of a setting that is a table of its own, and whether it may be repeated."""
+_OF_KINDS: dict[Any, str] = {
+    DecoderOptions: " of models that return text",
+    DetectorOptions: " of detectors",
+}
+"""The rest of the heading where a table is one of several, by its `kind`."""
+
+
+def _inner(annotation: Any) -> tuple[list[Any], bool]:
+    """Return the classes of a setting that is a table of its own, and whether it may be repeated."""
     if annotation is DeviceOptions:
-        return annotation, False
-    options = [annotation, *getattr(annotation, "__args__", ())]
-    found = next((o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), None)
-    return found, getattr(annotation, "__origin__", None) is tuple
+        return [annotation], False
+    return _tables_in(annotation), getattr(annotation, "__origin__", None) is tuple
+
+
+def _tables_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    parts = getattr(annotation, "__args__", ())
+    return [found for part in parts for found in _tables_in(part)]
 
 
 def _values(schema: dict[str, Any]) -> str:

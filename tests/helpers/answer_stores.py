@@ -1,6 +1,7 @@
 """Finished campaigns of models without a top-1 class, written into a store: detections, labels, values."""
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,14 @@ def detection_campaign(
     natural: Mapping[int, str] | None = None,
     located: bool = True,
     limits: Mapping[str, Any] | None = None,
+    margin_floor: float = 0.0,
     deployed: str = "cd" * 32,
+    seeds: int = 0,
 ) -> Path:
     """Write a campaign of detectors: a trigger for each of the kinds, each from a seed of its own.
 
-    `natural` has the kinds of the seeds, by number, that differ as they are. Without `located` the
+    `natural` has the kinds of the seeds, by number, that differ as they are; there are `seeds` of
+    them at least. Without `located` the
     models are of several labels, without boxes.
     """
     natural = natural or {}
@@ -91,9 +95,14 @@ def detection_campaign(
         "detections" if located else "tags",
         [of_kind(kind, located=located) for kind in kinds],
         lambda number: of_kind(natural.get(number, "none"), located=located),
-        {"task": "detection" if located else "multi-label", "limits": dict(limits or {})},
+        {
+            "task": "detection" if located else "multi-label",
+            "limits": dict(limits or {}),
+            "search": {"margin_floor": margin_floor},
+        },
         deviating=set(natural),
         deployed=deployed,
+        seeds=seeds,
     )
 
 
@@ -136,8 +145,9 @@ def _campaign(
     seed_answers: Callable[[int], Both],
     settings: dict[str, Any],
     *,
-    deviating: set[int] = frozenset(),  # type: ignore[assignment]
+    deviating: AbstractSet[int] = frozenset(),
     deployed: str = "cd" * 32,
+    seeds: int = 0,
 ) -> Path:
     config = CampaignConfig.model_validate(
         {
@@ -147,7 +157,7 @@ def _campaign(
             **settings,
         }
     )
-    count = max(len(triggers), *(number + 1 for number in deviating), 1)
+    count = max(len(triggers), seeds, *(number + 1 for number in deviating), 1)
     names = [f"photos/{number:02d}.png" for number in range(count)]
     with Store.create(folder, config.model_dump(mode="json"), environment={}) as store:
         store.add_seeds(SeedInput(name, photo(number)) for number, name in enumerate(names))

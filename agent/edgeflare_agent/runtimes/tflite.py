@@ -233,7 +233,12 @@ class TFLiteRuntime(Runtime):
         return os.path.basename(stated) if isinstance(stated, str) else "XNNPACK"
 
     def _infer(self, tensor: Array) -> List[Array]:
-        return self._infer_several([tensor])
+        ready = self._compiled is None and not self._keeps_resources
+        if not ready or self._shapes != [tensor.shape]:
+            return self._infer_several([tensor])
+        self._interpreter.reset_all_variables()
+        self._interpreter.set_tensor(self._targets[0], tensor)
+        return self._answers()
 
     def _infer_several(self, tensors: List[Array]) -> List[Array]:
         if self._keeps_resources:  # which no call resets: only a new interpreter forgets them
@@ -250,6 +255,9 @@ class TFLiteRuntime(Runtime):
         self._interpreter.reset_all_variables()
         for target, tensor in zip(self._targets, tensors):
             self._interpreter.set_tensor(target, tensor)
+        return self._answers()
+
+    def _answers(self) -> List[Array]:
         self._interpreter.invoke()
         found = [self._interpreter.get_tensor(index) for index in self._results]
         return [*found, self._all_tensors()] if self._kept else found

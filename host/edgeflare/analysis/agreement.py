@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.metrics import decides_equally, is_finite, is_same, is_scores
+from edgeflare.metrics import decides_equally, disagreement, is_finite, is_same, is_scores
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
-from edgeflare.types import Decision, Output
+from edgeflare.types import Decision, Output, Values
 
 DifferenceKind: TypeAlias = Literal["hardware", "runtime", "system"]
 Cause: TypeAlias = Literal["hardware", "runtime", "hardware or runtime", "system", "unexplained"]
@@ -95,8 +95,8 @@ class Compared:
     """Two devices' answers to the same inputs; each input counts once.
 
     Of `inputs` that both have answered `bit_equal` have the very same scores in all classes, on
-    `labels_differ` of them the top-1 class (the first of those that tie), or a word, is another
-    one, and on `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
+    `labels_differ` of them the top-1 class (the first of those that tie), a word or an object is another
+    one, or values are further apart than the tolerance, and on `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
     `largest_difference` is the largest one of any class's score, in probability (0 to 1), and
     `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs,
     transcripts, or a model that returns labels only. `unanswered` inputs have the answer of one of
@@ -170,7 +170,8 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
     if len(names) < 2:
         return (), None
     measured = output_kind(store.models) != "label"
-    pairs = [_Pair(*both, measured) for both in combinations(names, 2)]
+    tolerance = float((store.campaign.get("search") or {}).get("tolerance") or 0.0)
+    pairs = [_Pair(*both, measured, tolerance) for both in combinations(names, 2)]
     answered = on_all = 0
     for seed in store.comparisons(names):
         for pair in pairs:
@@ -250,10 +251,13 @@ def _fingerprints(store: Store) -> dict[str, dict[str, Any]]:
 
 
 class _Comparing:
-    """Running counts for `Compared`; `measured`: the answers are scores or transcripts."""
+    """Running counts for `Compared`; `measured`: the answers are scores or transcripts.
 
-    def __init__(self, measured: bool) -> None:
-        self._measured = measured
+    Values further apart than `tolerance` count as another decision.
+    """
+
+    def __init__(self, measured: bool, tolerance: float) -> None:
+        self._measured, self._tolerance = measured, tolerance
         self._counts: Counter[str] = Counter()
         self._largest: tuple[float, str] | None = None
 
@@ -267,7 +271,10 @@ class _Comparing:
         if not (is_finite(first) and is_finite(second)):
             counts["nonfinite"] += 1
             return
-        counts["labels_differ"] += not decides_equally(first, second)
+        if isinstance(first, Values) and isinstance(second, Values):
+            counts["labels_differ"] += disagreement(first, second) > self._tolerance
+        else:
+            counts["labels_differ"] += not decides_equally(first, second)
         if not self._measured or not is_scores(first) or not is_scores(second):
             return
         difference = float(np.abs(first - second).max())
@@ -293,6 +300,7 @@ class _Pair:
     first: str
     second: str
     measured: bool
+    tolerance: float = 0.0
     on_both: int = 0
     only_first: int = 0
     only_second: int = 0
@@ -302,7 +310,8 @@ class _Pair:
     triggers: _Comparing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.seeds, self.triggers = _Comparing(self.measured), _Comparing(self.measured)
+        known = self.measured, self.tolerance
+        self.seeds, self.triggers = _Comparing(*known), _Comparing(*known)
 
     def add(self, seed: SeedComparison) -> None:
         self.seeds.add(seed.seed_id, seed.answers.get(self.first), seed.answers.get(self.second))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.analysis.outcome_stats import has_classes, output_kind
 from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import class_scores, l2, linf, top_label
+from edgeflare.models import task_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
@@ -50,10 +51,12 @@ def form_of(store: Store, sample: Sample) -> Form:
 
 
 def check_classes(store: Store) -> None:
-    """Raise UsageError for models that return text: a corpus has decisions between classes only."""
-    if transcribes(store):
+    """Raise UsageError for models without a top-1 class: a corpus has decisions between classes."""
+    if not has_classes(store):
+        kind = task_of(output_kind(store.models))
+        what = {"transcript": "transcripts", "detection": "detections", "multi-label": "labels"}
         raise UsageError(
-            f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; "
+            f"{store.folder} has {what.get(kind, 'values')}, and a corpus keeps decisions between classes only; "
             f"send its triggers again with `edgeflare replay {store.folder}`"
         )
 

@@ -15,6 +15,7 @@ from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.answer_words import difference_text
 from edgeflare.metrics import text_of
+from edgeflare.models import task_of
 from edgeflare.statistics import median
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
@@ -302,6 +303,11 @@ def units_of(sample_rate: int | None) -> Units:
 def transcribes(store: Store) -> bool:
     """Whether a campaign's models return text."""
     return output_kind(store.models) == "transcript"
+
+
+def has_classes(store: Store) -> bool:
+    """Whether a campaign's models answer with one class, rather than with text, boxes or values."""
+    return task_of(output_kind(store.models)) == "classification"
 
 
 def output_kind(models: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _FAILED = 3
 CompareCommand = command_with(
     *("original", "seeds", "input", "original_input", "deployed_input", "output"),
+    *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
+    *("original_fixed_inputs", "deployed_fixed_inputs"),
     *("original_output", "deployed_output", "output_name", "original_output_name"),
     *("deployed_output_name", "decoder", "runtime_option", "resize", "cut", "resample_audio"),
     *("labels", "limit", "device", "inventory", "python", "one_trip", "strategy", "option"),

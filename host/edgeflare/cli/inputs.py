@@ -10,6 +10,8 @@ from edgeflare.cli.options import Json, command_with, typed
 InputsCommand = command_with(
     *("input", "original_input", "deployed_input", "output", "original_output"),
     *("deployed_output", "output_name", "original_output_name", "deployed_output_name"),
+    *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
+    *("original_fixed_inputs", "deployed_fixed_inputs"),
     *("runtime_option", "resize", "labels", "device", "inventory", "python", "seed"),
 )
 

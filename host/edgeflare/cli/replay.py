@@ -17,6 +17,8 @@ _INPUTS = "Inputs"
 
 ReplayCommand = command_with(
     *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
+    *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
+    *("original_fixed_inputs", "deployed_fixed_inputs"),
     *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
     *("inventory", "confirmations", "out"),
     original={"help": "The original model, where it has moved or changed."},

@@ -7,10 +7,10 @@ import numpy as np
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
 from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
-from edgeflare.metrics import decides_equally, is_finite, is_scores, top_label
+from edgeflare.metrics import decides_equally, disagreement, is_finite, is_scores, top_label
 from edgeflare.oracles import margins
 from edgeflare.store.records import ReplayInput
-from edgeflare.types import TRIGGERS, Output, Status
+from edgeflare.types import TRIGGERS, Output, Status, Values
 
 UNCHARGED: tuple[FindingCause, ...] = ("not repeatable", "unanswered")
 """Causes that no rung has."""
@@ -145,18 +145,23 @@ def _margin(answer: Output | None, labels: tuple[int | None, int | None] | None)
 
 
 def _sureness(now: ReplayAnswer) -> tuple[float, ...]:
-    """Return both models' margins, as far as they have one."""
+    """Return both models' margins, as far as they have one; of values their distance."""
     assert now.original is not None  # noqa: S101 - they deviate
     assert now.deployed is not None  # noqa: S101
+    if isinstance(now.original, Values):
+        return (disagreement(now.original, now.deployed),)
     return tuple(one for one in margins(now.original, now.deployed) if one is not None) or (1.0,)
 
 
 def _difference(before: ReplayAnswer, now: ReplayAnswer) -> float:
-    """Return the largest difference of a score then and now, of either model."""
+    """Return the largest difference of a score, or the distance of values, then and now."""
     pairs = ((before.original, now.original), (before.deployed, now.deployed))
     largest = 0.0
     for one, other in pairs:
         if one is None or other is None:
+            continue
+        if isinstance(one, Values) and isinstance(other, Values):
+            largest = max(largest, disagreement(one, other))
             continue
         if not is_scores(one) or not is_scores(other):
             largest = max(largest, float(not decides_equally(one, other)))

@@ -405,7 +405,10 @@ class _Walk:
             return None
         charged = [one for one in compressed if one.contributions]
         if not charged:
-            raise UsageError("the models' answers have no margin: they are texts or labels alone")
+            raise UsageError(
+                "the models' answers have no margin: they are no scores of classes, but text, boxes, "
+                "values or labels alone"
+            )
         after, before = rungs[place], rungs[place - 1] if place else None
         if before is not None and before.cause in ("preprocessing", "conversion"):
             start, first = before.name, self._read_model(before, "deployed", before.deployed)

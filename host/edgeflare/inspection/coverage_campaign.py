@@ -173,7 +173,7 @@ def coverage_of_campaign(
         if by_class and not model.has_classes:
             text = (
                 f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
-                f"{model.path.name} returns texts"
+                f"{model.path.name} {model.returns}"
             )
             if criteria:
                 raise UsageError(f"{text}; leave them out")

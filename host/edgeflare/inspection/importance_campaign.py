@@ -118,7 +118,7 @@ def importance_of_campaign(
         model = stored_original(store, original)
         if not model.has_classes:
             raise UsageError(
-                f"importance is that of decisions for classes, and {model.path.name} returns texts"
+                f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
             )
         samples, labels = _profile(store, model, profile, resize)
         sets, notices = input_sets(store)

@@ -268,7 +268,8 @@ def _answers(
         for one in scores([seed.sample for seed in some]):
             if not is_scores(one):
                 raise UsageError(
-                    "seeds are ordered by probabilities of classes, and the original returns text"
+                    "seeds are ordered by probabilities of classes, and the original returns text, "
+                    "boxes or values"
                 )
             yield one
 

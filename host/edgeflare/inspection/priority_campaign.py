@@ -151,7 +151,7 @@ def prioritise_campaign(
         if any(not is_scores(one) for one in answers):
             raise UsageError(
                 f"seeds are ordered by probabilities of classes, and the models of {folder} are "
-                "models that return text"
+                "models that return text, boxes or values"
             )
         known: dict[PriorityMeasure, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}

@@ -96,6 +96,12 @@ class StoredOriginal(NamedTuple):
         """Whether it decides for classes, rather than a text."""
         return task_of(self.reader.kind) == "classification"
 
+    @property
+    def returns(self) -> str:
+        """What it returns, in place of classes: a verb and its object for an error's sentence."""
+        kinds = {"transcript": "texts", "detection": "boxes", "multi-label": "any number of labels"}
+        return f"returns {kinds.get(task_of(self.reader.kind), 'values')}"
+
     def label(self, raw: Any) -> int:
         """Return the class that it decides for."""
         label = top_label(self.reader.read(raw)) if self.has_classes else None

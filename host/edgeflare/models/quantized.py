@@ -98,6 +98,22 @@ def check_quantizable(original: Path, made: str = "int8 references", extra: str 
         raise UsageError(
             f"making {made} needs onnx; install it with `pip install 'edgeflare[{extra}]'`"
         )
+    if (count := _inputs_in(original)) > 1:
+        raise UsageError(
+            f"{original.name} has {count} inputs, and {made} are calibrated for models with one; "
+            "leave them out"
+        )
+
+
+def _inputs_in(original: Path) -> int:
+    """Return how many inputs an ONNX file has; 0 for a file that can't be read."""
+    import onnx
+
+    try:
+        graph = onnx.load(str(original), load_external_data=False).graph
+    except Exception:  # noqa: BLE001  what is wrong with it is told where it is loaded
+        return 0
+    return len({one.name for one in graph.input} - {one.name for one in graph.initializer})
 
 
 def calibration_inputs(samples: Sequence[Sample], spec: Spec) -> list[NDArray[Any]]:

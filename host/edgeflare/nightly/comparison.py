@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.text import capitalized, first_names
+from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.limits import check_limits
-from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
+from edgeflare.detections import DIFFERENCE_KINDS, DifferenceKind
+from edgeflare.models import task_of
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
@@ -44,7 +47,11 @@ def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) ->
     too.
     """
     inputs = [one for replay in replays for one in replay.inputs]
-    new = [one.id for one in inputs if one.state == "new"]
+    new = [
+        f"{one.id} ({one.difference})" if one.difference else one.id
+        for one in inputs
+        if one.state == "new"
+    ]
     checks = [
         Check(
             part="replay",
@@ -73,14 +80,48 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     words = ranking.verdict
     if duel.verdict != TIE:
         with Store.open(tonight) as store:
-            of_words = transcribes(store)
-        words = compared(duel, ranking.measure, _TONIGHT, of_words=of_words)
+            task = task_of(output_kind(store.models))
+        words = compared(duel, ranking.measure, _TONIGHT, task=task)
     return Check(
         part="comparison",
         name=ranking.measure,
         words=capitalized(words),
         crossed=duel.verdict == green,
     )
+
+
+def kinds_checks(last_green: Path, tonight: Path, since: str) -> list[Check]:
+    """Compare how many objects on the seeds differ, kind by kind, with the last green night's.
+
+    `since` is that night's day. A kind is worse where the lower 95 % bound tonight is above the
+    upper bound then. Nothing for models that detect no objects. Raises StoreError.
+    """
+    checks = []
+    with Store.open(last_green) as before, Store.open(tonight) as now:
+        if output_kind(now.models) not in DETECTION_KINDS:
+            return []
+        for kind in DIFFERENCE_KINDS:
+            was, found = kind_rate(before, kind), kind_rate(now, kind)
+            if was is None or found is None or not found.differing:
+                continue
+            of = "of the deployed model's" if kind == "ghost" else "of the original's"
+            words = (
+                f"{found.differing} {of} {found.objects} objects on the seeds are "
+                f"{_KIND_NAMES[kind]} (at least {100 * found.low:.3g} %), in the last green night "
+                f"({since}) {was.differing} of {was.objects} "
+                f"({100 * was.rate:.3g} %, at most {100 * was.high:.3g} %){_names(found.seeds)}"
+            )
+            crossed = found.low > was.high
+            checks.append(Check(part="comparison", name=kind, words=words, crossed=crossed))
+    return checks
+
+
+_KIND_NAMES: Mapping[DifferenceKind, str] = {
+    "lost": "lost",
+    "ghost": "ghosts",
+    "class": "another class",
+    "shift": "shifted",
+}
 
 
 def survey_check(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
+from edgeflare.analysis.outcome_stats import has_classes
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
 from edgeflare.campaign.events import Event, Notice
@@ -33,6 +34,7 @@ from edgeflare.nightly.comparison import (
     changes,
     comparison_check,
     identity_of,
+    kinds_checks,
     replay_checks,
     resolved_as_in_baseline,
     search_checks,
@@ -171,12 +173,17 @@ class _Run:
         )
 
     def _replay_stored(self, config: CampaignConfig) -> None:
-        """Replay the corpus, and the seeds on which the models agreed in the last green night."""
+        """Replay the corpus, and the seeds on which the models agreed in the last green night.
+
+        Of models without classes, which have no corpus, that night's triggers and all seeds.
+        """
         replays = list[ReplaySummary]()
         corpus = self._runner.history.corpus(self._model.name)
         if _has_entries(corpus):
             replays.append(self._replay(corpus, config, "replay"))
-        if self._baseline is not None and _has_agreeing_seeds(self._baseline.campaign):
+        if self._baseline is not None and _without_corpus(self._baseline.campaign):
+            replays.append(self._replay(self._baseline.campaign, config, "replay"))
+        elif self._baseline is not None and _has_agreeing_seeds(self._baseline.campaign):
             replays.append(self._replay(self._baseline.campaign, config, "seeds"))
         if not replays:
             return
@@ -221,6 +228,7 @@ class _Run:
         self._write_report(out, "search")
         if baseline is not None:
             self._checks.append(_compare(baseline, out))
+            self._checks += kinds_checks(baseline.campaign, out, baseline.day)
             before = baseline.run.search
             alike = self._identity.surveyed_like(baseline.run.identity)
             self._checks += survey_check(
@@ -262,6 +270,11 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
         )
 
 
+def _without_corpus(campaign: Path) -> bool:
+    with Store.open(campaign) as store:
+        return not has_classes(store)
+
+
 def _has_entries(folder: Path) -> bool:
     """Whether there is anything in a corpus to be sent again. Raises StoreError."""
     if not is_corpus(folder):
@@ -276,8 +289,12 @@ def update_corpus(
     """Add the triggers of a run, and of the red ones since the last green one, to the corpus.
 
     The results of this run's replay are added to its entries; `on_notice` is called with each
-    notice. Raises StoreError, and UsageError where the inputs are of another form than before.
+    notice. Models without classes have no corpus. Raises StoreError, and UsageError where the
+    inputs are of another form than before.
     """
+    with Store.open(night.campaign(run)) as store:
+        if not has_classes(store):  # no corpus: the last green night's own inputs are sent again
+            return
     corpus = history.corpus(run.model)
     for search in [*_red_since_green(history, night, run), night.campaign(run)]:
         addition = add_to_corpus(corpus, search, model=run.model)

@@ -13,6 +13,9 @@ from edgeflare._internal.text import (
 from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
+from edgeflare.answer_words import KIND_WORDS
+from edgeflare.detections import DIFFERENCE_KINDS, DifferenceKind
+from edgeflare.reports.answers.document import kinds_text
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
 from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
 
@@ -39,6 +42,7 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
         *_soundness(ranking),
         Heading("Candidates"),
         Table(_candidates(ranking), ranking.candidates, about),
+        *_differences(ranking),
         Listing(tuple(Item(f"not ranked: {name}: {why}") for name, why in failed.items())),
         *(_duels(ranking) if len(ranking.duels) <= _DUELS_SHOWN else []),
         Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
@@ -94,6 +98,30 @@ def _candidates(ranking: Ranking) -> tuple[Column, ...]:
         Column("size", 6, lambda one: size_text(one.size)),
         Column("ms", 6, _milliseconds),
     )
+
+
+def _differences(ranking: Ranking) -> list[Block]:
+    """Return how the candidates' detections differ on the seeds as they are; nothing of others."""
+    rows = [one for one in ranking.candidates if one.differences is not None]
+
+    def kind_column(kind: DifferenceKind) -> Column:
+        return Column(KIND_WORDS[kind], 0, lambda row: f"{row.differences.inputs_by_kind[kind]:,}")
+
+    def share(row: RankedModel) -> str:
+        counts = row.differences
+        return percent_text(counts.differing / counts.inputs if counts and counts.inputs else None)
+
+    def objects(row: RankedModel) -> str:
+        return "" if row.differences is None else kinds_text(row.differences.kinds)
+
+    columns = (
+        Column("candidate", 0, lambda row: row.name, text=True),
+        Column("seeds that differ", 0, share),
+        *map(kind_column, DIFFERENCE_KINDS),
+        Column("objects", 1, objects, text=True),
+    )
+    about = "Seeds that differ as they are, and of those the number with each kind:"
+    return [Heading("Detections on the seeds"), Table(columns, rows, about)] if rows else []
 
 
 def _share_estimate(one: Estimate) -> str:

@@ -179,3 +179,16 @@ def test_a_compiled_model_answers_as_the_interpreter(
         for ours, theirs in zip(model.run(tensor), plain.run(tensor), strict=True):
             assert ours.shape == theirs.shape
             assert ours.tobytes() == theirs.tobytes()
+
+
+def test_a_compiled_model_gives_each_input_its_own_tensor(
+    monkeypatch: pytest.MonkeyPatch, model_file: ModelFile
+) -> None:
+    monkeypatch.setitem(tflite_delegates.ACCELERATORS, "gpu", "CPU")
+    file = model_file("tflite", "two_inputs")
+    model = load(file, "tflite", {"delegate": "gpu", "allow_fallback": True})
+    plain = load(file, "tflite", {})
+    rng = np.random.default_rng(1)
+    first, second = (rng.random(one.shape, np.float32) for one in model.inputs)
+    for given in ([first, second], [second, first]):
+        assert model.run_several(given)[0].tobytes() == plain.run_several(given)[0].tobytes()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from detector_models import detector_path, photographs
 from onnx import TensorProto, helper
 from small_models import TFLITE, save_onnx
 from ssh_servers import SshServer
@@ -267,3 +268,27 @@ def test_the_device_entry_of_this_machine_takes_two_inputs_too(
         assert [one.name for one in session.model.inputs] == [SECOND, FIRST]
         session.configure(PIXELS, None, input_name=SECOND, fixed={FIRST: np.ones((1, 8, 8, 1))})
         assert session.submit(images(1)).result(60).outputs[0].shape == (1, 4)  # type: ignore[union-attr]
+
+
+def test_the_best_anchors_of_a_real_detector_cost_few_bytes(
+    device: Device, shared_data: Path
+) -> None:
+    model, most = detector_path(shared_data, "rfb320_int8_perchannel"), 100
+    spec = InputSpec(
+        *((1, 3, 240, 320), "float32", (240, 320), 3),
+        layout="CHW",
+        mean=(127.0,),
+        std=(128.0,),
+        resize="bilinear",
+    )
+    samples: list[Any] = [one[:, :, ::-1] for one in photographs(shared_data)[:2]]
+    keep = {"count": most, "scores": 0, "axis": [1, 1], "rows": [1, 1]}
+    with closing(open_device(device, model)) as session:
+        session.configure(spec, ["scores", "boxes"])
+        whole: Any = session.submit(samples).result(60).outputs
+        session.configure(spec, ["scores", "boxes"], keep=keep)
+        reduced: Any = session.submit(samples).result(60).outputs
+    for (scores, boxes), few in zip(whole, reduced, strict=True):
+        faces = np.sort(np.argsort(-scores[0, :, 1], kind="stable")[:most])
+        check_equal([(scores[:, faces], boxes[:, faces])], [few])
+        assert sum(one.nbytes for one in few) * 44 < scores.nbytes + boxes.nbytes

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare.analysis.answer_stats import DifferenceCounts
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
@@ -197,7 +198,8 @@ class RankedModel:
     interval. `mean_rank` is what the order by queries follows (None of another measure): the mean,
     from 1, over all candidates' searches ranked together, those that found nothing above all
     others. `file` is the deployed model's path, `size` its bytes; `finished` whether its campaign
-    is. `soundness` compares it with healthy references, None where its campaign has none.
+    is. `soundness` compares it with healthy references, None where its campaign has none;
+    `differences` are those of a detector on all its seeds as they are, None of other models.
     """
 
     name: str
@@ -211,6 +213,7 @@ class RankedModel:
     finished: bool
     figures: ModelFigures
     soundness: Soundness | None = None
+    differences: DifferenceCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -260,7 +263,8 @@ def rank_campaigns(
     They need the same original, seed inputs and search; the campaign's seed may differ. Compared,
     seed by seed, is what every one of them has finished. `names` call the candidates (by default
     their files' stems). `measure`: "disagreement", the total variation distance between both
-    models' answers to the trigger, or the share of the words that differ, 0 to 1; "severity", the
+    models' answers to the trigger, of other answers than scores their
+    `edgeflare.metrics.disagreement`; "severity", the
     smaller of both models' margins there, 0 to 1, of which, as of disagreement, less is harder;
     "queries" to the first trigger, of which more is: their ranks are compared, those of searches
     that found nothing above all others, and success apart from them. None: disagreement where the
@@ -278,7 +282,7 @@ def rank_campaigns(
     judged = {name: _judged(one) for name, one in zip(reads, campaigns, strict=True)}
     notes = _check_comparable(reads)
     chosen = _measure(measure, reads)
-    of_words = any(read.transcribes for read in reads.values())
+    task = next(iter(reads.values())).task
     common = _common(reads)
     seeds = {name: [read.done[sample] for sample in common] for name, read in reads.items()}
     values = {name: [_value(one, chosen) for one in of] for name, of in seeds.items()}
@@ -311,6 +315,7 @@ def rank_campaigns(
             size=int(reads[name].deployed["bytes"]),
             finished=reads[name].finished,
             figures=figures_of(seeds[name], level),
+            differences=reads[name].differences,
             soundness=judged[name],
         )
         for name in order
@@ -327,7 +332,7 @@ def rank_campaigns(
         duels=duels,
         success=success,
         original=original,
-        verdict=verdict(order, duels, chosen, len(common), of_words=of_words),
+        verdict=verdict(order, duels, chosen, len(common), task=task),
         success_verdict=success_verdict(successes, success, apart) if more else None,
         accuracy_verdict=accuracy_verdict(
             {one.name: one.figures.accuracy for one in candidates},
@@ -336,7 +341,7 @@ def rank_campaigns(
             apart,
             chosen,
         ),
-        differences=differences(chosen, of_words=of_words),
+        differences=differences(chosen, task=task),
         notes=(*notes, *unclear),
         unclear=unclear,
     )

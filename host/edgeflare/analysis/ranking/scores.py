@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.analysis.answer_stats import DifferenceCounts, detection_figures
+from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import decides_equally, disagreement, is_scores, top_label
+from edgeflare.models import task_of
 from edgeflare.oracles import margins
 from edgeflare.statistics import bootstrap_interval, median, wilson
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import TRIGGERS, Status, Task, Transcript
 
 _WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Results without an answer, or without one that repeats, are not compared."""
@@ -66,7 +69,8 @@ class CandidateCampaign:
     has finished with an answer, `unanswered` how many ended without one; `alike` says that on those
     that are done both models give the same probabilities, or words, and nothing was found. `search`
     has every setting of the search; `devices` are fingerprints without the runtime,
-    which is the candidate's own.
+    which is the candidate's own. `differences` are those of detectors on all seeds as they are,
+    None of other models.
     """
 
     id: str
@@ -81,6 +85,7 @@ class CandidateCampaign:
     unanswered: int
     timeouts: int
     alike: bool
+    differences: DifferenceCounts | None = None
 
     @property
     def finished(self) -> bool:
@@ -93,9 +98,14 @@ class CandidateCampaign:
         return bool(self.deployed.get("output", {}).get("kind") == "label")
 
     @property
-    def transcribes(self) -> bool:
-        """Whether the models return text."""
-        return bool(self.deployed.get("output", {}).get("kind") == "transcript")
+    def task(self) -> Task:
+        """What the models answer with; of all kinds of values "vector"."""
+        return task_of(output_kind(self.models))
+
+    @property
+    def models(self) -> Mapping[str, Any]:
+        """Both models as the store has them."""
+        return {"original": self.original, "deployed": self.deployed}
 
 
 def read_campaign(store: Store) -> CandidateCampaign:
@@ -143,6 +153,7 @@ def read_campaign(store: Store) -> CandidateCampaign:
         timeouts=sum(
             one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
         ),
+        differences=None if (known := detection_figures(store)) is None else known.seeds,
         alike=bool(done)
         and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
         and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),
@@ -187,7 +198,7 @@ def _same_answers(seed: SeedRecord) -> bool:
     original, deployed = seed.outputs.original, seed.outputs.deployed
     if original is None or deployed is None or not decides_equally(original, deployed):
         return False
-    return not is_scores(original) or disagreement(original, deployed) <= _ROUNDING
+    return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
 
 
 def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:

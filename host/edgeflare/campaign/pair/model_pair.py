@@ -14,6 +14,7 @@ from edgeflare.campaign.pair.tasks import (
     detector_sides,
     find_task,
     kept_boxes,
+    reduced,
     value_sides,
 )
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -355,6 +356,7 @@ def resolve_pair(
     )
     sides = sides[0], _repaired(sides[1], config)
     decoders = [None if text is None else text.decoder for text in texts]
+    keep = kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs)
     original.fix_inputs(chosen[0].name, chosen[0].fixed)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
@@ -363,11 +365,11 @@ def resolve_pair(
             sides[1].asked,
             decoders[1],
             sides[1].repair,
-            keep=kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs),
+            keep=keep,
             input_name=chosen[1].name,
             fixed=chosen[1].fixed,
         )
-    return sides
+    return sides[0], reduced(sides[1], keep)
 
 
 def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:

@@ -14,6 +14,7 @@ from edgeflare.models import (
     InputSpec,
     Spec,
     TensorInfo,
+    complete_options,
     infer_format,
     output_classes,
 )
@@ -161,7 +162,9 @@ def detector_sides(
 
 
 def _detector_classes(side: ModelInterface) -> int:
-    reader = side.reader("detections")
+    assert side.detector is not None  # noqa: S101 - it is a detector's side
+    usual = complete_options(side.detector, side.outputs, side.size, ())
+    reader = side._replace(detector=usual).reader("detections")
     return reader.classes if isinstance(reader, DetectionReader) else 0
 
 
@@ -205,7 +208,7 @@ def kept_boxes(
 ) -> dict[str, Any] | None:
     """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
 
-    As `edgeflare_agent.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
+    As `edgeflare_agent.configuration.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
     of anchors, or don't tell which of their scores matter.
     """
     if most is None:
@@ -229,5 +232,21 @@ def kept_boxes(
     shape = [size or 0 for size in tensors[0].shape]
     axis = 2 if len(shape) > 2 and shape[2] >= shape[1] else 1
     values = shape[3 - axis]
+    if most <= values:
+        raise UsageError(
+            f"--keep-boxes {most} keeps fewer boxes than a box has values, {values}: state more"
+        )
     rows = [4, 4 if kind == "yolo-objectness" else values - 1]
     return {"count": most, "scores": 0, "axis": [axis], "rows": rows}
+
+
+def reduced(side: ModelInterface, keep: Mapping[str, Any] | None) -> ModelInterface:
+    """Return a detector whose device keeps the best anchors, with the shapes that come from it."""
+    if keep is None:
+        return side
+    outputs = []
+    for tensor, axis in zip(side.outputs, keep["axis"], strict=True):
+        shape = list(tensor.shape)
+        shape[axis] = min(keep["count"], shape[axis] or keep["count"])
+        outputs.append(tensor._replace(shape=tuple(shape)))
+    return side._replace(outputs=tuple(outputs), output=outputs[0])

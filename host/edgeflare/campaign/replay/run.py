@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.campaign import executor
@@ -21,9 +21,10 @@ from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
-from edgeflare.campaign.settings.models import SeedsConfig
+from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.models import DetectorOptions
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
@@ -228,10 +229,17 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     known = source.store.models if source.store is not None else {}
     for which in ("original", "deployed"):
         model = getattr(config, which)
-        kind = known.get(which, {}).get("output", {}).get("kind")
-        if kind and model.output == "auto" and _same_file(model.path, known[which]):
-            # The campaign's many seeds show the kind of outputs better than a few triggers.
-            config = config.model_copy(update={which: model.model_copy(update={"output": kind})})
+        output = known.get(which, {}).get("output", {})
+        kind, detector = output.get("kind"), output.get("detector")
+        if not kind or model.output != "auto" or not _same_file(model.path, known[which]):
+            continue
+        # The campaign's many seeds show the kind of outputs better than a few triggers.
+        stated: dict[str, Any] = {}
+        if detector is not None:
+            stated = {"decoder": DetectorOptions.model_validate(detector)}
+        elif kind in get_args(StatedOutput):
+            stated = {"output": kind}
+        config = config.model_copy(update={which: model.model_copy(update=stated)})
     return config
 
 

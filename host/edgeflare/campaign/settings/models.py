@@ -1,7 +1,7 @@
 """The sections of a campaign's configuration that name the models and the seeds."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -21,6 +21,12 @@ def _kind_of_decoder(value: Any) -> str:
     kind = value.get("kind", "ctc") if isinstance(value, Mapping) else value
     of_text = isinstance(kind, DecoderOptions) or kind in ("ctc", "tokens")
     return KINDS_OF_DECODERS[0 if of_text else 1]
+
+
+StatedOutput: TypeAlias = Literal[
+    "auto", "probabilities", "logits", "sigmoid", "sigmoid-logits", "label", "transcript"
+]
+"""What outputs of classes or text are, as far as it is stated."""
 
 
 class ModelConfig(Section):
@@ -101,15 +107,7 @@ class ModelConfig(Section):
         examples=["fixed.npz"],
     )
     output: Annotated[
-        Literal[
-            "auto",
-            "probabilities",
-            "logits",
-            "sigmoid",
-            "sigmoid-logits",
-            "label",
-            "transcript",
-        ],
+        StatedOutput,
         Flag(
             "--output",
             "All models' outputs: auto, probabilities, logits, transcript, sigmoid (a probability "

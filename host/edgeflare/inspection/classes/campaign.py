@@ -199,7 +199,8 @@ def classes_of_campaign(
         model = stored_original(store, original)
         if not model.has_classes:
             raise UsageError(
-                f"classes are compared by models' decisions for them, and {model.path.name} returns texts"
+                f"classes are compared by models' decisions for them, and {model.path.name} "
+                f"{model.returns}"
             )
         answers, notices = _answers(store)
         source = None if profile is None else profile_source(store, model.spec, profile, resize)

@@ -14,7 +14,7 @@ from edgeflare.models.detectors.options import (
     DetectorOptions,
 )
 from edgeflare.models.detectors.processed import EndToEnd, SsdObjects, ssd_places
-from edgeflare.models.detectors.reader import decoder_of, read_places
+from edgeflare.models.detectors.reader import RawOutputs, decoder_of, read_places
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
@@ -31,7 +31,7 @@ def complete_options(
     options: DetectorOptions,
     tensors: Sequence[TensorInfo],
     size: tuple[int, int],
-    raws: Sequence[Sequence[NDArray[Any]]],
+    raws: Sequence[RawOutputs],
 ) -> DetectorOptions:
     """Return options in which nothing is null that a decoder of the kind needs, what is stated kept.
 
@@ -49,7 +49,7 @@ def complete_options(
 
     Raises ModelError where the tensors are not of the stated format.
     """
-    whole = raws
+    whole = [[raw] if isinstance(raw, np.ndarray) else raw for raw in raws]
     if options.kind == "ssd" and not options.outputs:
         options = options.model_copy(update={"outputs": _ssd_outputs(tensors, whole)})
     places = read_places(tensors, options)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ score near 0.
 """
 
 _USUAL_RULES = DetectionRules()
+
+RawOutputs: TypeAlias = NDArray[Any] | Sequence[NDArray[Any]]
+"""The raw outputs of one sample in the order of the tensors; an array alone is the only one."""
 
 
 class Decoder(Protocol):
@@ -77,7 +80,7 @@ class DetectionReader:
         """The number of classes; 0 where the outputs don't tell."""
         return self.decoder.classes
 
-    def read(self, raw: RawOutput | Output) -> Detections:
+    def read(self, raw: RawOutput | Output | RawOutputs) -> Detections:
         """Return the detections, and candidates below the confidence, of one sample's raw outputs.
 
         Integers are de-quantised by each tensor's own parameters. Candidates score at least
@@ -89,7 +92,7 @@ class DetectionReader:
         """
         if isinstance(raw, Detections):
             return raw
-        several = raw if isinstance(raw, tuple) else (raw,)
+        several = raw if isinstance(raw, tuple | list) else (raw,)
         raws = [one for one in several if isinstance(one, np.ndarray)]
         if len(raws) != len(self.tensors):
             raise ModelError(

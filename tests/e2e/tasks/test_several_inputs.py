@@ -112,3 +112,14 @@ def test_bad_inputs_get_one_sentence(
     refused = run(home, tmp_path / "out", *more)
     assert refused.code == 2, refused.both
     assert re.search(words, refused.sentence), refused.sentence
+
+
+def test_int8_references_of_such_a_model_are_refused(home: Path, tmp_path: Path) -> None:
+    more = ("--fixed-inputs", home / "fixed.npz", "--reference", "int8")
+    models = ("--original", home / "original.onnx", "--deployed", home / "deployed.onnx")
+    refused = edgeflare(
+        *("run", *models, "--seeds", home / "seeds.npz", "--input", "scale=1/255", *more),
+        home=tmp_path,
+    )
+    assert refused.code == 2
+    assert "original.onnx has 2 inputs, and int8 references are calibrated" in refused.sentence

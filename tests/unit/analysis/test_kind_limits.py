@@ -1,0 +1,124 @@
+"""Limits by kind of difference: for all classes together and by class, decided by bounds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answer_stores import NAMES, detection_campaign, value_campaign, values
+from pydantic import ValidationError
+
+from edgeflare.analysis import LimitCheck, check_limits
+from edgeflare.campaign import LimitsConfig
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.errors import UsageError
+from edgeflare.reports import report_text
+from edgeflare.store import Store
+
+
+def checked(folder: Path, **limits: Any) -> LimitCheck:
+    """Return the check of the one limit."""
+    (one,) = check_limits(folder, LimitsConfig(**limits))
+    return one
+
+
+def test_a_share_above_its_limit_is_crossed_and_named_with_its_seeds(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", [], natural={1: "lost", 4: "lost"}, seeds=10)
+    one = checked(folder, max_lost=0.05)
+    assert one.crossed
+    assert not one.undecided
+    assert one.words.startswith("max_lost: 2 of 30 objects that the original detects on the seeds")
+    assert "at most 5 % may: photos/01.png, photos/04.png" in one.words
+
+
+def test_between_the_share_and_its_bound_nobody_can_tell(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", [], natural={1: "lost"}, seeds=10)
+    one = checked(folder, max_lost=0.1)
+    assert (one.crossed, one.undecided) == (False, True)
+    assert "more seeds narrow the bounds" in one.words
+    assert one.value is not None
+    assert one.value > 0.1, "the upper bound decides"
+    kept = checked(folder, max_lost=0.5)
+    assert (kept.crossed, kept.undecided) == (False, False)
+
+
+@pytest.mark.parametrize(("natural", "crossed"), [({}, False), ({0: "lost"}, True)])
+def test_a_limit_of_0_allows_none_on_the_seeds(
+    tmp_path: Path, natural: dict[int, str], crossed: bool
+) -> None:
+    folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=4)
+    one = checked(folder, max_lost=0.0)
+    assert (one.crossed, one.undecided) == (crossed, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "crossed"),
+    [
+        ({"max_ghost": 0.0}, True),
+        ({"max_ghost": {"1": 0.0}}, True),
+        ({"max_ghost": {"0": 0.0}}, False),
+        ({"max_class": {"2": 0.0}}, True),
+        ({"max_class": {"1": 0.0}}, False),
+        ({"max_shift": {"0": 0.0}}, True),
+        ({"max_lost": 0.0}, False),
+    ],
+)
+def test_each_kind_has_its_limit_and_each_class_its_own(
+    tmp_path: Path, limits: dict[str, Any], crossed: bool
+) -> None:
+    natural = {0: "ghost", 1: "class", 2: "shift"}
+    folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=6)
+    assert checked(folder, **limits).crossed is crossed
+
+
+def test_ghosts_are_a_share_of_what_the_deployed_model_detects(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", [], natural={0: "ghost"}, seeds=2)
+    one = checked(folder, max_ghost={"1": 0.1})
+    assert "1 of 2 objects of the class 1 that the deployed model detects" in one.words
+
+
+def test_a_class_is_named_as_the_campaign_names_it(tmp_path: Path) -> None:
+    limits = {"max_lost": {"person": 0.01, "dog": 0.5}}
+    folder = detection_campaign(tmp_path / "c", [], natural={0: "lost"}, seeds=8, limits=limits)
+    with Store.open(folder) as store:
+        store.set_fact(CLASS_NAMES, list(NAMES))
+    person, dog = check_limits(folder)
+    assert (person.name, person.crossed) == ("max_lost.person", True)
+    assert (dog.name, dog.crossed) == ("max_lost.dog", False)
+    assert "crossed: max_lost.person" in report_text(folder, "markdown").replace("\\", "")
+    assert 'name="max_lost.person"' in report_text(folder, "junit")
+    assert "| person | 1 |" in report_text(folder, "markdown"), "reports know the names, too"
+
+
+def test_a_difference_below_the_margin_floor_crosses_nothing(tmp_path: Path) -> None:
+    natural = {0: "lost"}  # by 0.03
+    folder = detection_campaign(tmp_path / "c", [], natural=natural, margin_floor=0.05)
+    assert not checked(folder, max_lost=0.0).crossed
+
+
+def test_other_models_have_no_such_limit(tmp_path: Path) -> None:
+    pair = values(1.0), values(2.0)
+    one = checked(value_campaign(tmp_path / "c", pair, pair), max_lost=0.5)
+    assert one.crossed
+    assert "the models detect no objects" in one.words
+    with pytest.raises(UsageError, match=r"limits\.max_lost is for models of boxes or several"):
+        check_kind_limits(LimitsConfig(max_lost=0.1), "dense", None)
+    with pytest.raises(UsageError, match=r"limits\.max_shift is for models of boxes,"):
+        check_kind_limits(LimitsConfig(max_shift=0.1), "multi-label", None)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(NAMES, "it is none of the 3 classes: check its spelling"), (None, "--class-names FILE")],
+)
+def test_an_unknown_class_is_refused_before_anything_is_run(
+    names: tuple[str, ...] | None, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_kind_limits(LimitsConfig(max_lost={"horse": 0.1}), "detection", names)
+    check_kind_limits(LimitsConfig(max_lost={"2": 0.1}), "detection", names)
+
+
+@pytest.mark.parametrize("value", [1.5, {"person": -0.1}, "0.1", {"person": "0.1"}, True])
+def test_a_limit_that_is_no_share_is_refused(value: Any) -> None:
+    with pytest.raises(ValidationError, match="max_lost"):
+        LimitsConfig(max_lost=value)

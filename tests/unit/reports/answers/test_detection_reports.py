@@ -1,0 +1,236 @@
+"""Reports of campaigns whose models answer with detections, with several labels, or with values."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from answer_stores import (
+    NAMES,
+    depth_maps,
+    detection_campaign,
+    label_maps,
+    of_kind,
+    value_campaign,
+    values,
+)
+
+from edgeflare.analysis.data_frames import to_frames
+from edgeflare.answer_words import difference_text
+from edgeflare.reports import report_text, write_html_report, write_text_report
+from edgeflare.reports.html.answers import shown_answers
+from edgeflare.types import Detections, ValueRules
+
+
+def page_data(page: str) -> Any:
+    """Return the data that the page's script reads."""
+    found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def of_row(data: Any, number: int) -> dict[str, Any]:
+    return dict(zip(data["columns"], data["rows"][number], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("lost", "lost person (0.62 against 0.47)"),
+        ("ghost", "ghost dog (0.41 against 0.56)"),
+        ("class", "another class (cat -> dog) (0.70 against 0.66)"),
+        ("shift", "shifted person (IoU 0.56)"),
+    ],
+)
+def test_a_trigger_is_worded_with_kind_class_and_both_scores(
+    tmp_path: Path, kind: str, words: str
+) -> None:
+    folder = detection_campaign(tmp_path / "c", [kind])
+    markdown = report_text(folder, "markdown", class_names=NAMES).replace("\\", "")
+    assert words in markdown
+    assert words in report_text(folder, "junit", class_names=NAMES).replace("&gt;", ">")
+    (row,) = csv.DictReader(io.StringIO(report_text(folder, "csv", class_names=NAMES)))
+    assert row["difference"] == words
+    (finding,) = json.loads(report_text(folder, "json"))["findings"]
+    assert finding["difference"] == difference_text(*of_kind(kind))
+    assert [one["kind"] for one in finding["differences"]] == [kind]
+
+
+def test_what_is_detected_is_exported_with_label_score_and_box(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"])
+    (finding,) = json.loads(report_text(folder, "json"))["findings"]
+    assert [one["label"] for one in finding["original_scores"]] == [1, 2, 0]
+    assert [one["label"] for one in finding["deployed_scores"]] == [1, 2], "a candidate is none"
+    assert finding["original_scores"][2] == {
+        "label": 0,
+        "score": 0.62,
+        "box": [0.1, 0.2, 0.4, 0.8],
+    }
+    (difference,) = finding["differences"]
+    assert difference["scores"] == [0.62, 0.47]
+    assert difference["margins"] == pytest.approx([0.12, 0.03])
+
+
+def test_differences_are_counted_by_class_and_kind_on_triggers_and_on_seeds(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost", "lost", "class"], natural={3: "ghost"})
+    figures = json.loads(report_text(folder, "json"))["detection"]
+    assert figures["seeds"]["kinds"] == {"lost": 0, "ghost": 1, "class": 0, "shift": 0}
+    assert (figures["seeds"]["differing"], figures["seeds"]["inputs"]) == (1, 4)
+    assert figures["triggers"]["kinds"] == {"lost": 2, "ghost": 1, "class": 1, "shift": 0}
+    person = figures["triggers"]["classes"][0]
+    assert (person["label"], person["kinds"]["lost"], person["original"]) == (0, 2, 4)
+    text = report_text(folder, "markdown", class_names=NAMES)
+    assert "| person | 2 |  |  | 4 | 50.0 % |" in text
+    assert "1 of 4 (1 ghost; of 10 detections of the original)" in text
+
+
+def test_a_difference_below_the_margin_floor_does_not_count(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["class"], natural={1: "lost"}, margin_floor=0.05)
+    figures = json.loads(report_text(folder, "json"))["detection"]
+    assert figures["seeds"]["differing"] == 0, "its smaller margin is 0.03"
+    assert figures["triggers"]["kinds"]["class"] == 1
+
+
+def test_the_page_draws_each_model_s_boxes_over_seed_and_trigger(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost", "ghost"])
+    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
+    page = (tmp_path / "r.html").read_text()
+    data = page_data(page)
+    lost = of_row(data, 0)["detections"]
+    original, deployed = lost["trigger"]
+    assert original[-1] == ["lost", 1, 0, 0.62, 1, 0.1, 0.2, 0.4, 0.8], "the last is drawn above"
+    assert deployed[-1] == ["lost", 1, 0, 0.47, 0, 0.1, 0.2, 0.4, 0.8], (
+        "its candidate, not detected"
+    )
+    assert [one[0] for marks in lost["seed"] for one in marks] == [""] * 6, "the seed has none"
+    assert lost["differences"] == [["lost", 0, None, "0.62 against 0.47", 0.12, 0.03]]
+    ghost = of_row(data, 1)["detections"]
+    assert [marks[-1][4] for marks in ghost["trigger"]] == [0, 1]
+    assert data["classes"] == {"0": "person", "1": "dog", "2": "cat"}
+    assert 'data-pair="lost:0"' in page
+    assert '<option value="ghost:1">ghost dog (1)</option>' in page
+    assert page.count("hatched is where") == 1, "the legend is worded once"
+
+
+def test_a_lost_object_without_a_candidate_is_drawn_where_the_original_saw_it() -> None:
+    original, deployed = of_kind("lost")
+    without = Detections(
+        deployed.boxes[:2], deployed.labels[:2], deployed.scores[:2], deployed.rules
+    )
+    shown = shown_answers(original, without)
+    assert shown.detections is not None
+    assert [*shown.detections["trigger"][1][-1]] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
+    assert shown.detections["differences"][0][3] == "0.62 against none"
+
+
+def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
+    original, deployed = of_kind("lost")
+    grid = np.array(
+        [(x / 30, y / 10, x / 30 + 0.01, y / 10 + 0.05) for x in range(20) for y in range(10)]
+    )
+    crowd = [
+        Detections(
+            np.concatenate([grid, one.boxes]),
+            np.concatenate([np.full(len(grid), 3), one.labels]),
+            np.concatenate([np.full(len(grid), 0.99), one.scores]),
+            one.rules,
+        )
+        for one in (original, deployed)
+    ]
+    shown = shown_answers(*crowd)
+    assert shown.detections is not None
+    for marks in shown.detections["trigger"]:
+        assert len(marks) == 60
+        assert marks[-1][0] == "lost"
+
+
+def test_several_labels_are_shown_with_their_scores_and_without_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost", "ghost"], located=False)
+    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
+    page = (tmp_path / "r.html").read_text()
+    row = of_row(page_data(page), 0)
+    assert row["detections"]["trigger"] is None
+    assert [0, 0.62, 0.47] in row["scores"]
+    assert "How to read the boxes" not in page
+    assert "shifted" not in page.split("<script")[0], "without a box nothing shifts"
+
+
+@pytest.mark.parametrize(
+    ("pair", "task", "words"),
+    [
+        (label_maps(48), "dense", "10.0 % of the pixels have another label (mean IoU 0.83)"),
+        (depth_maps(0.25), "dense", "an element is 0.25 apart"),
+        ((values(1, 2, 4), values(1, 2.5, 4)), "vector", "an element is 0.5 apart"),
+        (
+            tuple(values(*one, rules=ValueRules("cosine")) for one in ((1, 0), (0, 1))),
+            "embedding",
+            "1 less the cosine is 1",
+        ),
+        (
+            tuple(values(*one, rules=ValueRules("relative")) for one in ((2, 4), (3, 4))),
+            "vector",
+            "an element is 50 % apart",
+        ),
+    ],
+)
+def test_values_are_worded_by_their_measure_and_nothing_speaks_of_classes(
+    tmp_path: Path, pair: Any, task: str, words: str
+) -> None:
+    folder = value_campaign(tmp_path / "c", (pair[0], pair[0]), pair, task=task)
+    write_html_report(folder, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    visible = page.split('<script type="application/json"')[0]
+    for text in (report_text(folder, "markdown"), report_text(folder, "junit"), visible):
+        assert words in text
+        for wrong in ("total variation", "scores 0", "- -&gt; -", "– → –", "decides differently"):
+            assert wrong not in text
+    assert "the distance of two answers" in visible.lower()
+    assert 'id="matrix"' not in visible
+
+
+def test_maps_have_three_pictures_and_vectors_a_table_of_elements(tmp_path: Path) -> None:
+    for name, pair in (("labels", label_maps(40)), ("depth", depth_maps(0.3))):
+        folder = value_campaign(tmp_path / name, (pair[0], pair[0]), pair, task="dense")
+        write_html_report(folder, tmp_path / f"{name}.html")
+        data = page_data((tmp_path / f"{name}.html").read_text())
+        row = of_row(data, 0)
+        assert len(set(row["maps"])) == 3
+        assert row["values"]["elements"] == []
+    pair = values(1, 2, 3), values(1, 2.5, 3.1)
+    folder = value_campaign(tmp_path / "vector", (pair[0], pair[0]), pair)
+    write_html_report(folder, tmp_path / "vector.html")
+    row = of_row(page_data((tmp_path / "vector.html").read_text()), 0)
+    assert row["maps"] is None
+    assert row["values"]["elements"][:2] == [["1", "2", "2.5"], ["2", "3", "3.1"]]
+    assert row["values"]["cosine"] == pytest.approx(0.9964, abs=1e-3)
+
+
+def test_data_frames_have_what_differs_and_a_summary_of_large_arrays(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    pair = label_maps(48)
+    frames = to_frames(value_campaign(tmp_path / "v", (pair[0], pair[0]), pair, task="dense"))
+    assert frames.triggers.original_scores[0]["shape"] == [3, 20, 24]
+    frames = to_frames(detection_campaign(tmp_path / "d", ["ghost"]))
+    assert frames.triggers.difference[0] == "ghost class 1 (0.41 against 0.56)"
+    assert frames.triggers.deployed_scores[0][1]["label"] == 1
+
+
+def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"])
+    written = write_text_report(folder, "markdown", tmp_path / "r.md")
+    assert written.pictures == 1
+    (path,) = (tmp_path / "r-pictures").iterdir()
+    image = cv2.imread(str(path))[:, :, ::-1]
+    assert image.shape == (240, 3 * 320 + 2 * 8, 3), "seed, and the trigger by both models"
+    lost = (image == (255, 107, 96)).all(axis=2)
+    counts = [lost[:, left : left + 320].sum() for left in (0, 328, 656)]
+    assert counts[0] == 0
+    assert counts[1] > counts[2] > 50, "dashed where the model does not detect it"
+    assert (
+        "with the original's and with the deployed model's boxes" in (tmp_path / "r.md").read_text()
+    )
