@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare.types import ValueMeasure, Values
+from edgeflare.types import Task, ValueMeasure, Values
 
 MEASURES: Mapping[ValueMeasure, str] = {
     "labels": "the share of pixels whose label differs",
@@ -16,6 +16,16 @@ MEASURES: Mapping[ValueMeasure, str] = {
     "cosine": "1 less the cosine of both",
 }
 """The measures, in words."""
+
+DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
+    "dense": "labels",
+    "embedding": "cosine",
+    "vector": "absolute",
+}
+"""The measure of each task with answers of real values, where none is stated."""
+
+LARGEST_DISTANCES: Mapping[ValueMeasure, float] = {"labels": 1.0, "cosine": 2.0}
+"""The largest distance of each measure that has one."""
 
 SMALLEST_SHARE = 1e-3
 """An element of the original smaller than this share of its largest one counts as this share of
@@ -53,9 +63,12 @@ def label_map(values: Values) -> NDArray[np.int64]:
     """Return the label of each pixel: int64 of the array's shape without its channels.
 
     It is the channel with the highest value (of equal ones the first), or with a single channel 1 where that is at
-    least the rules' threshold, else 0. An array without the axis of channels has a single one.
+    least the rules' threshold, else 0. An array without the axis of channels has a single one; with an axis of
+    None its elements are the labels.
     """
     array, axis = values.array, values.rules.axis
+    if axis is None:
+        return np.asarray(array, np.int64)
     if array.ndim < 3 or array.shape[axis] == 1:
         single = array if array.ndim < 3 else array.take(0, axis)
         return np.asarray(single >= values.rules.threshold, np.int64)
