@@ -153,12 +153,21 @@ def main():
         before, after = ([answer(one, image) for one in pair] for image in (photo, sample))
         natural = [one for one in differences(*before, confidence) if one[1] >= FLOOR]
         worst = max(differences(*after, confidence), key=lambda one: one[1], default=("none", 0.0))
-        off = max(
-            abs(min((one[2] for one in found), key=lambda score: abs(score - stored)) - stored)
-            for found, some in zip(after, scores, strict=True)
-            for stored in some[some >= confidence].tolist() or [found[0][2]]
+        stored = [some[some >= confidence] for some in scores]
+        again = [np.array([one[2] for one in found if one[2] >= confidence]) for found in after]
+        same = all(len(one) == len(other) for one, other in zip(stored, again, strict=True))
+        off = (
+            max(
+                (
+                    np.abs(one - other).max(initial=0.0)
+                    for one, other in zip(stored, again, strict=True)
+                ),
+                default=0.0,
+            )
+            if same
+            else 1.0
         )
-        good = not natural and worst[1] >= FLOOR
+        good = not natural and worst[1] >= FLOOR and off < FLOOR
         confirmed += good
         print(
             f"{files[place].stem}: {worst[0]}, margin {worst[1]:.4f}, scores within {off:.1e}"
