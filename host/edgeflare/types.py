@@ -111,13 +111,13 @@ class ValueRules(NamedTuple):
     """How two answers of real values are compared: see `edgeflare.values.distance`.
 
     `threshold`: of the measure labels with one channel, the least value of label 1. `axis`: the axis
-    of the channels, of the measure labels. `tolerances`: of the measures absolute and relative, one
+    of the channels, of the measure labels; None: the elements are labels themselves. `tolerances`: of the measures absolute and relative, one
     for each element, which differences are divided by; empty: none.
     """
 
     measure: ValueMeasure = "absolute"
     threshold: float = 0.5
-    axis: int = 0
+    axis: int | None = 0
     tolerances: tuple[float, ...] = ()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare.types import ValueMeasure, Values
+from edgeflare.types import Task, ValueMeasure, Values
 
 MEASURES: Mapping[ValueMeasure, str] = {
     "labels": "the share of pixels whose label differs",
@@ -17,6 +17,16 @@ MEASURES: Mapping[ValueMeasure, str] = {
 }
 """The measures, in words."""
 
+DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
+    "dense": "labels",
+    "embedding": "cosine",
+    "vector": "absolute",
+}
+"""The measure of each task with answers of real values, where none is stated."""
+
+LARGEST_DISTANCES: Mapping[ValueMeasure, float] = {"labels": 1.0, "cosine": 2.0}
+"""The largest distance of each measure that has one."""
+
 SMALLEST_SHARE = 1e-3
 """An element of the original smaller than this share of its largest one counts as this share of
 that, for relative differences: no element near 0 decides alone."""
@@ -25,8 +35,9 @@ that, for relative differences: no element near 0 decides alone."""
 def distance(original: Values, deployed: Values) -> float:
     """Return the distance of two answers of one shape, at least 0, by the original's rules.
 
-    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest |a - b|.
-    relative: the largest |a - b| / |a|, with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
+    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest absolute
+    difference of an element. relative: the largest one divided by the original's absolute value, with
+    `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
     to 2; 1 where one of them is 0 throughout, and 0 where both are. With tolerances, of absolute
     and relative, each element's difference is divided by its own one, so that more than 1 is beyond
     a tolerance. NaN where an element is not finite.
@@ -52,9 +63,12 @@ def label_map(values: Values) -> NDArray[np.int64]:
     """Return the label of each pixel: int64 of the array's shape without its channels.
 
     It is the channel with the highest value (of equal ones the first), or with a single channel 1 where that is at
-    least the rules' threshold, else 0. An array without the axis of channels has a single one.
+    least the rules' threshold, else 0. An array without the axis of channels has a single one; with an axis of
+    None its elements are the labels.
     """
     array, axis = values.array, values.rules.axis
+    if axis is None:
+        return np.asarray(array, np.int64)
     if array.ndim < 3 or array.shape[axis] == 1:
         single = array if array.ndim < 3 else array.take(0, axis)
         return np.asarray(single >= values.rules.threshold, np.int64)

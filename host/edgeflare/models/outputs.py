@@ -283,7 +283,7 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
             + (
                 "export the model with a fixed number of classes"
                 if known == [None]
-                else "models for segmentation, detection and regression aren't supported yet"
+                else "for a map, an embedding, numbers or boxes state --task dense, embedding, vector or detection"
             )
         )
     return known[0]

@@ -1,17 +1,20 @@
 """Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.outputs import OutputKind, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
+from edgeflare.values import label_map
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -24,10 +27,16 @@ _MOST_GALLERY_BYTES = 1 << 28
 
 
 class ValuesReader(NamedTuple):
-    """Converts raw outputs to `Values`: one output in its own shape, several laid end to end."""
+    """Converts raw outputs to `Values`: one output in its own shape, several laid end to end.
+
+    `moved_axes`: from which axis to which one of the sample's array is moved. `as_labels`: the
+    values are the `edgeflare.values.label_map`, without axes of size 1.
+    """
 
     tensors: tuple[TensorInfo, ...]
     rules: ValueRules
+    moved_axes: tuple[int, int] | None = None
+    as_labels: bool = False
     kind: OutputKind = "values"
     labels_only: bool = False
 
@@ -40,6 +49,11 @@ class ValuesReader(NamedTuple):
             array = arrays[0][0] if arrays[0].ndim > 1 and arrays[0].shape[0] == 1 else arrays[0]
         else:
             array = np.concatenate([one.reshape(-1) for one in arrays])
+        if self.moved_axes is not None:
+            array = np.moveaxis(array, *self.moved_axes)
+        if self.as_labels and np.isfinite(array).all():
+            labels = label_map(Values(array, self.rules)).squeeze()
+            return Values(labels.astype(np.float64), self.rules._replace(axis=None))
         if self.rules.tolerances and len(self.rules.tolerances) != array.size:
             raise ModelError(
                 f"the model returns {array.size} values, and there are {len(self.rules.tolerances)} tolerances: "
@@ -121,22 +135,23 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
 
     `path`: an .npz with `embeddings`, [entries, size], of two entries at least. Raises UsageError.
     """
-    where = f"the gallery {path}"
+    where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if "embeddings" not in file:
-                raise UsageError(
-                    f"{where} has no array `embeddings`; it has {', '.join(file) or 'none'}"
-                )
-            if file.zip.getinfo("embeddings.npy").file_size > _MOST_GALLERY_BYTES:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            if "embeddings" not in names:
+                has = ", ".join(names) or "none"
+                raise UsageError(f"{where} has no array `embeddings`; it has {has}")
+            if archive.getinfo("embeddings.npy").file_size > _MOST_GALLERY_BYTES:
                 raise UsageError(f"{where} is too large: 256 MiB of embeddings are read at most")
-            rows = np.asarray(file["embeddings"], np.float64)
+            with archive.open("embeddings.npy") as file:
+                rows = np.asarray(npy.read_array(file, allow_pickle=False), np.float64)
     except OSError as error:
-        raise UsageError(f"{where} can't be read: {error.strerror or error}") from error
-    except (ValueError, BadZipFile, KeyError, EOFError) as error:
-        raise UsageError(
-            f"{where} can't be read: {error}; give an .npz with `embeddings`"
-        ) from error
+        raise UsageError(f"{where} can't be read: {error.strerror or error}; {advice}") from error
+    except zipfile.BadZipFile as error:
+        raise UsageError(f"{where} is no .npz; {advice}") from error
+    except (ValueError, KeyError, EOFError, zlib.error) as error:
+        raise UsageError(f"{where} holds no array of numbers; {advice}") from error
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != size:
         raise UsageError(
             f"{where} has embeddings of shape {list(rows.shape)}, and the model returns {size} values: give one "

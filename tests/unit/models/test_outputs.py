@@ -75,9 +75,9 @@ def test_classes_of_a_class_vector(shape) -> None:  # type: ignore[no-untyped-de
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ((1, 7, 7, 4), "segmentation, detection and regression aren't supported yet"),
+        ((1, 7, 7, 4), "state --task dense, embedding, vector or detection"),
         ((1, None), "fixed number of classes"),
-        ((1, 1), "regression aren't supported yet"),
+        ((1, 1), "numbers or boxes state --task"),
     ],
 )
 def test_a_feature_map_is_no_class_vector(shape, words) -> None:  # type: ignore[no-untyped-def]

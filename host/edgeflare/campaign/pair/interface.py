@@ -29,6 +29,10 @@ class Comparison(NamedTuple):
     rules: DetectionRules = DetectionRules()
     nms: float = 0.45
     value_rules: ValueRules = ValueRules()
+    moved_axes: tuple[int, int] | None = None
+    """From which axis to which the channels of this model's maps are moved."""
+    as_labels: bool = False
+    """Whether maps are read as their labels."""
     gallery: NDArray[np.float64] | None = None
     gallery_path: Path | None = None
 
@@ -90,7 +94,9 @@ class ModelInterface(NamedTuple):
         if kind in ("tags", "tag-logits"):
             return TagsReader(self.output, compared.rules, kind == "tag-logits")
         if kind == "values":
-            return ValuesReader(self.outputs, compared.value_rules)
+            return ValuesReader(
+                self.outputs, compared.value_rules, compared.moved_axes, compared.as_labels
+            )
         if kind == "gallery" and compared.gallery is not None:
             return GalleryReader(self.output, compared.gallery)
         return OutputReader(self.output, kind, self.classes)

@@ -11,12 +11,13 @@ from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import (
     ModelOutputs,
     check_same_classes,
+    check_settings,
     detector_sides,
     find_task,
     kept_boxes,
     reduced,
-    value_sides,
 )
+from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
@@ -186,7 +187,8 @@ def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: st
             return outputs[0]
         raise ModelError(
             f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
-            f"scores with `--{'original' if 'original' in whose else 'deployed'}-output-name`"
+            f"scores with `--{'original' if 'original' in whose else 'deployed'}-output-name`, or "
+            "state another --task"
         )
     if config.output_name not in names:
         raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
@@ -222,8 +224,7 @@ def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
             "class: if it is the probability of one of two classes, state `--output sigmoid` "
             "(`sigmoid-logits` before the sigmoid); if it is a label, give the original as it was "
             "before it was made to tell a label alone (only the deployed model may: "
-            "`--deployed-output label`); a model that estimates a number (regression) isn't "
-            "supported yet"
+            "`--deployed-output label`); if it is a number, state `--task vector`"
         )
     return output_classes(output, "the original model")
 
@@ -341,6 +342,7 @@ def resolve_pair(
         ModelOutputs(model.outputs, model.metadata, config.deployed, specs[1], whose[1]),
     )
     if texts[0] is not None and texts[1] is not None:
+        check_settings(config, "transcript")
         sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
     else:
         sides = _answering(config, *outputs)
@@ -401,6 +403,7 @@ def _answering(
 ) -> tuple[ModelInterface, ModelInterface]:
     """Return the sides of two models that return no text. Raises ModelError where they don't fit."""
     task, reason = find_task(config, original, deployed)
+    check_settings(config, task)
     if task == "detection":
         return detector_sides(config, original, deployed, reason)
     if task in VALUE_TASKS:
@@ -414,7 +417,10 @@ def _answering(
         if isinstance(spec, AudioSpec):
             _check_no_frames(output, whose)
     if task == "multi-label":
-        counts = [output_classes(first, original.whose), output_classes(second, deployed.whose)]
+        counts = [
+            1 if has_one_value(one) else output_classes(one, side.whose)
+            for one, side in ((first, original), (second, deployed))
+        ]
         check_same_classes(*counts)
         compared = Comparison(config.detection.rules(located=False))
         return (

@@ -16,11 +16,9 @@ from edgeflare.models import (
     TensorInfo,
     complete_options,
     infer_format,
-    output_classes,
 )
-from edgeflare.models.value_outputs import load_gallery
 from edgeflare.oracles import TASKS, VALUE_TASKS
-from edgeflare.types import Task, ValueMeasure
+from edgeflare.types import Task
 
 
 class ModelOutputs(NamedTuple):
@@ -71,6 +69,52 @@ def find_task(
     )
 
 
+_USES: tuple[tuple[str, str, str, frozenset[Task]], ...] = (
+    ("detection", "confidence", "--confidence", frozenset({"detection", "multi-label"})),
+    ("detection", "nms", "--nms", frozenset({"detection"})),
+    ("detection", "match_iou", "--match-iou", frozenset({"detection"})),
+    ("detection", "shift_iou", "--shift-iou", frozenset({"detection"})),
+    ("detection", "keep", "--keep-boxes", frozenset({"detection"})),
+    ("values", "measure", "--measure", VALUE_TASKS),
+    ("values", "threshold", "--threshold", frozenset({"dense"})),
+    ("values", "axis", "--channel-axis", frozenset({"dense"})),
+    ("values", "tolerances", "tolerances in [values]", frozenset({"vector"})),
+    ("values", "gallery", "--gallery", frozenset({"embedding"})),
+)
+"""Settings of some tasks alone: table, key, what users type, and the tasks."""
+_SCORES = ("auto", "probabilities", "logits", "sigmoid", "sigmoid-logits", "label")
+_OUTPUTS: Mapping[Task, Sequence[str]] = {
+    "classification": _SCORES,
+    "multi-label": _SCORES[:-1],
+    "transcript": ("auto", "transcript"),
+}
+"""What may be stated of the models' output, by task; of others nothing."""
+
+
+def check_settings(config: CampaignConfig, task: Task) -> None:
+    """Raise UsageError where something is stated that answers of this task don't have."""
+    tables = {"detection": config.detection, "values": config.values}
+    found = f"these models answer with {TASKS[task]} ({task})"
+    for table, key, flag, tasks in _USES:
+        stated = getattr(tables[table], key)
+        if task not in tasks and stated != type(tables[table]).model_fields[key].default:
+            raise UsageError(
+                f"{flag} is for --task {', '.join(sorted(tasks))}, and {found}: leave it out, or state the task"
+            )
+    for name, model in (("original", config.original), ("deployed", config.deployed)):
+        if model.output not in _OUTPUTS.get(task, ("auto",)):
+            raise UsageError(
+                f"the {name} model is stated to return {model.output} (--output), and {found}: leave it out, or "
+                "state another --task"
+            )
+        makes = "detection" if isinstance(model.decoder, DetectorOptions) else "transcript"
+        if model.decoder is not None and task != makes:
+            raise UsageError(
+                f"the decoder that is stated for the {name} model is for --task {makes}, and {found}: leave it "
+                "out, or state the task"
+            )
+
+
 def detector_format(model: ModelOutputs) -> DetectorOptions:
     """Return the format of a detector's outputs, as stated or inferred.
 
@@ -98,43 +142,6 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
             "`--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, grid)"
         )
     return found[0]
-
-
-def value_outputs(task: Task, model: ModelOutputs) -> tuple[TensorInfo, ...]:
-    """Return the outputs that are read together. Raises ModelError where they don't fit the task."""
-    found = tuple(model.named)
-    if task == "vector" or len(found) == 1:
-        return found
-    names = ", ".join(one.name for one in found)
-    flag = "original" if "original" in model.whose else "deployed"
-    raise ModelError(
-        f"{model.whose} has {len(found)} outputs ({names}); name the one with the {task} answer "
-        f"({TASKS[task]}) with `--{flag}-output-name`"
-    )
-
-
-def check_same_values(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -> None:
-    """Raise ModelError where two models' outputs of values differ in number or shape."""
-    shapes = [[one.shape[1:] for one in outputs] for outputs in (original, deployed)]
-    if len(original) != len(deployed) or not all(
-        len(ours) == len(theirs)
-        and all(a in (None, b) or b is None for a, b in zip(ours, theirs, strict=True))
-        for ours, theirs in zip(*shapes, strict=True)
-    ):
-        texts = [
-            ", ".join(shape_text(one.shape) for one in outputs) for outputs in (original, deployed)
-        ]
-        raise ModelError(
-            f"the original model returns values of shape {texts[0]} and the deployed model {texts[1]}: they are "
-            "not two versions of one model, or their layouts differ; export both alike"
-        )
-
-
-def default_measure(task: Task) -> ValueMeasure:
-    """Return the measure of a task with answers of real values."""
-    assert task in VALUE_TASKS  # noqa: S101 - asked of no other
-    measures: dict[Task, ValueMeasure] = {"dense": "labels", "embedding": "cosine"}
-    return measures.get(task, "absolute")
 
 
 def detector_sides(
@@ -166,32 +173,6 @@ def _detector_classes(side: ModelInterface) -> int:
     usual = complete_options(side.detector, side.outputs, side.size, ())
     reader = side._replace(detector=usual).reader("detections")
     return reader.classes if isinstance(reader, DetectionReader) else 0
-
-
-def value_sides(
-    config: CampaignConfig, task: Task, original: ModelOutputs, deployed: ModelOutputs
-) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two models that return values; with a gallery they have classes."""
-    outputs = value_outputs(task, original), value_outputs(task, deployed)
-    check_same_values(*outputs)
-    path = config.values.gallery
-    if path is not None and task != "embedding":
-        raise UsageError("a gallery is for --task embedding; leave it out (--gallery)")
-    if path is None:
-        compared = Comparison(value_rules=config.values.rules(default_measure(task)))
-        pairs = zip((original, deployed), outputs, strict=True)
-        first, second = (
-            ModelInterface(one.spec, found[0], task=task, outputs=found, compared=compared)
-            for one, found in pairs
-        )
-        return first, second
-    gallery = load_gallery(path, output_classes(outputs[0][0], original.whose))
-    compared = Comparison(gallery=gallery, gallery_path=path)
-    first, second = (
-        ModelInterface(one.spec, found[0], len(gallery), compared=compared)
-        for one, found in zip((original, deployed), outputs, strict=True)
-    )
-    return first, second
 
 
 def check_same_classes(original: int, deployed: int) -> None:

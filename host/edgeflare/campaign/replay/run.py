@@ -219,6 +219,10 @@ def _named(
     raise UsageError(f"there is no trigger of a seed {name!r} in {folder}{hint}")
 
 
+_STATED = {"tags": "sigmoid", "tag-logits": "sigmoid-logits"}
+"""What is stated of an output whose stored kind has another name."""
+
+
 def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     """Return the configuration with the source as its seeds, and its models' output kinds."""
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
@@ -237,7 +241,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         stated: dict[str, Any] = {}
         if detector is not None:
             stated = {"decoder": DetectorOptions.model_validate(detector)}
-        elif kind in get_args(StatedOutput):
+        elif (kind := _STATED.get(kind, kind)) in get_args(StatedOutput):
             stated = {"output": kind}
         config = config.model_copy(update={which: model.model_copy(update=stated)})
     return config

@@ -41,6 +41,7 @@ from edgeflare.oracles import (
     traits_of,
 )
 from edgeflare.types import Task
+from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
 
 def _one_or_several(value: object) -> object:
@@ -200,7 +201,8 @@ class SearchConfig(Section):
             key = other.setting
             if key not in (MARGIN_FLOOR, oracle.setting) and getattr(self, key) is not None:
                 raise conflict(
-                    "{setting} is used with {oracle} only: state that, too (--oracle {name})",
+                    "{setting} is used with {oracle} only: state that, too (--oracle {name}), or of "
+                    "maps, embeddings and vectors their task (--task)",
                     setting=Key(key, f"{key} (--{key})"),
                     oracle=self._oracle_key(other.name),
                     name=other.name,
@@ -311,7 +313,7 @@ class CampaignConfig(Section):
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
     )
-    task: Annotated[Literal["auto"] | Task, Flag("--task", metavar="NAME", panel=FILES)] = Field(
+    task: Annotated[Literal["auto", Task], Flag("--task", metavar="NAME", panel=FILES)] = Field(
         default="auto",
         description="What both models answer with: "
         + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
@@ -396,7 +398,16 @@ class CampaignConfig(Section):
         stated = section if isinstance(section, Mapping) else {}
         if stated.get("gallery") is not None:
             return values
-        tolerance = 1.0 if stated.get("tolerances") else DEFAULT_TOLERANCES.get(task)
+        tolerance = DEFAULT_TOLERANCES.get(task)
+        if task == "vector" and stated.get("tolerances"):
+            tolerance = 1.0
+        if tolerance is None and search.get("tolerance") is None:
+            raise conflict(
+                "{task} needs a tolerance: the largest difference of the answers that is no deviation, in their "
+                "own units, such as tolerance = 0.1 (--tolerance 0.1), or one for each element, tolerances in "
+                "[values]",
+                task=Key("task", f'task = "{task}"', task),
+            )
         return {**values, "search": {"tolerance": tolerance, **search, "oracle": "tolerance"}}
 
     @model_validator(mode="after")
@@ -411,6 +422,23 @@ class CampaignConfig(Section):
                 "{limit} needs a healthy reference: state one, --reference int8, or references = "
                 '["int8"] in [survey]',
                 limit=Key("limits.verdict"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _tolerance_can_be_exceeded(self) -> "CampaignConfig":
+        tolerance, largest, what = self.search.tolerance, 1.0, "the distance of class scores"
+        if self.task in VALUE_TASKS and self.values.gallery is None:
+            measure = self.values.measure or DEFAULT_MEASURES[self.task]
+            largest, what = LARGEST_DISTANCES.get(measure, math.inf), MEASURES[measure]
+        if tolerance is not None and tolerance >= largest:
+            raise conflict(
+                "{tolerance} is never exceeded: {what} is at most {largest}; state less",
+                tolerance=Key(
+                    "search.tolerance", f"search.tolerance = {tolerance:g}", f"{tolerance:g}"
+                ),
+                what=what,
+                largest=f"{largest:g}",
             )
         return self
 

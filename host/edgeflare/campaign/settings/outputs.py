@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.campaign.settings.flags import OUTPUTS, Flag
+from edgeflare.campaign.settings.flags import OUTPUTS, Flag, Key, conflict
 from edgeflare.models import AbsolutePath
 from edgeflare.types import DetectionRules, ValueMeasure, ValueRules
+from edgeflare.values import LARGEST_DISTANCES
 
 _Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -63,7 +64,7 @@ class ValuesConfig(BaseModel):
             description="What --tolerance is compared with: labels (the share of pixels whose label differs; of "
             "maps the default), absolute (the largest difference of an element; of vectors the default), "
             "relative (that relative to the original's) or cosine (1 less the cosine; of embeddings the default).",
-            examples=["labels"],
+            examples=["absolute"],
         )
     )
     threshold: Annotated[float, Flag("--threshold", metavar="F", panel=OUTPUTS)] = Field(
@@ -71,12 +72,13 @@ class ValuesConfig(BaseModel):
         allow_inf_nan=False,
         description="Of maps with a single channel, the least value of label 1; default 0.5.",
     )
-    axis: Annotated[int, Flag("--channel-axis", metavar="N", panel=OUTPUTS)] = Field(
-        default=0,
+    axis: Annotated[int | None, Flag("--channel-axis", metavar="N", panel=OUTPUTS)] = Field(
+        default=None,
         ge=-1,
         le=3,
-        description="Of maps, the axis of the labels' scores, without the batch: 0 (channels first, the "
-        "default) or -1 (last).",
+        description="Of maps, the axis of the labels' scores in the original's output, without the batch: 0 "
+        "(channels first) or -1 (last); by default as the sizes of input and output tell.",
+        examples=[-1],
     )
     tolerances: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = Field(
         default=(),
@@ -90,6 +92,16 @@ class ValuesConfig(BaseModel):
         examples=["gallery.npz"],
     )
 
-    def rules(self, default: ValueMeasure) -> ValueRules:
-        """Return the rules that the answers carry."""
-        return ValueRules(self.measure or default, self.threshold, self.axis, self.tolerances)
+    def rules(self, default: ValueMeasure, axis: int | None = 0) -> ValueRules:
+        """Return the rules that the answers carry; `axis`: that of the channels, None of label maps."""
+        return ValueRules(self.measure or default, self.threshold, axis, self.tolerances)
+
+    @model_validator(mode="after")
+    def _divides_by_tolerances(self) -> "ValuesConfig":
+        if self.tolerances and self.measure in LARGEST_DISTANCES:
+            raise conflict(
+                "{tolerances} are of the elements of a vector, with measure absolute or relative, not with {measure}",
+                tolerances=Key("tolerances"),
+                measure=Key("measure", f'measure = "{self.measure}"', str(self.measure)),
+            )
+        return self
