@@ -1,0 +1,76 @@
+"""Campaigns over SSH with models that answer with maps, embeddings, vectors, one score or several labels."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import edgeflare
+from ssh_servers import SshServer
+from value_models import VALUES, photographs, value_pair
+
+from edgeflare.metrics import decides_equally, disagreement
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS
+
+pytestmark = pytest.mark.sshd
+
+
+@pytest.fixture
+def home(tmp_path: Path, openssh_server: SshServer) -> Path:
+    known: dict[str, Any] = {
+        "host": openssh_server.host,
+        "user": openssh_server.user,
+        "key": str(openssh_server.key),
+        "known_hosts": str(openssh_server.known_hosts),
+        "python": sys.executable,
+        "cache": str(tmp_path / "cache"),
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in known.items()]
+    (tmp_path / "devices.toml").write_text(
+        "\n".join(["[devices.board]", *lines, f"port = {openssh_server.port}"])
+    )
+    rng = np.random.default_rng(2)
+    np.savez(tmp_path / "gallery.npz", embeddings=rng.normal(size=(6, VALUES)))
+    np.savez(tmp_path / "fixed.npz", gain=np.array([[1.5]], np.float32))
+    photographs(tmp_path / "seeds.npz")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [
+        pytest.param("first", ("--task", "dense", "--tolerance", 0.05), id="dense"),
+        pytest.param("vector", ("--task", "embedding", "--tolerance", 0.005), id="embedding"),
+        pytest.param("vector", ("--task", "embedding", "--gallery", "gallery.npz"), id="gallery"),
+        pytest.param("vector", ("--task", "vector", "--tolerance", 0.3), id="vector"),
+        pytest.param("scores", ("--fixed-inputs", "fixed.npz"), id="two inputs"),
+        pytest.param("binary", ("--output", "sigmoid"), id="binary"),
+        pytest.param("tags", ("--task", "multi-label"), id="multi-label"),
+    ],
+)
+def test_each_task_is_searched_stored_and_reported(
+    home: Path, kind: str, stated: tuple[Any, ...]
+) -> None:
+    inputs = 2 if "--fixed-inputs" in stated else 1
+    original, deployed = value_pair(home, kind, inputs)
+    models = ("--original", original, "--deployed", deployed, "--seeds", "seeds.npz")
+    limits = ("--no-survey", "--max-queries", 60, "--workers", 0, "--device", "board")
+    ran = edgeflare("run", *models, *limits, *stated, "--out", "c", home=home)
+    assert ran.code == 0, ran.err
+
+    least = float(stated[-1]) if "--tolerance" in stated else 0.0
+    with Store.open(home / "c") as store:
+        found = [one for one in store.outcomes() if one.status in TRIGGERS]
+    assert found
+    for one in found:
+        assert one.original is not None
+        assert one.deployed is not None
+        assert not decides_equally(one.original, one.deployed)
+        assert disagreement(one.original, one.deployed) > least
+    reported = edgeflare("report", "c", "--format", "markdown", home=home)
+    assert reported.code == 0, reported.err
+    again = edgeflare("replay", "c", "--out", "again", home=home)
+    assert again.code == 0, again.err
