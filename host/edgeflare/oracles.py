@@ -12,7 +12,7 @@ from edgeflare.detections import differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores, decides_equally, disagreement, is_finite, is_scores
 from edgeflare.transcripts import Word, differing, words
-from edgeflare.types import Decision, Detections, Output, Scores, Task, Transcript
+from edgeflare.types import Decision, Detections, Output, Scores, Task, Transcript, Values
 
 MARGIN_FLOOR = "margin_floor"
 
@@ -145,6 +145,17 @@ def has_margin_below(output: Output, floor: float) -> bool:
         return False
     sure = margin(output) if floor > 0 else None
     return sure is not None and sure < floor
+
+
+def certainty(output: Output) -> float | None:
+    """Return how sure a model is of an answer alone, 0 to 1: its margin, None without one.
+
+    Detections and values have a margin, if any, where two answers differ: they count as sure, 1,
+    where they are finite.
+    """
+    if isinstance(output, Detections | Values):
+        return 1.0 if is_finite(output) else None
+    return margin(output)
 
 
 def _only_top(scores: Scores) -> int | None:

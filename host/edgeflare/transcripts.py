@@ -29,7 +29,9 @@ _WORD = re.compile(r"w+(?:'w+)*")
 class Word(NamedTuple):
     """A word as it is compared, with its tokens' product of probabilities and smallest margin.
 
-    A token's margin is its probability less that of the best other token.
+    A token's margin is its probability less that of the best other token. Tokens that do nothing but
+    part a word from the one before count in its margin, too, with the surest of them: without them
+    both were one word.
     """
 
     text: str
@@ -42,9 +44,14 @@ def words(transcript: Transcript) -> tuple[Word, ...]:
     ends = list(accumulate(map(len, transcript.pieces)))
     scores = transcript.scores.tolist()
     found = []
+    before = None
     for text, begin, end in _spans("".join(transcript.pieces)):
-        of_word = scores[bisect_right(ends, begin) : bisect_left(ends, end) + 1]
-        found.append(Word(text, *_certainty(of_word)))
+        first, last = bisect_right(ends, begin), bisect_left(ends, end)
+        probability, margin = _certainty(scores[first : last + 1])
+        if before is not None and first > before + 1:
+            margin = min(margin, max(one - other for one, other in scores[before + 1 : first]))
+        found.append(Word(text, probability, margin))
+        before = last
     return tuple(found)
 
 

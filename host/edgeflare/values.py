@@ -35,8 +35,9 @@ that, for relative differences: no element near 0 decides alone."""
 def distance(original: Values, deployed: Values) -> float:
     """Return the distance of two answers of one shape, at least 0, by the original's rules.
 
-    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest |a - b|.
-    relative: the largest |a - b| / |a|, with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
+    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest absolute
+    difference of an element. relative: the largest one divided by the original's absolute value, with
+    `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
     to 2; 1 where one of them is 0 throughout, and 0 where both are. With tolerances, of absolute
     and relative, each element's difference is divided by its own one, so that more than 1 is beyond
     a tolerance. NaN where an element is not finite.

@@ -165,12 +165,12 @@ class Searched:
         return self.outcome.sample
 
 
-def of_detectors(*pair: Detector, floor: float = 1e-3) -> Searched:
-    return Searched(*pair, DetectionOracle(floor))
+def of_detectors(original: Detector, deployed: Detector, floor: float = 1e-3) -> Searched:
+    return Searched(original, deployed, DetectionOracle(floor))
 
 
-def of_regressors(*pair: Regressor, tolerance: float = 0.1) -> Searched:
-    return Searched(*pair, ToleranceOracle(tolerance))
+def of_regressors(original: Regressor, deployed: Regressor, tolerance: float = 0.1) -> Searched:
+    return Searched(original, deployed, ToleranceOracle(tolerance))
 
 
 def agreed(models: Searched, count: int = 6) -> list[Sample]:

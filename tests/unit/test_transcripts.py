@@ -110,3 +110,13 @@ def test_answers_are_the_same_to_the_last_bit_only() -> None:
     assert not is_same(heard("a b"), heard("a b", {1: (0.9, np.nextafter(0.05, 1))}))
     assert not is_same(heard("a"), np.array([0.9, 0.05]))
     assert is_same(heard("a", {0: (np.nan, 0)}), heard("a", {0: (np.nan, 0)}))
+
+
+def test_a_word_is_as_sure_as_what_parts_it_from_the_one_before() -> None:
+    pieces = (" ", "a", "b", ".", " ", "c", " d")
+    margins = (0.1, 0.9, 0.8, 0.2, 0.3, 0.9, 0.6)
+    scores = np.array([[0.95, 0.95 - margin] for margin in margins])
+    found = words(Transcript(pieces, scores))
+    assert [word.text for word in found] == ["ab", "c", "d"]
+    assert [word.margin for word in found] == pytest.approx([0.8, 0.3, 0.6])
+    assert found[1].probability == pytest.approx(0.95)

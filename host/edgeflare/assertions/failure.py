@@ -20,8 +20,8 @@ from edgeflare.answer_words import difference_text, with_names
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, is_scores, text_of
+from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.campaign import text_parts
-from edgeflare.reports.media import small_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import TRIGGERS, Detections, Output, Status, Values
 
@@ -175,7 +175,13 @@ def _outcome_lines(store: Store, worst: OutcomeRecord) -> list[str]:
         _label("original") + original,
         _label("deployed") + deployed,
         *(wrapped(differs, "difference") if differs else ()),
-        _label("picture") + _write_picture(store, seed, worst.trigger if changed else None),
+        _label("picture")
+        + _write_picture(
+            store,
+            seed,
+            worst.trigger if changed else None,
+            (worst.original, worst.deployed),
+        ),
         _replay_line(store, worst),
     ]
 
@@ -226,13 +232,18 @@ def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
     )
 
 
-def _write_picture(store: Store, seed: SeedRecord, trigger: str | None) -> str:
-    """Write the `small_panel`; return its path, or why there is none."""
+def _write_picture(
+    store: Store,
+    seed: SeedRecord,
+    trigger: str | None,
+    answers: tuple[Output | None, Output | None],
+) -> str:
+    """Write the `finding_panel`; return its path, or why there is none."""
     first = store.get_sample(seed.sample)
     second = first if trigger is None else store.get_sample(trigger)
     path = store.folder / PICTURE_NAME
     try:
-        write_whole(path, small_panel(first, second, store.sample_rate))
+        write_whole(path, finding_panel(first, second, answers, store.sample_rate))
     except OSError as error:
         return f"none: {path} can't be written: {error.strerror}"
     except StoreError as error:

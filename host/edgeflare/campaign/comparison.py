@@ -33,6 +33,7 @@ from edgeflare.errors import (
     PreflightError,
     UsageError,
 )
+from edgeflare.models import DetectorOptions
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.lock import LOCK_NAMES
@@ -250,6 +251,8 @@ def _without_budget_for_speech(
 
 def _transcribes(config: CampaignConfig) -> bool:
     stated = config.original
+    if isinstance(stated.decoder, DetectorOptions) or config.task not in ("auto", "transcript"):
+        return False
     if stated.output not in ("auto", "transcript") or stated.decoder is not None:
         return stated.output in ("auto", "transcript")
     with executor.opened_original(config) as original:

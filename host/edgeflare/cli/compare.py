@@ -23,6 +23,7 @@ CompareCommand = command_with(
     *("deployed_output_name", "decoder", "runtime_option", "resize", "cut", "resample_audio"),
     *("labels", "limit", "device", "inventory", "python", "one_trip", "strategy", "option"),
     *("device_budget", "max_queries", "timeout", "oracle", "tolerance", "margin_floor"),
+    *("task", "confidence", "nms", "match_iou", "shift_iou", "keep_boxes", "class_names"),
     *("seed", "survey_queries", "sure", "family", "reference", "allow_disagreement"),
     strategy={"help": "The search strategy; by default boundary, for the measure queries dflare."},
     option={"help": "For the strategy, as of edgeflare run; may be repeated."},

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED
+from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.answer_words import with_names
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
 from edgeflare.reports.answers.document import answers_key_figures, differences_tables
@@ -85,12 +87,15 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
     from edgeflare.reports.replay import replay_counts
 
-    lines = [_trigger_line(one, width) for one in summary.triggers]
+    name: Name = str
+    if summary.detection is not None:
+        name = class_namer(Path(summary.folder))
+    lines = [_trigger_line(one, width, name) for one in summary.triggers]
     if not traits_in(summary.search).compares_scores or summary.values:
         lines = [one._replace(disagreement=None) for one in lines]
-    shown = any(one.steps for one in lines)
+    shown = any(one.steps for one in lines) or answers_heading(summary) == DIFFERENCE
     triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
-    blocks = [*campaign_blocks(summary, triggers, brief=True), *limits_list(summary.limits)]
+    blocks = [*campaign_blocks(summary, triggers, name, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
         return [*replay_counts(summary.replay), *blocks]
     with open_store(Path(summary.folder)) as store:
@@ -432,12 +437,12 @@ def answers_heading(summary: Summary) -> str:
     return PAIR if summary.detection is None and summary.values is None else DIFFERENCE
 
 
-def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
+def _trigger_line(one: TriggerFigures, width: int | None, name: Name) -> TriggerLine:
     texts = text_parts(one.original_text, one.deployed_text)
     labels = (one.original_label, one.deployed_label)
-    answers = one.difference or " -> ".join(
-        answer_words(*both) for both in zip(labels, texts, strict=True)
-    )
+    answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
+    if one.difference is not None:
+        answers = with_names(one.difference, name)
     seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
     steps = _steps(one, width)
     return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)

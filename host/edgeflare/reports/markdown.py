@@ -12,6 +12,7 @@ from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import clean_text
 from edgeflare.analysis.findings import Finding, findings, results
 from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
@@ -36,11 +37,10 @@ from edgeflare.reports.document import (
     to_markdown,
 )
 from edgeflare.reports.export import file_stem
-from edgeflare.reports.media import small_panel
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.strategies.operators import describe_last_mutations
-from edgeflare.types import TRIGGERS
+from edgeflare.types import TRIGGERS, Detections
 
 MOST_BYTES = 1_000_000
 """The largest size of the text in UTF-8. A step summary of GitHub takes 1024 * 1024 bytes, and the
@@ -164,13 +164,19 @@ def _pictures(
         sample = data.store.get_sample(one.seed.sample)
         trigger = one.outcome.trigger
         found = sample if trigger is None else data.store.get_sample(trigger)
-        made = small_panel(sample, found, data.store.sample_rate)
+        made = finding_panel(
+            sample, found, (one.outcome.original, one.outcome.deployed), data.store.sample_rate
+        )
         address = pictures.add(file_stem(one.seed, one.outcome.replica), made)
         text = f"{_seed_words(one)}: {outcome_words(data, one.outcome)}"
         blocks.append(Picture(address, text))
     if not blocks:
         return []
-    title = "Inputs that deviate" if data.replay else "Seed, trigger, and their difference"
+    title = "Seed, trigger, and their difference"
+    if isinstance(shown[0].outcome.original, Detections):
+        title = "Seed, and trigger with the original's and with the deployed model's boxes"
+    if data.replay:
+        title = "Inputs that deviate"
     return [Heading(title), *blocks]
 
 

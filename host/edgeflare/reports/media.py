@@ -151,16 +151,23 @@ def difference(seed: Sample, trigger: Sample) -> Difference:
 
 
 def panel(*images: Sample) -> Sample:
-    """Return images of one shape side by side, with white between them.
+    """Return images of one shape side by side, wide ones below each other, with white between them.
 
     Those whose longer side is below 256 pixels are enlarged by the largest whole factor that keeps
     it at most that, every pixel a square.
     """
     factor = max(1, _PANEL_SIDE // max(images[0].shape[:2]))
     enlarged = [image.repeat(factor, axis=0).repeat(factor, axis=1) for image in images]
-    gap = np.full((enlarged[0].shape[0], _GAP, enlarged[0].shape[2]), 255, np.uint8)
+    height, width, channels = enlarged[0].shape
+    below = is_wide(enlarged[0])
+    gap = np.full((_GAP, width, channels) if below else (height, _GAP, channels), 255, np.uint8)
     pieces = [piece for image in enlarged for piece in (gap, image)]
-    return np.concatenate(pieces[1:], axis=1)
+    return np.concatenate(pieces[1:], axis=0 if below else 1)
+
+
+def is_wide(image: Sample) -> bool:
+    """Whether an image [height, width, channels] is more than twice as wide as high: a line of text."""
+    return bool(image.shape[1] > 2 * image.shape[0])
 
 
 def reduced(image: Sample, side: int) -> Sample:

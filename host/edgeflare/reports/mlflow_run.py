@@ -47,6 +47,7 @@ _PROBE_S = 10
 _TABLES = (
     *("by_status", "queries_found", "queries_searched", "seconds_found", "seconds_searched"),
     *("total_queries", "coverage", "control", "every_device", "replay", "survey"),
+    *("detection", "values"),
 )
 """The tables of the summary whose numbers are metrics, beside the numbers at its top."""
 _NO_NAME = re.compile(r"[^\w. -]")

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import margin
+from edgeflare.oracles import certainty
 from edgeflare.survey.family import SEVERITIES, Drawn, Family
 from edgeflare.types import Answer, Ask, Output, Sample
 
@@ -15,8 +15,9 @@ from edgeflare.types import Answer, Ask, Output, Sample
 class SurveySettings(NamedTuple):
     """`queries`: inputs of each seed that the deployed model is asked about.
 
-    Only inputs are asked about on which the original's margin is at least `sure`; of each seed at
-    most `candidates` are drawn to find them, which cost no query of the device.
+    Only inputs are asked about on which the original's `edgeflare.oracles.certainty` is at least
+    `sure`; of each seed at most `candidates` are drawn to find them, which cost no query of the
+    device.
     """
 
     queries: int = 3
@@ -80,8 +81,10 @@ def survey(
         for place, one, sample, outputs in zip(
             open_slots, drawn, samples, answer.outputs, strict=True
         ):
-            if _is_sure(outputs.original, settings.sure) and not _is_known(sample, seed, chosen):
-                assert outputs.original is not None  # noqa: S101 - it was asked
+            assert outputs.original is not None  # noqa: S101 - it was asked
+            sure = certainty(outputs.original)
+            is_sure = sure is not None and sure >= settings.sure
+            if is_sure and not _is_known(sample, seed, chosen):
                 chosen[place] = Surveyed(one, sample, outputs.original, None)
     surveyed = []
     for place in sorted(chosen):
@@ -123,11 +126,6 @@ class _Slot:
             others.remove(severity)
             for one in (*(severity,) * self._OWN, *others):
                 yield family, one
-
-
-def _is_sure(output: Output | None, least: float) -> bool:
-    ahead = None if output is None else margin(output)
-    return ahead is not None and ahead >= least
 
 
 def _is_known(sample: Sample, seed: Sample, chosen: Mapping[int, Surveyed]) -> bool:

@@ -1,11 +1,8 @@
-"""The real detectors of the benchmarks: FastestDet and RFB-320, with decoders of a few lines.
+"""The real detectors of the benchmarks: FastestDet and RFB-320, and photographs of their size."""
 
-Boxes and scores are computed here once more, apart from `edgeflare.models.detectors`.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -13,77 +10,33 @@ import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
+from edgeflare.models import DetectionReader, TensorInfo, complete_options, infer_format
 from edgeflare.types import DetectionRules, Detections, Sample
-
-Array = NDArray[np.float64]
-LEAST_SHARE = 0.25
-"""Candidates score at least this share of the confidence, as in `edgeflare.models.detectors`."""
 
 
 class Detector(NamedTuple):
-    """How a detector is run and read.
-
-    `size`: width and height. `suppression`: the IoU from which of two boxes of a class only the
-    better one stays.
-    """
+    """How a detector is run and read. `size`: width and height; `nms`: the IoU of suppression."""
 
     size: tuple[int, int]
     confidence: float
-    suppression: float
+    nms: float
     prepare: Callable[[Sample], NDArray[np.float32]]
-    decode: Callable[[Sequence[Array]], tuple[Array, NDArray[np.int64], Array]]
 
 
 def _fastestdet_input(sample: Sample) -> NDArray[np.float32]:
-    return (sample[..., ::-1].astype(np.float32) / 255.0).transpose(2, 0, 1)[None]
+    scaled: NDArray[np.float32] = sample[..., ::-1].astype(np.float32) / np.float32(255)
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1)[None])
 
 
 def _rfb_input(sample: Sample) -> NDArray[np.float32]:
-    return ((sample.astype(np.float32) - 127.0) / 128.0).transpose(2, 0, 1)[None]
-
-
-def _fastestdet_boxes(outputs: Sequence[Array]) -> tuple[Array, NDArray[np.int64], Array]:
-    grid = outputs[0][0]
-    side = grid.shape[-1]
-    rows, columns = np.mgrid[:side, :side]
-    centres = (columns + np.tanh(grid[1])) / side, (rows + np.tanh(grid[2])) / side
-    halves = (0.5 / (1 + np.exp(-one)) for one in (grid[3], grid[4]))
-    across, down = halves
-    boxes = np.stack(
-        [centres[0] - across, centres[1] - down, centres[0] + across, centres[1] + down], -1
-    )
-    scores = np.maximum(grid[0], 0) ** 0.6 * np.maximum(grid[5:].max(0), 0) ** 0.4
-    return boxes.reshape(-1, 4), grid[5:].argmax(0).reshape(-1), scores.reshape(-1)
-
-
-def _rfb_boxes(outputs: Sequence[Array]) -> tuple[Array, NDArray[np.int64], Array]:
-    scores = next(one for one in outputs if one.shape[-1] == 2)[0, :, 1]
-    boxes = next(one for one in outputs if one.shape[-1] == 4)[0]
-    return boxes, np.zeros(len(scores), np.int64), scores
+    scaled: NDArray[np.float32] = (sample.astype(np.float32) - 127) / np.float32(128)
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1)[None])
 
 
 DETECTORS = {
-    "fastestdet": Detector((352, 352), 0.65, 0.45, _fastestdet_input, _fastestdet_boxes),
-    "rfb320": Detector((320, 240), 0.7, 0.3, _rfb_input, _rfb_boxes),
+    "fastestdet": Detector((352, 352), 0.65, 0.45, _fastestdet_input),
+    "rfb320": Detector((320, 240), 0.7, 0.3, _rfb_input),
 }
-
-
-def suppressed(boxes: Array, labels: NDArray[np.int64], bound: float) -> list[int]:
-    """Return the places that stay; the boxes are in the order of their scores."""
-    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0)
-    areas = sides[:, 0] * sides[:, 1]
-    least = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
-    most = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
-    shared = np.prod(np.maximum(most - least, 0), axis=2)
-    iou = shared / np.maximum(areas[:, None] + areas[None] - shared, 1e-12)
-    beats = (iou > bound) & (labels[:, None] == labels[None])
-    kept: list[int] = []
-    left = np.ones(len(boxes), bool)
-    for place in range(len(boxes)):
-        if left[place]:
-            kept.append(place)
-            left &= ~beats[place]
-    return kept
 
 
 def model(
@@ -104,16 +57,21 @@ def model(
         graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     name = session.get_inputs()[0].name
+    tensors = tuple(
+        TensorInfo(one.name, tuple(one.shape), "float32") for one in session.get_outputs()
+    )
+    size = detector.size[::-1]
+    found = infer_format(tensors, size, {})
+    assert found is not None
     rules = DetectionRules(detector.confidence)
+    made: list[DetectionReader] = []
 
     def answer(sample: Sample) -> Detections:
-        found: Any = session.run(None, {name: np.ascontiguousarray(detector.prepare(sample))})
-        boxes, labels, scores = detector.decode([np.asarray(one, np.float64) for one in found])
-        least = LEAST_SHARE * detector.confidence
-        order = np.argsort(-scores, kind="stable")[: int((scores >= least).sum())]
-        boxes, labels, scores = boxes[order], labels[order], scores[order]
-        kept = suppressed(boxes, labels, detector.suppression)
-        return Detections(boxes[kept], labels[kept].astype(np.int64), scores[kept], rules)
+        raws = tuple(session.run(None, {name: detector.prepare(sample)}))
+        if not made:
+            chosen = complete_options(found.options, tensors, size, [raws])
+            made.append(DetectionReader(tensors, chosen, size, rules, detector.nms))
+        return made[0].read(raws)
 
     return answer
 

@@ -6,8 +6,9 @@ python tests/benchmarks/search/detection_search.py --data FOLDER [--detectors fa
 FOLDER has the shared models and photographs. Each float model against its int8 copies, per channel
 and per tensor; photographs on which they differ already are counted apart. `random`: one random
 corruption of the seed a query, or noise. dflare and random get as many device queries as `--budget`
-says, boundary stops at the first finding. `--control`: boundary against the float model without graph
-optimisations, with device queries until as many inputs as stated were asked about: none may deviate.
+says; boundary stops at the first finding, or with `--severity` goes on to that many queries.
+`--control`: boundary (of 16 directions, both sides of each crossing) against the float model without
+graph optimisations, until as many inputs as stated were asked about: none may deviate.
 `--confirm`: found inputs with both answers are written as .npz, for `confirm_detections.py`.
 """
 
@@ -225,7 +226,10 @@ def controlled(pair: tuple[Model, Model], photos: Sequence[tuple[str, Sample]], 
     """Return how many of `count` inputs that a search sends to a float copy deviate."""
     asked = alarms = 0
     for number, seed in enumerate(seeds_of(pair, photos)):
-        strategy = build_strategy("boundary", {"device_budget": -(-count // len(photos)) + 1})
+        budget = 2 * (count // len(photos) // 2 + 1)
+        strategy = build_strategy(
+            "boundary", {"device_budget": budget, "candidates": 2, "effort": 16}
+        )
         run = Run(*pair, count - asked)
         run.finish(strategy(seed, np.random.default_rng(number)))
         asked += run.queries
@@ -240,8 +244,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--detectors", nargs="+", default=list(DETECTORS))
-    parser.add_argument("--copies", nargs="+", default=["perchannel", "pertensor"])
-    parser.add_argument("--strategies", nargs="+", default=["boundary", "dflare", "random"])
+    parser.add_argument("--copies", nargs="*", default=["perchannel", "pertensor"])
+    parser.add_argument("--strategies", nargs="*", default=["boundary", "dflare", "random"])
     parser.add_argument("--budget", type=int, default=10)
     parser.add_argument("--severity", type=int, help="boundary's device_budget")
     parser.add_argument("--only", type=int)

@@ -14,8 +14,8 @@ def test_a_head_under_one_scale_is_a_regression_named_by_kind(tmp_path: Path) ->
         f'history = "history"\ndevices = ["local"]\n[[models]]\nname = "digits"\n'
         f'original.path = "{(DETECTION_DEMO / "original.onnx").as_posix()}"\n'
         'deployed.path = "deployed.onnx"\n'
-        f'seeds = {{path = "{(DETECTION_DEMO / "seeds.npz").as_posix()}", limit = 16}}\n'
-        "[search]\nmax_queries = 50\n"
+        f'seeds = {{path = "{(DETECTION_DEMO / "seeds.npz").as_posix()}", limit = 60}}\n'
+        "[search]\nmax_queries = 50\n[survey]\nenabled = false\n"
     )
     green = edgeflare("nightly", "nightly.toml", home=tmp_path)
     assert green.code == 0, green.err

@@ -74,7 +74,7 @@ def test_poses_and_masks_are_refused_in_one_sentence(
         constants.append(
             helper.make_tensor(f"{name}_shape", TensorProto.INT64, [len(shape)], shape)
         )
-        nodes.append(helper.make_node("ReduceMax", ["images"], [f"{name}_one"], keepdims=1))
+        nodes.append(helper.make_node("ReduceMax", ["images"], [f"{name}_one"], keepdims=0))
         nodes.append(helper.make_node("Expand", [f"{name}_one", f"{name}_shape"], [name]))
     graph = helper.make_graph(nodes, "g", [image], made, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)

@@ -228,7 +228,13 @@ def test_of_a_replay_the_new_deviations_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "expected"),
-    [((4, 4, 1), (256, 784)), ((600, 300, 3), (256, 400)), ((300, 1, 1), (256, 19))],
+    [
+        ((4, 4, 1), (256, 784)),
+        ((600, 300, 3), (256, 400)),
+        ((300, 1, 1), (256, 19)),
+        ((48, 320, 3), (130, 256)),
+    ],
+    ids=["small", "large", "narrow", "a line of text"],
 )
 def test_a_panel_is_of_moderate_size(
     shape: tuple[int, int, int], expected: tuple[int, int]
@@ -239,4 +245,4 @@ def test_a_panel_is_of_moderate_size(
     panel = cv2.imdecode(np.frombuffer(small_panel(seed, trigger, None), np.uint8), 1)
     assert panel.shape[:2] == expected
     alone = cv2.imdecode(np.frombuffer(small_panel(seed, trigger[1:], None), np.uint8), 1)
-    assert alone.shape[1] < panel.shape[1]
+    assert alone.size < panel.size

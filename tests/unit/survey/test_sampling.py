@@ -11,7 +11,17 @@ from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import margin
 from edgeflare.survey import families_for
 from edgeflare.survey.sampling import Surveyed, SurveySettings, survey
-from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
+from edgeflare.types import (
+    Answer,
+    Ask,
+    Decision,
+    Detections,
+    Output,
+    Outputs,
+    Sample,
+    Scores,
+    Values,
+)
 
 FAMILIES = families_for("image", channels=1)
 DEFAULTS = SurveySettings()
@@ -37,7 +47,7 @@ class Run(NamedTuple):
 
 
 def run(
-    model: Callable[[Sample], Scores],
+    model: Callable[[Sample], Output],
     number: int = 0,
     settings: SurveySettings = DEFAULTS,
     *,
@@ -122,3 +132,17 @@ def test_an_input_that_the_device_cannot_answer_does_not_end_the_survey() -> Non
     found = run(sure, fails=lambda request: request == 2).surveyed
     assert [one.deployed is None for one in found] == [False, True, False]
     assert found[1].failure == "the device has no answer"
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        (Detections(np.zeros((1, 4)), np.zeros(1, np.int64), np.array([0.501])), 3),
+        (Values(np.array([1.0, 2.0])), 3),
+        (Values(np.array([1.0, np.nan])), 0),
+    ],
+)
+def test_an_answer_without_a_margin_of_its_own_is_surveyed_where_it_is_finite(
+    answer: Output, count: int
+) -> None:
+    assert len(run(lambda _: answer).surveyed) == count

@@ -18,7 +18,7 @@ _MEANS = {
 
 
 _DISTANCES: Mapping[Task, str] = {
-    "transcript": "the share of the words that both models hear differently",
+    "transcript": "the share of the words in which both models differ",
     "detection": "the largest difference of both models' scores of an object",
     "multi-label": "the largest difference of both models' scores of a label",
     "dense": "the distance of both models' answers, by the campaign's measure",

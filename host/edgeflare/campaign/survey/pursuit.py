@@ -17,7 +17,7 @@ from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError, StoreError
 from edgeflare.metrics import is_scores, top_label
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.oracles import Margins, margin
+from edgeflare.oracles import Margins, certainty
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
@@ -271,7 +271,7 @@ class _Pursuit:
     def _screen(self, samples: Sequence[Sample]) -> list[Screened]:
         self._screened += len(samples)
         return [
-            Screened(margin(output) or 0.0, top_label(output), output)
+            Screened(certainty(output) or 0.0, top_label(output), output)
             for output in self._original.scores(samples)
         ]
 

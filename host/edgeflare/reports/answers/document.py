@@ -67,7 +67,7 @@ def differences_tables(detection: DetectionFigures | None, name: Name, most: int
 
 def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
     kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
-    header = ["class", *(KIND_WORDS[kind] for kind in kinds), "of the original's", "lost share"]
+    header = ["class", *(KIND_WORDS[kind] for kind in kinds), "original detects", "share lost"]
 
     def row(one: ClassDifferences) -> list[str]:
         share = one.kinds["lost"] / one.original if one.original else None

@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 
 from edgeflare.answer_words import distance_words, kinds_words, score_words
 from edgeflare.detections import Difference, differences
+from edgeflare.reports.answers.boxes import Mark, box_marks
 from edgeflare.reports.html.media import Media
 from edgeflare.reports.media import Palette, change_colours, indexed_png, png
 from edgeflare.types import Detections, Output, Values
 from edgeflare.values import label_map, mean_iou
 
-_MOST_MARKS = 60
 _MOST_LISTED = 30
 _MOST_SCORES = 8
 _MOST_ELEMENTS = 8
 _SMALLEST_MAP = 8
 _MAP_SIDE = 224
-_DIGITS = 4
 _LABELS = (
     *("1f2937", "e69f00", "56b4e9", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7"),
     *("9ad1a3", "7f5fc9", "b3b3b3", "8c510a", "80cdc1", "f4a6c0", "4d9221", "c51b7d"),
@@ -55,7 +54,7 @@ def shown_answers(
         located = original.rules.located
         pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
         data = {
-            "trigger": _marks(original, deployed, found) if located else None,
+            "trigger": box_marks(original, deployed, found) if located else None,
             "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
             "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
             "more": max(0, len(found) - _MOST_LISTED),
@@ -86,58 +85,10 @@ def difference_key(kind: str, label: int) -> str:
 # Detections
 
 
-def _seed_marks(original: Output | None, deployed: Output | None) -> list[list[list[Any]]] | None:
+def _seed_marks(original: Output | None, deployed: Output | None) -> list[list[Mark]] | None:
     if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
         return None
-    return _marks(original, deployed, differences(original, deployed))
-
-
-def _marks(
-    original: Detections, deployed: Detections, found: Sequence[Difference]
-) -> list[list[list[Any]]]:
-    """Return the boxes to draw for each model, those that differ last, over the others.
-
-    A box is [kind, number, label, score, present, left, top, right, bottom]: kind "" and number 0
-    where nothing differs, else the number of the difference, from 1. Where the model does not detect
-    the object `present` is 0: the box is its candidate's, or else that of the other model.
-    """
-    drawn: list[list[list[Any]]] = []
-    for place, (answer, other) in enumerate(((original, deployed), (deployed, original))):
-        marks, own = [], set()
-        for number, one in enumerate(found, 1):
-            mine, its = (one.original, one.deployed)[:: 1 if place == 0 else -1]
-            detected = mine is not None and mine < answer.count
-            if mine is not None:
-                own.add(mine)
-                box, score = answer.boxes[mine], float(answer.scores[mine])
-            elif its is not None:
-                box, score = other.boxes[its], None
-            else:
-                continue
-            label = one.deployed_label if place and one.deployed_label is not None else one.label
-            marks.append(_mark(one.kind, number, label, score, detected, box))
-        same = [
-            _mark("", 0, int(answer.labels[j]), float(answer.scores[j]), True, answer.boxes[j])
-            for j in range(answer.count)
-            if j not in own
-        ]
-        kept = [one for one in marks if one][:_MOST_MARKS]
-        drawn.append([*[one for one in same if one][: _MOST_MARKS - len(kept)], *kept])
-    return drawn
-
-
-def _mark(
-    kind: str,
-    number: int,
-    label: int,
-    score: float | None,
-    present: bool,
-    box: NDArray[np.float64],
-) -> list[Any]:
-    if not np.isfinite(box).all():
-        return []
-    sides = [round(float(one), _DIGITS) for one in np.clip(box, 0.0, 1.0)]
-    return [kind, number, label, None if score is None else _number(score), int(present), *sides]
+    return box_marks(original, deployed, differences(original, deployed))
 
 
 def _row(one: Difference, original: Detections, deployed: Detections) -> list[Any]:

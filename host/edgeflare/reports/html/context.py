@@ -199,6 +199,7 @@ def context(
         ),
         "boxes": boxes,
         "values": summary.values,
+        "has_maps": any(one.maps for one in collected.cards),
         "measure": MEASURE_WORDS[summary.values.measure] if summary.values else "",
         "word_pairs": [
             (pair, change_key(WordChange(pair.original, pair.deployed)))

@@ -18,6 +18,7 @@ from edgeflare.reports.media import (
     change_colours,
     difference,
     indexed_png,
+    is_wide,
     level_colours,
     pcm_wav,
     png,
@@ -30,11 +31,11 @@ _EXACT_SIDE = 96
 """Pictures up to this side length, in pixels, are shown pixel by pixel."""
 
 _THUMBNAIL_SIDE = 224
-_WIDE = 2
-"""Images more than so many times as wide as high, such as lines of text, are shown below each other
-and so many times as large."""
+"""The longer side, in pixels, that larger ones are reduced to."""
+_WIDE_SIDE = 448
+"""The same of wide images, which are shown across a card's whole width."""
 BOXED_SIDE = 416
-"""The most pixels of a thumbnail with boxes over it, on the longer side."""
+"""The same of pictures with boxes over them."""
 _QUALITY = 82
 
 
@@ -46,20 +47,15 @@ class Media(NamedTuple):
     ending: str
 
 
-def is_wide(image: Sample) -> bool:
-    """Whether an image [height, width, channels] is shown across the whole width."""
-    return bool(image.shape[1] > _WIDE * image.shape[0])
-
-
 def picture(image: Sample, side: int = _THUMBNAIL_SIDE) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
     Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at
-    most `side`, of wide images twice that. Raises StoreError for a shape that is no image's.
+    most `side`, of wide images at most 448. Raises StoreError for a shape that is no image's.
     """
     if max(image.shape[:2]) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
-    side *= _WIDE if is_wide(image) else 1
+    side = max(side, _WIDE_SIDE) if is_wide(image) else side
     small = reduced(image, side)[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:

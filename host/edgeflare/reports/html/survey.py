@@ -7,8 +7,8 @@ from edgeflare._internal.text import margin_text
 from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.errors import StoreError
+from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.document import Figures, Name, to_html
-from edgeflare.reports.media import small_panel
 from edgeflare.reports.survey.document import (
     answers,
     charted_groups,
@@ -55,7 +55,12 @@ def _worst(store: Store, survey: SurveyFigures, name: Name) -> list[WorstInput]:
         key = (one.replica, one.seed_id, one.number)
         if key in wanted:
             try:
-                made = small_panel(inputs.seed(one), inputs.sample(one), store.sample_rate)
+                made = finding_panel(
+                    inputs.seed(one),
+                    inputs.sample(one),
+                    (one.original, one.deployed),
+                    store.sample_rate,
+                )
             except StoreError:  # a user's family that is gone, or makes other inputs by now
                 continue
             pictures[key] = f"data:image/png;base64,{base64.b64encode(made).decode()}"

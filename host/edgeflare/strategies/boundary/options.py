@@ -29,7 +29,9 @@ class BoundaryOptions(BaseModel):
     and size of the samples. With `--tune` it is chosen by what a device query costs against a query
     of the original, measured once, when the campaign is created. For models that return text only
     `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a meaning;
-    the crossing is natural.
+    the crossing is natural. Detectors are searched one object at a time. Where answers are compared
+    by a tolerance, inputs are searched on which they are farthest apart; `candidates` has no meaning
+    then. Neither has crossing mutants, `gradients`, or 3 `tied_classes`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

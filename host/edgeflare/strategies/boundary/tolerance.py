@@ -2,12 +2,13 @@
 
 There is no boundary of the original's then: maps, embeddings, vectors and, with the oracle
 tolerance, the scores of classes deviate where their distance (`edgeflare.metrics.disagreement`) is
-above a tolerance. Deployment's error is a share of what a model computes: it grows where the
-original's own answer changes most. So inputs are made in several ways, each as far from the seed as
-the bounds allow: lines to other seeds, natural corruptions, contrast and smooth noise. The original
-alone is asked about several of each; the device about the one of each way on which its answer moves
-most, then about those of the way with the largest distance of both models for that movement, and
-about changes of the best one, until both deviate. With a `device_budget` the rest of it brings the
+above a tolerance. Deployment's error is a share of what a model computes: of values it grows where
+the original's own answer moves most, and it moves scores of classes most where the original is least
+sure. Inputs are made in several ways, as far from the seed as the bounds allow: lines to other
+seeds, natural corruptions, contrast and smooth noise. The original alone is asked about several of
+each; the device about the most promising one of each way, then about those of the way with the
+largest distance of both models for what was promised, and about changes of the best one, until both
+deviate. With a `device_budget` the rest of it brings the
 finding nearer, by bisection on the line to the seed.
 
 Source: none. Figures: docs/research/detection.md.
@@ -21,7 +22,7 @@ import numpy as np
 
 from edgeflare._internal import exact
 from edgeflare.errors import UsageError
-from edgeflare.metrics import disagreement, is_finite
+from edgeflare.metrics import disagreement, is_finite, is_scores
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.options import TOLERANCE_EFFORT, BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
@@ -29,39 +30,43 @@ from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
-_MAX_QUERIES = 60
+_MAX_QUERIES = 100
 """Device queries after which a search without a finding ends."""
 _GAINS = (0.2, 0.5, 2.0, 4.0)
 _MAX_CORRUPTIONS = 2
 _CHILDREN = 6
 _SHORTENINGS = 5
+_STEPS = 5
+_REFINEMENTS = 3
 _BISECTIONS = 8
 _SCALES = (0.1, 0.5)
 """Lengths of changes of the best input, as shares of `Bounds.radius`."""
 
 
 class _Place(NamedTuple):
-    """An input to ask about, on a path of one way at `t`; `moved`: how far the original's answer
-    is from that to the seed."""
+    """An input to ask about, on a path of one way at `t`.
+
+    `promise`: how far deployment's error may move the answers, see `_ToleranceSearch._promise`.
+    """
 
     way: str
     path: Path
     t: float
     sample: Sample
-    moved: float
+    promise: float
 
 
 @dataclass
 class _Way:
-    """What is known of a way of making inputs: those not asked about, the most moved one last."""
+    """What is known of a way of making inputs: those not asked about, the most promising last."""
 
     places: list[_Place]
     ratio: float = np.inf
-    """The largest distance of both models for the movement of the original's answer."""
+    """The largest distance of both models, as a share of what the input promised."""
 
     def expected(self) -> float:
         """Return the distance to expect at the next place."""
-        return self.places[-1].moved * self.ratio if self.places else -1.0
+        return self.places[-1].promise * self.ratio if self.places else -1.0
 
 
 def check_options(options: BoundaryOptions) -> None:
@@ -123,21 +128,20 @@ class _ToleranceSearch:
         turn = 0
         while self._found is None and self._left > 0:
             turn += 1
-            unknown = any(way.places and way.ratio == np.inf for way in ways)
-            if best is not None and not unknown and turn % 2 == 0:
+            way = max(ways, key=lambda one: one.expected(), default=None)
+            is_empty = way is None or not way.places
+            unknown = any(one.places and one.ratio == np.inf for one in ways)
+            if best is not None and (is_empty or (not unknown and turn % 2 == 0)):
                 children = yield from self._children(best[1])
                 if children:
                     apart = yield from self._query(children[-1])
                     best = max(best, (apart, children[-1]), key=lambda one: one[0])
                     continue
-            way = max(ways, key=lambda one: one.expected(), default=None)
             if way is None or not way.places:
-                if best is None or turn % 2:
-                    break
-                continue
+                break
             place = way.places.pop()
             apart = yield from self._query(place)
-            share = apart / place.moved if place.moved > 0 else 0.0
+            share = apart / place.promise if place.promise > 0 else 0.0
             way.ratio = share if way.ratio == np.inf else max(way.ratio, share)
             if best is None or apart > best[0]:
                 best = apart, place
@@ -180,32 +184,68 @@ class _ToleranceSearch:
         return found
 
     def _places(self, way: str, paths: Sequence[Path]) -> Generator[Ask, Answer, list[_Place]]:
-        """Ask the original at the ends of paths within the bounds; the most moved one last."""
-        ends = [one for one in map(self._end, paths) if one is not None]
+        """Ask the original on paths within the bounds; the most promising input last."""
         found = []
-        for path, t, sample in ends:
-            answer = yield Ask((sample,), of="original", best=self._best)
-            output = answer.outputs[0].original
-            assert output is not None  # noqa: S101 - the original was asked
-            if not is_finite(output):
-                yield Ask((sample,), best=self._best)  # a finding of its own kind: the search ends
-            found.append(_Place(way, path, t, sample, disagreement(self._original, output)))
-        return sorted(found, key=lambda one: one.moved)
+        for path in paths:
+            most = self._farthest(path)
+            if most is not None:
+                found.append((yield from self._best_on(way, path, most)))
+        return sorted(found, key=lambda one: one.promise)
 
-    def _end(self, path: Path) -> tuple[Path, float, Sample] | None:
-        """Return the farthest input of a path within the bounds, of some; None without any."""
+    def _best_on(self, way: str, path: Path, most: float) -> Generator[Ask, Answer, _Place]:
+        """Return the most promising input of a path up to `most`; of values the farthest one.
+
+        Of scores it is somewhere between two sure answers: several inputs are asked about, then
+        others beside the best one.
+        """
+        if not is_scores(self._original):
+            return (yield from self._ask_original(way, path, (most,)))[0]
+        step = most / _STEPS
+        tried = yield from self._ask_original(way, path, [step * (n + 1) for n in range(_STEPS)])
+        best = max(tried, key=lambda one: one.promise)
+        for _ in range(_REFINEMENTS):
+            step /= 2
+            near = [t for t in (best.t - step, best.t + step) if 0 < t <= most]
+            tried = yield from self._ask_original(way, path, near)
+            best = max((best, *tried), key=lambda one: one.promise)
+        return best
+
+    def _ask_original(
+        self, way: str, path: Path, places: Sequence[float]
+    ) -> Generator[Ask, Answer, list[_Place]]:
+        samples = tuple(path.at(t) for t in places)
+        answer = yield Ask(samples, of="original", best=self._best)
+        found = []
+        for t, sample, outputs in zip(places, samples, answer.outputs, strict=True):
+            assert outputs.original is not None  # noqa: S101 - the original was asked
+            if not is_finite(outputs.original):
+                yield Ask((sample,), best=self._best)  # a finding of its own kind: the search ends
+            found.append(_Place(way, path, t, sample, self._promise(outputs.original)))
+        return found
+
+    def _promise(self, output: Output) -> float:
+        """Return how far an error may move an answer: of scores 1 less the sum of their squares.
+
+        Of values it is how far the original's answer is from that to the seed.
+        """
+        if is_scores(output):
+            return 1.0 - float(np.square(output).sum())
+        return disagreement(self._original, output)
+
+    def _farthest(self, path: Path) -> float | None:
+        """Return the farthest place of a path within the bounds, of some; None without any."""
         t = min(1.0, path.max_t)
         for _ in range(_SHORTENINGS):
             sample = path.at(t)
             if np.array_equal(sample, self._seed.sample):
                 return None
             if self._bounds.contain(sample):
-                return path, t, sample
+                return t
             t /= 2
         return None
 
     def _children(self, parent: _Place) -> Generator[Ask, Answer, list[_Place]]:
-        """Return changes of the best input, the one with the most moved answer last."""
+        """Return changes of the best input, the most promising one last."""
         paths = [
             parent.path.perturbed(
                 self._rng, self._bounds.radius * exact.uniform(self._rng, *_SCALES)

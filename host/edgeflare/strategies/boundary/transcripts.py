@@ -38,7 +38,7 @@ IN_PLACE: Mapping[Kind, tuple[str, ...]] = {
 signal-to-noise ratio or an L2 distance says how much of the change a person notices."""
 _SMOOTH_PATHS = 5
 """Number of paths from an image that add smooth noise, before any corruptions, where the user names
-none: their triggers are half as far from the seed (docs/how-to/text-from-images.md)."""
+none: their triggers are the nearest to the seeds (docs/how-to/text-from-images.md)."""
 _SMOOTH_CHANGE = 25.5
 """The root mean square of that noise at its full strength, in levels."""
 _MAX_PATHS = 40

@@ -125,7 +125,7 @@ def test_texts_count_where_their_words_or_scores_are_others(tmp_path: Path) -> N
     model = OriginalModel(path, "onnx", {"exact_int8": True})
     options = InputOptions.model_validate(READER_INPUT)
     spec = resolve_input(model.input, options, InputOptions(), "the model")
-    side = ModelInterface(spec, model.outputs[0], transcribes=True, decoder=model.decoder)
+    side = ModelInterface(spec, model.outputs[0], task="transcript", decoder=model.decoder)
     model.configure(spec, side.output.name, side.decoder)
     model.read_with(side.reader("transcript"))
     exact = model.scores(samples)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from answer_stores import (
@@ -21,7 +22,7 @@ from answer_stores import (
 
 from edgeflare.analysis.data_frames import to_frames
 from edgeflare.answer_words import difference_text
-from edgeflare.reports import report_text, write_html_report
+from edgeflare.reports import report_text, write_html_report, write_text_report
 from edgeflare.reports.html.answers import shown_answers
 from edgeflare.types import Detections, ValueRules
 
@@ -123,7 +124,7 @@ def test_a_lost_object_without_a_candidate_is_drawn_where_the_original_saw_it() 
     )
     shown = shown_answers(original, without)
     assert shown.detections is not None
-    assert shown.detections["trigger"][1][-1] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
+    assert [*shown.detections["trigger"][1][-1]] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
     assert shown.detections["differences"][0][3] == "0.62 against none"
 
 
@@ -217,3 +218,19 @@ def test_data_frames_have_what_differs_and_a_summary_of_large_arrays(tmp_path: P
     frames = to_frames(detection_campaign(tmp_path / "d", ["ghost"]))
     assert frames.triggers.difference[0] == "ghost class 1 (0.41 against 0.56)"
     assert frames.triggers.deployed_scores[0][1]["label"] == 1
+
+
+def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"])
+    written = write_text_report(folder, "markdown", tmp_path / "r.md")
+    assert written.pictures == 1
+    (path,) = (tmp_path / "r-pictures").iterdir()
+    image = cv2.imread(str(path))[:, :, ::-1]
+    assert image.shape == (240, 3 * 320 + 2 * 8, 3), "seed, and the trigger by both models"
+    lost = (image == (255, 107, 96)).all(axis=2)
+    counts = [lost[:, left : left + 320].sum() for left in (0, 328, 656)]
+    assert counts[0] == 0
+    assert counts[1] > counts[2] > 50, "dashed where the model does not detect it"
+    assert (
+        "with the original's and with the deployed model's boxes" in (tmp_path / "r.md").read_text()
+    )

@@ -15,6 +15,7 @@ import pytest
 from edgeflare import StoreError, UsageError, write_html_report
 from edgeflare.reports.html import gallery
 from edgeflare.reports.html import page as html_page
+from edgeflare.reports.html.media import picture
 from edgeflare.types import Status
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&amp;<!--"
@@ -83,6 +84,11 @@ def test_a_large_picture_becomes_a_thumbnail(campaign: Any, tmp_path: Path, read
     shapes = {decoded(one, tmp_path).shape for one in pictures}
     assert shapes == {(224, 224, 3), (120, 120, 1)}
     assert all(one.startswith("data:image/jpeg;base64,") for one in pictures)
+
+
+def test_a_line_of_text_becomes_a_larger_thumbnail() -> None:
+    data = picture(np.full((96, 640, 3), 200, np.uint8)).data
+    assert cv2.imdecode(np.frombuffer(data, np.uint8), 1).shape == (67, 448, 3)
 
 
 def test_names_that_are_markup_stay_text(campaign: Any, tmp_path: Path, read: Read) -> None:

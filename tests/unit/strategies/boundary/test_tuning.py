@@ -161,3 +161,13 @@ def test_what_is_resolved_stays_the_same_when_it_is_resolved_again() -> None:
     once = resolve_options(BoundaryOptions(device_budget=7, max_l2=2.0), 28, one_trip=False)
     assert (once.device_budget, once.max_l2) == (7, 2.0)
     assert resolve_options(once, 224, one_trip=True, ratio=0.0) == once
+
+
+@pytest.mark.parametrize(("of", "effort"), [("detections", 48), ("values", 24)])
+def test_searches_without_class_scores_have_no_tied_classes(of: Any, effort: int) -> None:
+    chosen = resolve_options(BoundaryOptions(), 28, True, of)
+    assert (chosen.crossing, chosen.effort) == ("least-l2", effort)
+    assert (chosen.tied_classes, chosen.candidates) == (2, 1)
+    stated = BoundaryOptions(crossing="natural", effort=8, candidates=2)
+    kept = resolve_options(stated, 28, False, of)
+    assert (kept.crossing, kept.effort, kept.candidates) == ("natural", 8, 2)

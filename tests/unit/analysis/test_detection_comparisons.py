@@ -1,0 +1,114 @@
+"""Detectors and models of values in comparisons, nightly checks, replays and corpora."""
+
+from pathlib import Path
+
+import pytest
+from answer_stores import depth_maps, detection_campaign, of_kind, value_campaign, values
+
+from edgeflare.analysis.corpus import add_to_corpus
+from edgeflare.analysis.ranking.ranking import rank_campaigns
+from edgeflare.campaign.replay.reproduce import ReplayAnswer
+from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.errors import UsageError
+from edgeflare.explanation.charge import charge
+from edgeflare.explanation.ladder import Rung
+from edgeflare.nightly.comparison import kinds_checks
+from edgeflare.reports.document import to_markdown
+from edgeflare.reports.ranking import ranking_document
+from edgeflare.store.records import ReplayInput
+from edgeflare.types import Output, Status
+
+HEALTHY, DAMAGED = "11" * 32, "22" * 32
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Two candidates' campaigns over 30 seeds: the second loses a person on 20 of them."""
+    healthy = detection_campaign(tmp_path / "a", ["ghost"] * 5, seeds=30, deployed=HEALTHY)
+    lost = dict.fromkeys(range(10, 30), "lost")
+    return healthy, detection_campaign(
+        tmp_path / "b", ["ghost"] * 5, natural=lost, deployed=DAMAGED
+    )
+
+
+def test_a_comparison_ranks_detectors_and_shows_their_natural_differences(
+    pair: tuple[Path, Path],
+) -> None:
+    ranking = rank_campaigns(pair, names=["healthy", "damaged"])
+    assert ranking.candidates[0].name == "healthy"
+    assert "the largest difference of both models' scores of an object" in ranking.verdict
+    text = to_markdown(ranking_document(ranking, {}))
+    assert "| healthy | 0 % | 0 | 0 | 0 | 0 | no difference |" in text
+    assert "| damaged | 66.7 % | 20 | 0 | 0 | 0 | 20 lost |" in text
+
+
+def test_a_night_that_loses_objects_is_red_and_names_the_kind(pair: tuple[Path, Path]) -> None:
+    (check,) = kinds_checks(*pair, "Monday")
+    assert check.crossed
+    assert check.name == "lost"
+    assert check.words.startswith("20 of the original's 90 objects on the seeds are lost")
+    assert "(Monday) 0 of 90" in check.words
+    assert "photos/10.png" in check.words
+    assert kinds_checks(pair[0], pair[0], "Monday") == []
+    (same,) = kinds_checks(pair[1], pair[1], "Monday")
+    assert not same.crossed
+
+
+def test_nights_of_other_models_have_no_kinds(tmp_path: Path) -> None:
+    answers = values(1.0), values(2.0)
+    folder = value_campaign(tmp_path / "v", answers, answers)
+    assert kinds_checks(folder, folder, "Monday") == []
+
+
+def test_candidates_with_values_are_compared_by_their_distance(tmp_path: Path) -> None:
+    near, far = (values(1.0, 2.0), values(1.0, 2.2)), (values(1.0, 2.0), values(1.0, 3.0))
+    folders = [
+        value_campaign(tmp_path / name, answers, answers)
+        for name, answers in (("near", near), ("far", far))
+    ]
+    ranking = rank_campaigns(folders, names=["near", "far"])
+    value = {one.name: one.value.value for one in ranking.candidates}
+    assert value == pytest.approx({"near": 0.2, "far": 1.0})
+    assert "by the campaign's measure" in ranking.verdict
+
+
+@pytest.mark.parametrize(("located", "what"), [(True, "has detections"), (False, "has labels")])
+def test_a_corpus_refuses_what_has_no_pair_of_classes(
+    tmp_path: Path, located: bool, what: str
+) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"], located=located)
+    with pytest.raises(UsageError, match=f"{what}, and a corpus keeps decisions between classes"):
+        add_to_corpus(tmp_path / "corpus", folder)
+
+
+def answer(both: tuple[Output, Output], *, found: bool) -> ReplayAnswer:
+    return ReplayAnswer(*both, 2, Status.SEED_DEVIATES if found else Status.GAVE_UP)
+
+
+@pytest.mark.parametrize(
+    ("now", "by_scores", "found", "cause"),
+    [
+        (of_kind("lost"), False, True, "compression"),
+        (of_kind("none"), False, False, "not repeatable"),
+        (depth_maps(0.3), True, True, "compression"),
+        (depth_maps(0.01), True, False, "not repeatable"),
+    ],
+)
+def test_a_finding_is_charged_by_what_the_oracle_decided(
+    now: tuple[Output, Output], by_scores: bool, found: bool, cause: str
+) -> None:
+    model = ModelConfig(path=Path("model.onnx"))
+    rungs = {
+        Rung("conversion", "conversion", "the float model", model): answer(
+            (now[0], now[0]), found=False
+        ),
+        Rung("compression", "compression", "the deployed file", model): answer(now, found=found),
+    }
+    charged = charge(
+        ReplayInput("trigger:s", "trigger", True, "s"),
+        {rung: {"trigger:s": {"pi": one}} for rung, one in rungs.items()},
+        stored={"pi": ReplayAnswer(*now, 2)},
+        compares_scores=by_scores,
+    )
+    assert charged.cause == cause
+    assert charged.labels is None
