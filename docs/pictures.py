@@ -1,4 +1,4 @@
-"""Makes the pictures of the documentation from a real campaign, that of the demo.
+"""Makes the pictures of the documentation from real campaigns, those of the demo.
 
     python docs/pictures.py     # writes docs/pictures/; needs Chromium, its driver and selenium
 
@@ -58,8 +58,11 @@ def draw_terminal(command: str, printed: str, file: Path) -> None:
     console.save_svg(str(file), title="EdgeFlare", theme=MONOKAI, code_format=SVG)
 
 
-def photograph_report(page: Path, file: Path) -> None:
-    """Write a PNG of a report: its verdict without the figures, and the first cards of its gallery."""
+def photograph_report(page: Path, file: Path, *, verdict: bool = True) -> None:
+    """Write a PNG of a report: its verdict without the figures, and the first cards of its gallery.
+
+    Without a `verdict` the cards alone.
+    """
     options = webdriver.ChromeOptions()
     for flag in ("headless", "no-sandbox", "hide-scrollbars", "force-device-scale-factor=1"):
         options.add_argument(f"--{flag}")
@@ -74,7 +77,7 @@ def photograph_report(page: Path, file: Path) -> None:
         )
         encoded = np.frombuffer(driver.get_screenshot_as_png(), np.uint8)
     pixels = np.asarray(cv2.imdecode(encoded, cv2.IMREAD_COLOR))
-    rows = np.r_[0 : int(figures) - 8, int(top) - 16 : int(bottom) + 16]
+    rows = np.r_[0 : int(figures) - 8 if verdict else 0, int(top) - 16 : int(bottom) + 16]
     cv2.imwrite(str(file), pixels[rows], [cv2.IMWRITE_PNG_COMPRESSION, 9])
 
 
@@ -87,6 +90,10 @@ def main() -> None:
         draw_terminal("edgeflare demo --out demo", printed, FOLDER / "terminal.svg")
         edgeflare("report", "demo", folder=folder)
         photograph_report(folder / "demo" / "report.html", FOLDER / "report.png")
+        edgeflare("demo", "--task", "detection", "--out", "digits", folder=folder)
+        edgeflare("report", "digits", folder=folder)
+        page = folder / "digits" / "report.html"
+        photograph_report(page, FOLDER / "detections.png", verdict=False)
 
 
 if __name__ == "__main__":
