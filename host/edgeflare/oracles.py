@@ -151,11 +151,21 @@ def certainty(output: Output) -> float | None:
     """Return how sure a model is of an answer alone, 0 to 1: its margin, None without one.
 
     Detections and values have a margin, if any, where two answers differ: they count as sure, 1,
-    where they are finite.
+    where they are finite. `is_sure_of_difference` tells of detections then.
     """
     if isinstance(output, Detections | Values):
         return 1.0 if is_finite(output) else None
     return margin(output)
+
+
+def is_sure_of_difference(original: Output, deployed: Output, sure: float) -> bool:
+    """Whether the original's margin of a difference of detections is at least `sure`.
+
+    True of other answers, of which `certainty` tells before the deployed model is asked.
+    """
+    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+        return True
+    return any(one.margins[0] >= sure for one in differences(original, deployed))
 
 
 def _only_top(scores: Scores) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
-from edgeflare.oracles import Oracle
+from edgeflare.oracles import Oracle, is_sure_of_difference
 from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Counters, JobRun
 from edgeflare.survey.sampling import Surveyed, SurveyPlan
@@ -48,7 +48,8 @@ class SurveyResult(Generic[K]):
 class SurveyJob(Generic[K]):
     """One survey in flight; a `Job`. `plan` makes its queries, anew where the job starts again.
 
-    It asks about `inputs` inputs at most. `held_bytes` are those of the inputs that it has in
+    It asks about `inputs` inputs at most. A deviation of which the original isn't `sure` (see
+    `is_sure_of_difference`) is none. `held_bytes` are those of the inputs that it has in
     memory at a time, at most.
     """
 
@@ -58,6 +59,7 @@ class SurveyJob(Generic[K]):
     confirmations: int
     sample_store: SampleStore
     inputs: int = 1
+    sure: float = 0.0
     held_bytes: int = 0
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
@@ -117,6 +119,10 @@ class SurveyJob(Generic[K]):
         if one.deployed is None:
             return SurveyAnswer(one, Decision.UNDECIDED, detail=one.failure)
         decision = self.oracle.decide(one.original, one.deployed)
+        if decision is Decision.DEVIATION and not is_sure_of_difference(
+            one.original, one.deployed, self.sure
+        ):
+            decision = Decision.BELOW_FLOOR
         kind = _KIND.get(decision)
         if kind is None:
             return SurveyAnswer(one, decision)

@@ -127,6 +127,7 @@ class PursuitStage(CampaignStage):
                 self._config.search.confirmations,
                 self._store,
                 len(inputs),
+                self._config.survey.sampling.sure,
                 held_bytes=sum(one.sample.nbytes for one in inputs),
             )
 

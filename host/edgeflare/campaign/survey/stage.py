@@ -104,6 +104,7 @@ class SurveyStage(CampaignStage):
             config.search.confirmations,
             self._store,
             config.survey.queries,
+            config.survey.sampling.sure,
             held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
         )
 
