@@ -14,6 +14,7 @@ import pytest
 from campaigns import Found, finished, found_in
 from command import DEMO
 from plugin_distributions import write_distribution
+from value_models import photographs, value_onnx
 
 from edgeflare import CampaignConfig, config_from, resume_campaign, run_campaign
 from edgeflare._internal import plugins
@@ -401,3 +402,17 @@ def test_an_interrupted_campaign_leaves_no_worker_and_goes_on(
     assert worker_processes() == []
     resume_campaign(folder)
     assert found_in(folder) == in_one_process("dflare")
+
+
+def test_workers_decide_by_the_task_where_no_oracle_is_stated(tmp_path: Path) -> None:
+    original = value_onnx(tmp_path / "maps.onnx", "first")
+    out = tmp_path / "campaign"
+    stated: dict[str, object] = {
+        "original": {"path": original},
+        "deployed": {"path": original},
+        "seeds": {"path": photographs(tmp_path / "seeds.npz", 2)},
+    }
+    search: dict[str, object] = {"strategy": "dflare", "max_queries": 3}
+    run_campaign(config(out, search, workers=1, **stated).model_copy(update={"task": "dense"}))
+    with Store.open(out) as store:
+        assert store.fact("finished")

@@ -20,7 +20,7 @@ from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
-from edgeflare.models import AnswerReader, task_of
+from edgeflare.models import AnswerReader
 from edgeflare.oracles import Margins, margins, traits_of
 from edgeflare.scheduler import (
     Budget,
@@ -45,14 +45,18 @@ from edgeflare.types import (
     Seed,
     Status,
     Strategy,
+    Task,
 )
 
 
 class SearchStage(CampaignStage):
     """The search from every seed; `reader` makes answers of the deployed model's outputs."""
 
-    def search(self, strategy: Strategy, reader: AnswerReader) -> None:
-        """Search from every seed without an outcome. Raises what the scheduler raises."""
+    def search(self, strategy: Strategy, reader: AnswerReader, task: Task) -> None:
+        """Search from every seed without an outcome; `task` is that of the models.
+
+        Raises what the scheduler raises.
+        """
         config = self._config
         settings = SearchSettings(
             strategy,
@@ -72,7 +76,7 @@ class SearchStage(CampaignStage):
             replica: None if reader.labels_only else self._known(replica)
             for replica in self._replicas
         }
-        pool = self._workers(settings, reader, others, known)
+        pool = self._workers(settings, reader, task, others, known)
         feeds = {
             replica: Feed(
                 self._jobs(
@@ -191,6 +195,7 @@ class SearchStage(CampaignStage):
         self,
         settings: SearchSettings,
         reader: AnswerReader,
+        task: Task,
         others: LazySamples,
         known: Mapping[str, KnownAnswers | None],
     ) -> WorkerPool | None:
@@ -202,7 +207,7 @@ class SearchStage(CampaignStage):
         oracle = {
             "name": search.oracle,
             "settings": dict(search),
-            "task": task_of(reader.kind),
+            "task": task,
             "labels_only": reader.labels_only,
         }
         shared = WorkerSettings(

@@ -174,7 +174,7 @@ class Campaign:
                 self._config, self._original, devices, self._store, self._reporter
             )
         searching = SearchStage(self._config, *shared)
-        searching.search(strategy_of(self._config), read.deployed)
+        searching.search(strategy_of(self._config), read.deployed, original.task)
         if not self._shared and not self._fleet.missing:
             searching.replay(read.deployed)
         if self._fleet.missing and not self._shared:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from edgeflare.campaign.replay.results import replay_config
-from edgeflare.campaign.settings.config import config_from, merge
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
+from edgeflare.campaign.settings.outputs import ValuesConfig
 from edgeflare.errors import UsageError
 
 BASE = {"original": {"path": "a.onnx"}, "deployed": {"path": "b.onnx"}, "seeds": {"path": "s"}}
@@ -67,3 +68,27 @@ def test_a_replay_decides_as_the_campaign_did(tmp_path: Any) -> None:
     base = config_from({**BASE, **models, "search": TOLERANCE}, "test")
     search = replay_config(base).search
     assert (search.oracle, search.tolerance, search.strategy) == ("tolerance", 0.1, "none")
+
+
+def of_sections(task: str, **sections: Any) -> SearchConfig:
+    """Return the search of a configuration made of typed sections, as by a library's user."""
+    return CampaignConfig.model_validate({**BASE, "task": task, **sections}).search
+
+
+def test_typed_sections_state_what_tables_do() -> None:
+    search = of_sections("dense", search=SearchConfig(seed=7))
+    assert (search.oracle, search.tolerance, search.margin_floor, search.seed) == (
+        "tolerance",
+        0.01,
+        0,
+        7,
+    )
+    each = of_sections("vector", values=ValuesConfig(tolerances=(0.1, 2.0)), search=SearchConfig())
+    assert (each.oracle, each.tolerance) == ("tolerance", 1.0)
+    with pytest.raises(ValueError, match=r"vector.* needs a tolerance"):
+        of_sections("vector", search=SearchConfig())
+
+
+def test_a_typed_gallery_is_compared_by_label(tmp_path: Any) -> None:
+    values = ValuesConfig(gallery=tmp_path / "gallery.npz")
+    assert of_sections("embedding", values=values).oracle == "auto"

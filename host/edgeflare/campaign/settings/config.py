@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Field,
     ValidationError,
@@ -46,6 +47,13 @@ from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
+
+
+def _stated(section: object) -> Mapping[str, Any] | None:
+    """Return what a table or a section states; None of neither."""
+    if isinstance(section, BaseModel):
+        return section.model_dump(exclude_unset=True)
+    return section if isinstance(section, Mapping) else None
 
 
 _DEFAULT = "boundary"
@@ -388,14 +396,10 @@ class CampaignConfig(Section):
         if not isinstance(values, Mapping):
             return values
         task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
-        search, section = values.get("search", {}), values.get("values", {})
-        if (
-            task is None
-            or not isinstance(search, Mapping)
-            or search.get("oracle", "auto") != "auto"
-        ):
+        search, stated = _stated(values.get("search", {})), _stated(values.get("values", {}))
+        if task is None or search is None or search.get("oracle", "auto") != "auto":
             return values
-        stated = section if isinstance(section, Mapping) else {}
+        stated = stated or {}
         if stated.get("gallery") is not None:
             return values
         tolerance = DEFAULT_TOLERANCES.get(task)
