@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from edgeflare.detections import Difference, box_iou, differences, kind_counts, worst
+from edgeflare.detections import (
+    Difference,
+    box_iou,
+    differences,
+    kind_counts,
+    score_distance,
+    worst,
+)
 from edgeflare.types import DetectionRules, Detections
 
 RULES = DetectionRules(confidence=0.5)
@@ -109,3 +116,17 @@ def test_what_is_not_finite_overlaps_with_nothing() -> None:
     np.testing.assert_array_equal(box_iou(boxes, boxes), expected)
     broken = Detections(boxes[:1], np.array([PERSON]), np.array([np.nan]), RULES)
     assert only(differences(broken, answer((PLACE, PERSON, 0.8)))).kind == "ghost"
+
+
+def test_the_distance_of_scores_is_that_of_the_object_farthest_apart() -> None:
+    one = answer((PLACE, PERSON, 0.9), (FAR, DOG, 0.4))
+    other = answer((moved(PLACE, 0.01), PERSON, 0.8), (FAR, DOG, 0.1))
+    assert score_distance(one, other) == pytest.approx(0.3) == score_distance(other, one)
+    assert score_distance(one, one) == 0 == score_distance(answer(), answer())
+
+
+def test_a_box_that_one_answer_lacks_is_all_its_score_apart_in_either_one() -> None:
+    pair = answer((PLACE, PERSON, 0.9)), answer((PLACE, PERSON, 0.9), (FAR, PERSON, 0.6))
+    assert score_distance(*pair) == pytest.approx(0.6) == score_distance(*pair[::-1])
+    assert score_distance(answer(), pair[0]) == pytest.approx(0.9)
+    assert score_distance(answer((PLACE, PERSON, 0.9)), answer((PLACE, DOG, 0.7))) == 0.9

@@ -6,7 +6,7 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
-from edgeflare.types import Decision, Outputs
+from edgeflare.types import Decision, DetectionRules, Detections, Output, Outputs, Values
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)
 
@@ -80,3 +80,28 @@ def test_a_device_too_slow_for_the_query_budget_is_reported() -> None:
     (notice,) = slowness([140.0], search)
     assert "one inference takes 2.3 min on the device, so the time budget of 100 s" in notice
     assert slowness([2.0], SearchConfig(max_queries=1000, timeout_s=0)) == []
+
+
+def deviating(total: int, original: Output, deployed: Output) -> list[SeedFigures]:
+    outputs = Outputs(original, deployed, Decision.DEVIATION)
+    return [SeedFigures.of(f"s{k}", None, outputs) for k in range(total)]
+
+
+def detected(*labels: int) -> Detections:
+    """Objects of these classes, each at its own place."""
+    left = np.arange(len(labels)) / 10
+    boxes = np.stack([left, left, left + 0.1, left + 0.1], axis=1).reshape(-1, 4)
+    scores = np.full(len(labels), 0.9)
+    return Detections(boxes, np.array(labels, np.int64), scores, DetectionRules(0.5))
+
+
+def test_detectors_may_differ_on_every_seed_but_not_on_most_objects() -> None:
+    original = detected(0, 0, 0, 0, 0)
+    assert check_pair(deviating(40, original, detected(0, 0, 0, 1, 1)), allow=False) == []
+    with pytest.raises(PreflightError, match=r"class 0 \(5\) against class 0 \(2\), class 1 \(3\)"):
+        check_pair(deviating(40, original, detected(0, 0, 1, 1, 1)), allow=False)
+
+
+def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
+    zeros, ones = Values(np.zeros(3)), Values(np.ones(3))
+    assert check_pair(deviating(40, zeros, ones), allow=False) == []

@@ -12,7 +12,7 @@ from value_models import CLASSES, SIZE, VALUES, value_onnx, value_pair
 
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import disagreement
+from edgeflare.metrics import disagreement, is_scores, top_label
 from edgeflare.types import Values
 
 
@@ -93,6 +93,24 @@ def test_tolerances_are_of_the_elements(tmp_path: Path, stack: ExitStack) -> Non
     zero, apart = np.zeros((1, VALUES), np.float32), np.zeros((1, VALUES), np.float32)
     apart[0, -1] = 9
     assert disagreement(*read(pair, zero, apart)) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, 0.0])
+def test_an_embedding_without_a_direction_is_near_to_no_entry(
+    tmp_path: Path, stack: ExitStack, broken: float
+) -> None:
+    np.savez(tmp_path / "gallery.npz", embeddings=np.eye(VALUES))
+    gallery = {"gallery": tmp_path / "gallery.npz"}
+    pair = resolved(value_pair(tmp_path, "vector"), stack, task="embedding", values=gallery)
+    reader = pair.sides[0].reader("gallery")
+    embedding = np.zeros((1, VALUES), np.float32)
+    embedding[0, 2] = 3
+    assert top_label(reader.read(embedding)) == 2
+    embedding[0, 2] = broken
+    scores = reader.read(embedding)
+    assert is_scores(scores)
+    assert scores.shape == (VALUES,)
+    assert np.isnan(scores).all()
 
 
 VECTOR = {"task": "vector", "search": {"tolerance": 0.1}}
