@@ -20,6 +20,7 @@ from edgeflare.campaign.batch import (
 )
 from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
@@ -33,7 +34,6 @@ from edgeflare.errors import (
     PreflightError,
     UsageError,
 )
-from edgeflare.models import DetectorOptions
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.lock import LOCK_NAMES
@@ -204,7 +204,7 @@ def run_candidates(
     for one in candidates:
         executor.check_files(_with_model(config, one))
     _check_runtimes(config, candidates, fleet_devices(config))
-    config = _without_budget_for_speech(config, like)
+    config = _without_budget_for_text(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
     with opened_folder(folder, COMPARISON_NAME, "a comparison"):
@@ -234,29 +234,18 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
     return config
 
 
-def _without_budget_for_speech(
-    config: CampaignConfig, like: CampaignConfig | Path
-) -> CampaignConfig:
+def _without_budget_for_text(config: CampaignConfig, like: CampaignConfig | Path) -> CampaignConfig:
     """Return the configuration; of models that return text without a budget that wasn't stated.
 
     Raises ModelError where the original can't be loaded.
     """
     if not isinstance(like, CampaignConfig) or config.search.options == like.search.options:
         return config
-    if not _transcribes(config):
-        return config
+    with executor.opened_original(config) as original:
+        if not transcribes(config, original.decoder):
+            return config
     search = config.search.model_copy(update={"options": like.search.options})
     return config.model_copy(update={"search": search})
-
-
-def _transcribes(config: CampaignConfig) -> bool:
-    stated = config.original
-    if isinstance(stated.decoder, DetectorOptions) or config.task not in ("auto", "transcript"):
-        return False
-    if stated.output not in ("auto", "transcript") or stated.decoder is not None:
-        return stated.output in ("auto", "transcript")
-    with executor.opened_original(config) as original:
-        return original.decoder is not None
 
 
 def _candidate(config: CampaignConfig, model: Path | ModelConfig) -> ModelConfig:

@@ -35,6 +35,7 @@ from edgeflare.store import (
     SeedRecord,
     Store,
 )
+from edgeflare.store.database import decoding
 from edgeflare.types import Decision, Output, Sample, Status
 
 _HOPELESS = 3
@@ -72,15 +73,17 @@ class SeedStage(CampaignStage):
     def detect_outputs(self, sides: tuple[ModelInterface, ModelInterface]) -> OutputReaders:
         """Return how outputs become answers: as stored, else as detected on the first seeds.
 
-        Those come from the devices of the first replica; they are stored.
+        Those come from the devices of the first replica; they are stored. Raises StoreError where
+        what is stored is damaged.
         """
         replica, names = next(iter(self._replicas.items()))
         models = self._store.models
         if models:
-            original, deployed = (
-                side.stored_reader(models[which]["output"])
-                for side, which in zip(sides, ("original", "deployed"), strict=True)
-            )
+            with decoding(self._store.folder, "what is known of the models"):
+                original, deployed = (
+                    side.stored_reader(models[which]["output"])
+                    for side, which in zip(sides, ("original", "deployed"), strict=True)
+                )
             return OutputReaders(original, deployed)
         timed = _Timed(RawOriginal(self._original))
         answers = self._first_answers(names, timed)

@@ -60,7 +60,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     search needs is missing.
     """
     seeds = config.seeds
-    search, words = config.search, transcribes(config.original, original.decoder)
+    search, words = config.search, transcribes(config, original.decoder)
     audio = expected_audio(config, original)
     check_operators(search.operators, "image" if audio is None else "audio")
     if audio is None:
@@ -196,7 +196,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    Their labels are of so many `classes`; None: the models return text, and labels are ignored.
+    Their labels are of so many `classes`; None: the models don't answer with one class, and
+    labels are ignored.
     `rate`: that of audio, in Hz. `partners`: the source of inputs that are stored with the
     campaign, but not as seeds; None: they are the first seeds. `priority` returns how promising
     each seed of the source is: the most promising ones are stored, in that order.
@@ -208,7 +209,7 @@ def store_seeds(
     if priority is None:
         labelled = _store_as_they_come(source, config, store, reporter, classes)
     else:
-        labelled = 0  # models that return text have no priority
+        labelled = 0  # models that don't answer with one class have no priority
         _store_by_priority(source, config, store, reporter, classes, priority)
     if source.skipped:
         skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
@@ -217,7 +218,7 @@ def store_seeds(
     notices = list(source.notices)
     if labelled:
         notices.append(
-            f"the labels of {labelled} seeds are ignored: models that return text have no classes"
+            f"the labels of {labelled} seeds are ignored: these models don't answer with one class"
         )
     for notice in notices:
         reporter(Notice(notice))

@@ -7,8 +7,10 @@ from typing import Any
 from edgeflare.errors import UsageError
 from edgeflare.seeds.folder import read_names
 
-_LONGEST = 9
+_LONGEST = 19
 """Numbers of this many digits or more are not class numbers."""
+_MOST_CLASSES = 100_000
+"""Class numbers are below this, since a name is kept for each number up to the largest one."""
 
 
 def read_class_names(path: Path) -> Mapping[int, str]:
@@ -36,6 +38,11 @@ def _numbered(data: Any, path: Path) -> Mapping[int, str]:
     for number, name in pairs:
         if type(number) is not int or number < 0 or not isinstance(name, str):
             break
+        if number >= _MOST_CLASSES:
+            raise UsageError(
+                f"{path} names class {number}, and class numbers are below {_MOST_CLASSES}: correct "
+                "the number"
+            )
         names.setdefault(number, name)
     else:
         if names:

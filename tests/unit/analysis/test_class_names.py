@@ -48,6 +48,8 @@ def test_a_file_names_them_in_the_order_of_their_numbers(tmp_path, campaign, nam
         ('{"cat": "0"}', "names no classes"),
         ('{"0": ["n01440764", "tench"]}', "names no classes"),
         ('{"cat": -1}', "names no classes"),
+        ('{"cat": 1000000000000}', "names class 1000000000000, .* below 100000"),
+        ('{"100000": "cat"}', "names class 100000, .* below 100000"),
         ("{}", "names no classes"),
         ('["cat", "", "eel"]', "no name for class 1"),
         ("{", "is not valid"),

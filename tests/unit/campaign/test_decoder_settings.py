@@ -1,11 +1,13 @@
 """How outputs become text, as flags and a campaign.toml state it, and as a resumed campaign checks it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from speech_models import LETTERS, ctc_model
 
 from edgeflare.campaign import provenance
+from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.settings.config import config_from, load_config
 from edgeflare.cli.options import typed
 from edgeflare.errors import UsageError
@@ -59,3 +61,33 @@ def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None
     assert list(provenance._changed_models(config, store)) == [  # type: ignore[arg-type]
         f"the vocabulary {words} has changed"
     ]
+
+
+CTC = {"kind": "ctc", "vocabulary": "v.txt"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "task", "has_decoder", "expected"),
+    [
+        ({}, "auto", True, True),
+        ({}, "auto", False, False),
+        ({"decoder": CTC}, "auto", False, True),
+        ({"output": "transcript"}, "auto", False, True),
+        ({"output": "logits"}, "auto", True, False),
+        ({"decoder": {"kind": "yolo"}}, "auto", True, False),
+        ({}, "vector", True, False),
+        ({}, "transcript", False, True),
+    ],
+)
+def test_what_is_stated_wins_over_a_decoder_in_the_file(
+    stated: dict[str, Any], task: str, has_decoder: bool, expected: bool
+) -> None:
+    tables = {
+        "original": {"path": "o.onnx", **stated},
+        "deployed": {"path": "d.onnx"},
+        "seeds": {"path": "s"},
+        "task": task,
+        "search": {"tolerance": 0.1} if task == "vector" else {},
+    }
+    in_file = {"kind": "ctc"} if has_decoder else None
+    assert transcribes(config_from(tables, "the test"), in_file) is expected

@@ -102,7 +102,10 @@ class ModelInterface(NamedTuple):
         return OutputReader(self.output, kind, self.classes)
 
     def stored_reader(self, output: Mapping[str, Any]) -> AnswerReader:
-        """Return the reader of a campaign that has begun, of its stored `model_identity`."""
+        """Return the reader of a campaign that has begun, of its stored `model_identity`.
+
+        Raises ValueError where that is damaged, ModelError where it doesn't fit this model.
+        """
         side, detector = self, output.get("detector")
         if detector is not None:
             side = side._replace(detector=DetectorOptions.model_validate(detector))

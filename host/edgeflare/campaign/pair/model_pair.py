@@ -26,7 +26,6 @@ from edgeflare.models import (
     SINGLE_KINDS,
     AnswerReader,
     AudioSpec,
-    DecoderOptions,
     DetectorOptions,
     InputOptions,
     OriginalModel,
@@ -124,11 +123,14 @@ def _symbols_of_original(
     return _TextSource(outputs[0], decoder.to_json(), decoder.describe())
 
 
-def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
-    """Whether a model returns text, as stated, or as `in_file` says."""
-    if config.output == "auto":
-        return isinstance(config.decoder, DecoderOptions) or in_file is not None
-    return config.output == "transcript"
+def transcribes(config: CampaignConfig, in_file: Mapping[str, Any] | None) -> bool:
+    """Whether the original returns text, as stated, or as the decoder that is `in_file` says."""
+    stated = config.original
+    if config.task != "auto":
+        return config.task == "transcript"
+    if stated.output != "auto" or isinstance(stated.decoder, DetectorOptions):
+        return stated.output == "transcript"
+    return stated.decoder is not None or in_file is not None
 
 
 def _check_for_a_decoder(

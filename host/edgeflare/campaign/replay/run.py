@@ -28,7 +28,7 @@ from edgeflare.models import DetectorOptions
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.database import DATABASE_NAME, decoding
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
 
@@ -240,7 +240,8 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         # The campaign's many seeds show the kind of outputs better than a few triggers.
         stated: dict[str, Any] = {}
         if detector is not None:
-            stated = {"decoder": DetectorOptions.model_validate(detector)}
+            with decoding(source.folder, "what is known of the models"):
+                stated = {"decoder": DetectorOptions.model_validate(detector)}
         elif (kind := _STATED.get(kind, kind)) in get_args(StatedOutput):
             stated = {"output": kind}
         config = config.model_copy(update={which: model.model_copy(update=stated)})

@@ -61,7 +61,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
         )
     answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
-    if not is_scores(scores):
+    if scores is not None and not is_scores(scores):
         raise UsageError(
             f"limits.baseline: the models of {folder} return {_kind(scores)}, so that it has no "
             "pairs of classes: new_pairs is for class models"

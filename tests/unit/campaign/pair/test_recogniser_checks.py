@@ -101,6 +101,7 @@ def test_labels_mean_nothing_to_recognisers(tmp_path: Path) -> None:
     assert (labels, rate) == ([None] * 3, 8000)
     assert notices[0] == "a notice of its own"
     assert "labels of 2 seeds are ignored" in notices[1]
+    assert "text" not in notices[1], "nor have detectors, maps and vectors one class"
 
 
 def test_labels_of_a_keyword_spotter_are_kept_and_checked(tmp_path: Path) -> None:
@@ -120,6 +121,14 @@ class TestNewPairs:
         folder, _ = audio_campaign(tmp_path / "speech", "speech", 3)
         with pytest.raises(UsageError, match="return text, so that it has no pairs"):
             baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4)
+
+    def test_a_baseline_whose_seeds_were_all_unanswered_has_none_to_miss(
+        self, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "silent"
+        with Store.create(folder, {}, environment={}) as store:
+            store.set_fact("finished", True)
+        assert baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4) == set()
 
     def test_one_of_a_keyword_spotter_has(self, tmp_path: Path) -> None:
         folder, _ = audio_campaign(tmp_path / "words", "keywords", 3)

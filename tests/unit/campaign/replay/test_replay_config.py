@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import DEMO
 
-from edgeflare.campaign import CampaignConfig, config_from, replay_base, replay_config
-from edgeflare.errors import UsageError
+from edgeflare._internal.files import file_sha256
+from edgeflare.campaign import CampaignConfig, config_from, replay_base, replay_config, run_replay
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision
 
 
 def base(**more: Any) -> CampaignConfig:
@@ -111,3 +115,17 @@ def test_a_campaign_file_may_stand_in_for_the_campaigns_own(tmp_path: Path) -> N
         f'[deployed]\npath = "{DEMO / "deployed.tflite"}"\n[seeds]\npath = "{DEMO / "seeds.npz"}"\n'
     )
     assert replay_base(tmp_path / "no such source", path).original.path == DEMO / "original.onnx"
+
+
+def test_a_damaged_format_of_boxes_is_one_sentence_about_the_source(tmp_path: Path) -> None:
+    model = {
+        "sha256": file_sha256(DEMO / "original.onnx"),
+        "output": {"kind": "detections", "detector": {"kind": "nothing"}},
+    }
+    scores = np.array([0.5, 0.3, 0.2])
+    with Store.create(tmp_path / "source", {}, environment={}) as store:
+        store.set_models(model, model)
+        store.add_seeds([SeedInput("s", np.zeros((4, 4, 1), np.uint8))])
+        store.add_seed_answers([SeedAnswer("s", scores, scores, Decision.AGREE)])
+    with pytest.raises(StoreError, match="source is damaged: what is known of the models"):
+        run_replay(tmp_path / "source", replay_config(base(out=tmp_path / "out")))

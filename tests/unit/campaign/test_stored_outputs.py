@@ -1,0 +1,38 @@
+"""How outputs become answers, as a campaign that has begun has stored it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.seed_stage import SeedStage
+from edgeflare.errors import StoreError
+from edgeflare.models import InputSpec, TensorInfo
+from edgeflare.store import Store
+
+BOXES = TensorInfo("boxes", (1, 84, 100), "float32", None)
+IMAGES = InputSpec(shape=(1, 64, 64, 3), dtype="float32", channels=3, size=(64, 64))
+SIDE = ModelInterface(IMAGES, BOXES, task="detection", outputs=(BOXES,))
+
+
+def read(folder: Path, **output: Any) -> Any:
+    with Store.create(folder, {}, environment={}) as store:
+        store.set_models({"output": output}, {"output": output})
+        absent: Any = None
+        stage = SeedStage(absent, absent, (), absent, store, absent, {"": ["board"]})  # type: ignore[arg-type]
+        return stage.detect_outputs((SIDE, SIDE))
+
+
+def test_a_detectors_format_comes_back(tmp_path: Path) -> None:
+    detector = {"kind": "yolo", "activation": "none", "box": "cxcywh", "units": "pixels"}
+    readers = read(tmp_path / "a", kind="detections", detector=detector)
+    assert readers.deployed.kind == "detections"
+    assert readers.deployed.options.kind == "yolo"
+
+
+@pytest.mark.parametrize("detector", [7, {"kind": "nothing"}, {"kind": "yolo", "boxes": 1}])
+def test_a_damaged_one_is_one_sentence_about_the_folder(tmp_path: Path, detector: object) -> None:
+    with pytest.raises(StoreError, match="a is damaged: what is known of the models") as error:
+        read(tmp_path / "a", kind="detections", detector=detector)
+    assert "\n" not in str(error.value)
