@@ -126,6 +126,8 @@ def box_iou(ones: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
 def score_distance(original: Detections, deployed: Detections) -> float:
     """Return the largest difference of both models' scores of an object, 0 to 1; 0 of no boxes.
 
+    NaN where a score is NaN.
+
     Of each box of either answer, a candidate's too, with the best-scored box of its class in the
     other answer that has an IoU of at least `DetectionRules.match_iou`, or 0 without any.
     """

@@ -136,6 +136,8 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
 def disagreement(original: Output, deployed: Output) -> float:
     """Return the distance of two answers of one kind, 0 to 1; of values it may be larger.
 
+    NaN where a score is NaN, or where a value is not finite.
+
     Scores, float [classes]: their total variation distance. Transcripts: the number of differing
     words over that of the longer one. Detections: the largest difference of the scores of an
     object, as `edgeflare.detections.score_distance` has it. Values: `edgeflare.values.distance`.

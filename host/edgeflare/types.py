@@ -247,8 +247,9 @@ class Answer(NamedTuple):
 class FrontPoint(NamedTuple):
     """A deviation that a search met; no earlier one exceeds it in both margin and nearness.
 
-    `queries`: device queries up to and including this one. `margin`: the smaller of both models'
-    (top-1 minus top-2 probability). `l2`, `linf`: distances to the seed, as in `edgeflare.metrics`.
+    `queries`: device queries up to and including this one. `margin`: the smaller of both models',
+    as `edgeflare.oracles.margins` has it (of class scores top-1 minus top-2 probability). `l2`,
+    `linf`: distances to the seed, as in `edgeflare.metrics`.
     """
 
     queries: int

@@ -130,3 +130,10 @@ def test_a_box_that_one_answer_lacks_is_all_its_score_apart_in_either_one() -> N
     assert score_distance(*pair) == pytest.approx(0.6) == score_distance(*pair[::-1])
     assert score_distance(answer(), pair[0]) == pytest.approx(0.9)
     assert score_distance(answer((PLACE, PERSON, 0.9)), answer((PLACE, DOG, 0.7))) == 0.9
+
+
+def test_a_score_of_nan_has_no_distance() -> None:
+    whole, broken = answer((PLACE, PERSON, 0.9)), answer((PLACE, PERSON, np.nan))
+    far = answer((FAR, DOG, np.nan))
+    for one, other in [(whole, broken), (broken, whole), (far, whole), (whole, far)]:
+        assert np.isnan(score_distance(one, other))

@@ -121,7 +121,8 @@ def as_stored(array: Array, info: TensorInfo) -> Array:
     `array` is of the input's shape (an open axis has any size above 0). One of the input's own
     dtype is taken as it is. Any other is in real units: for a quantised input it is quantised by
     the input's parameters (rounded half to even, clipped), for an input of floats cast, and for one
-    of whole numbers it must be whole numbers in that range. Raises RequestError for what is neither.
+    of integers it must be of integers or bool, in that range: floats are refused, whole ones too.
+    Raises RequestError for what is neither.
     """
     fits = len(array.shape) == len(info.shape) and all(
         size > 0 and known in (None, size) for known, size in zip(info.shape, array.shape)

@@ -70,7 +70,11 @@ def test_numbers_are_cast_where_nothing_is_lost_of_their_meaning() -> None:
     [
         (np.ones((1, 4, 4)), IMAGE, "input image has shape 1 x 4 x 4, and the model's has 1 x 4"),
         (np.ones((1, 0)), MASK, r"input mask has shape 1 x 0, and the model's has 1 x \?"),
-        (np.ones(2), SIZE, "input size is float64, and the model's is int64"),
+        (
+            np.ones(2),
+            SIZE,
+            "input size is float64, and the model's is int64: give an array of that type",
+        ),
         (np.array([2**63, 1], np.uint64), SIZE, "size is uint64, .* whose range its values keep"),
         (np.array([[1e300]]), MASK, "input mask is float64, and the model's is float32"),
         (np.array([[np.nan, 1, 1]]), INT8, "input state is float64, and the model's is int8"),
