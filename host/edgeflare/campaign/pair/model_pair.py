@@ -538,7 +538,8 @@ def _kind(
         return "sigmoid", (
             f"the {whose} model's outputs are taken for independent sigmoids, since all lie in [0, "
             f"1], and their sum is up to {off:.2g} off 1; they are divided by their sum. State "
-            "`--output logits` if they are none, `--output probabilities` to leave them as they are"
+            "`--task multi-label` if several classes may be meant, `--output logits` if they are none, "
+            "`--output probabilities` to leave them as they are"
         )
     return kind, (
         f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
