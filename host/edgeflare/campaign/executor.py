@@ -52,7 +52,6 @@ from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
-from edgeflare_mutators import Kind
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -106,8 +105,8 @@ def start(
                 raise UsageError(f"{error}{clause}") from error
             if source is not None:
                 check_priority(config, sides)
-                kind: Kind = "image" if isinstance(sides[0].spec, InputSpec) else "audio"
-                check_search_options(config, sides[0].task, kind)
+                is_audio = not isinstance(sides[0].spec, InputSpec)
+                check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_gradients(config.search, original)
             check_one_model(fleet)
             paths = config.original.path, config.deployed.path

@@ -38,7 +38,6 @@ from edgeflare.strategies import check_operators, check_search
 from edgeflare.strategies.boundary import Answered
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput, Task
-from edgeflare_mutators import Kind
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
@@ -65,13 +64,12 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """
     seeds = config.seeds
     audio = expected_audio(config, original)
-    kind: Kind = "image" if audio is None else "audio"
-    check_operators(config.search.operators, kind)
+    check_operators(config.search.operators, "image" if audio is None else "audio")
     if audio is None:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    check_search_options(config, _stated_task(config, original), kind)
+    check_search_options(config, _stated_task(config, original), audio=audio is not None)
     if audio is None:
         return _images(config, original)
     rate, samples = audio
@@ -97,14 +95,14 @@ def _stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
     return "detection" if is_detector else "classification"
 
 
-def check_search_options(config: CampaignConfig, task: Task, kind: Kind) -> None:
-    """Check the search's options for models of a task and a kind of input.
+def check_search_options(config: CampaignConfig, task: Task, *, audio: bool) -> None:
+    """Check the search's options for models of a task that take audio, else images.
 
     Raises UsageError for options and operators without a meaning for these, and where a library
     that the search needs is missing.
     """
     search = config.search
-    answered: Answered = kind
+    answered: Answered = "audio" if audio else "image"
     if task in ("detection", "multi-label"):
         answered = "detections"
     elif task == "transcript":
@@ -113,7 +111,13 @@ def check_search_options(config: CampaignConfig, task: Task, kind: Kind) -> None
         task in VALUE_TASKS and config.values.gallery is None
     ):
         answered = "values"
-    check_search(search.strategy, search.options, search.operators, kind=kind, answered=answered)
+    check_search(
+        search.strategy,
+        search.options,
+        search.operators,
+        kind="audio" if audio else "image",
+        answered=answered,
+    )
 
 
 def partner_source(config: CampaignConfig, original: OriginalModel) -> SeedSource | None:

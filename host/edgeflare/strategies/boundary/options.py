@@ -30,8 +30,9 @@ class BoundaryOptions(BaseModel):
     of the original, measured once, when the campaign is created. For models that return text only
     `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a meaning;
     the crossing is natural. Detectors are searched one object at a time. Where answers are compared
-    by a tolerance, inputs are searched on which they are farthest apart; `candidates` above 1 have no
-    meaning then. For both, neither have crossing mutants, `gradients`, and 3 `tied_classes`.
+    by a tolerance, inputs are searched on which they are farthest apart, one at a time: `candidates`
+    above 1 are refused. For these and for detectors crossing mutants, `gradients` and 3
+    `tied_classes` are refused, too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
