@@ -28,6 +28,7 @@ from edgeflare.analysis.ranking.scores import (
     SeedResults,
     accuracy_of,
     figures_of,
+    nonfinite_as_worst,
     read_campaign,
 )
 from edgeflare.analysis.ranking.text import (
@@ -351,7 +352,9 @@ def _read(
     campaigns: Sequence[Path | Store], names: Sequence[str] | None
 ) -> dict[str, CandidateCampaign]:
     with ExitStack() as stack:
-        reads = [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
+        reads = nonfinite_as_worst(
+            [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
+        )
     called = list(names) if names is not None else _names(reads)
     if len(called) != len(reads) or len(set(called)) != len(called):
         raise UsageError("every candidate needs a name of its own")
