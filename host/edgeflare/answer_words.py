@@ -9,6 +9,7 @@ import numpy as np
 
 from edgeflare._internal.text import number_text, percent_text
 from edgeflare.detections import Difference, DifferenceKind, differences
+from edgeflare.metrics import is_finite
 from edgeflare.types import Detections, Output, ValueMeasure, Values
 from edgeflare.values import distance, mean_iou
 
@@ -31,9 +32,18 @@ KIND_MEANINGS: Mapping[DifferenceKind, str] = {
 }
 """The same in a clause each, for legends."""
 
+DETECTION_MARGIN = (
+    "how far a detection's score is from the confidence or, where that is less, how far an overlap "
+    "(IoU) is from the bound that decides"
+)
+"""What a margin of detections is, in a clause; `edgeflare.detections.Difference` has each kind's."""
+
+BROKEN = "NaN or infinity in an answer"
+"""How two answers differ of which one is not finite."""
+
 _CLASS = re.compile(r"\bclass ([0-9]+)\b")
 _MOST = 3
-_DIGITS = (2, 3, 4)
+_DIGITS = (2, 3, 4, 5, 6)
 
 
 def difference_text(
@@ -41,10 +51,12 @@ def difference_text(
 ) -> str | None:
     """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
 
-    Numbers are the original's against the deployed model's. None of scores, transcripts, and where
-    an answer is missing.
+    Numbers are the original's against the deployed model's. `BROKEN` of detections where one is NaN
+    or infinite. None of scores, transcripts, and where an answer is missing.
     """
     if isinstance(original, Detections) and isinstance(deployed, Detections):
+        if not (is_finite(original) and is_finite(deployed)):
+            return BROKEN
         return differences_words(original, deployed, name)
     if isinstance(original, Values) and isinstance(deployed, Values):
         return distance_words(original, deployed)
@@ -90,17 +102,25 @@ def difference_words(
 
 
 def score_words(one: Difference, original: Detections, deployed: Detections) -> str:
-    """Return both models' scores of an object, in as many digits as it takes to differ."""
+    """Return both models' scores of an object, in as many digits as it takes to differ.
+
+    And in as many as it takes for none to be rounded across the confidence, six at most.
+    """
     if not original.rules.located and one.original is None and one.deployed is None:
         return "none"
     scores = [
         None if place is None else float(answer.scores[place])
         for place, answer in ((one.original, original), (one.deployed, deployed))
     ]
+
+    def decides(score: float | None, text: str) -> bool:
+        confidence = original.rules.confidence
+        return score is None or (float(text) >= confidence) == (score >= confidence)
+
     texts: list[str] = []
     for digits in _DIGITS:
         texts = ["none" if score is None else f"{score:.{digits}f}" for score in scores]
-        if texts[0] != texts[1]:
+        if texts[0] != texts[1] and all(map(decides, scores, texts)):
             break
     return " against ".join(texts)
 

@@ -183,12 +183,12 @@ def _campaign(
         answers = [seed_answers(number) for number in range(count)]
         for replica in replicas:
             store.add_seed_answers(
-                (
+                [
                     SeedAnswer(
                         name, *both, Decision.DEVIATION if number in deviating else Decision.AGREE
                     )
                     for number, (name, both) in enumerate(zip(names, answers, strict=True))
-                ),
+                ],
                 replica,
             )
         for number, name in enumerate(names):

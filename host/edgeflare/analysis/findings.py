@@ -154,11 +154,13 @@ def difference_list(
 ) -> list[dict[str, Any]] | None:
     """Return the differences of two detectors' answers as JSON objects; None of other answers.
 
-    `scores` are both models' of the object, `margins` both models'; see
+    There are none where an answer has NaN or infinity. `scores` are both models' of the object, `margins` both models'; see
     `edgeflare.detections.Difference`.
     """
     if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
         return None
+    if not (is_finite(original) and is_finite(deployed)):
+        return []
     return [
         {
             "kind": one.kind,
