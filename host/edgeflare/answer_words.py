@@ -10,7 +10,7 @@ import numpy as np
 from edgeflare._internal.text import number_text, percent_text
 from edgeflare.detections import Difference, DifferenceKind, differences
 from edgeflare.metrics import is_finite
-from edgeflare.types import Detections, Output, ValueMeasure, Values
+from edgeflare.types import Detections, Output, Values
 from edgeflare.values import distance, mean_iou
 
 Namer: TypeAlias = Callable[[int], str]
@@ -36,10 +36,18 @@ DETECTION_MARGIN = (
     "how far a detection's score is from the confidence or, where that is less, how far an overlap "
     "(IoU) is from the bound that decides"
 )
-"""What a margin of detections is, in a clause; `edgeflare.detections.Difference` has each kind's."""
+"""What a margin of detections is; `edgeflare.detections.Difference` has each kind's."""
 
 BROKEN = "NaN or infinity in an answer"
 """How two answers differ of which one is not finite."""
+
+KIND_VERBS: Mapping[DifferenceKind, str] = {
+    "lost": "are lost",
+    "ghost": "are ghosts",
+    "class": "become another class",
+    "shift": "shift",
+}
+"""The same after a number of objects."""
 
 _CLASS = re.compile(r"\bclass ([0-9]+)\b")
 _MOST = 3
@@ -64,7 +72,7 @@ def difference_text(
 
 
 def with_names(text: str, name: Namer) -> str:
-    """Return a text of this module, or of `edgeflare.detections.summary`, with the classes' names."""
+    """Return a text of this module, or of `edgeflare.detections.summary`, with classes' names."""
     return _CLASS.sub(lambda found: class_words(int(found[1]), name), text)
 
 
@@ -126,7 +134,7 @@ def score_words(one: Difference, original: Detections, deployed: Detections) -> 
 
 
 def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -> str:
-    """Return what differs without figures: ``lost person (2), ghost dog``, the most frequent first."""
+    """Return what differs, the most frequent first: ``lost person (2), ghost dog``."""
     counts = Counter(
         (one.kind, one.label, one.deployed_label if one.kind == "class" else None) for one in found
     )
@@ -139,15 +147,6 @@ def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -
     if len(counts) > most:
         shown.append(f"{len(counts) - most} more")
     return ", ".join(shown)
-
-
-MEASURE_WORDS: Mapping[ValueMeasure, str] = {
-    "labels": "share of pixels with another label",
-    "absolute": "largest difference of an element",
-    "relative": "largest relative difference of an element",
-    "cosine": "1 less the cosine",
-}
-"""The distances of values, as headings."""
 
 
 def distance_words(original: Values, deployed: Values) -> str:

@@ -39,8 +39,8 @@ class DifferenceCounts:
     """The differences over `inputs` that both models answered.
 
     `differing` of the inputs have any; `inputs_by_kind` counts those with one of a kind. `original`
-    and `deployed` are the numbers of detections, `kinds` counts the differences, `classes` has a row
-    for each class with a difference, the most frequent first. `detected` has the detections of
+    and `deployed` are the numbers of detections, `kinds` counts the differences, `classes` has a
+    row for each class with a difference, the most frequent first. `detected` has the detections of
     every class, the original's and the deployed model's.
     """
 
@@ -189,7 +189,7 @@ def value_figures(store: Store) -> ValueFigures | None:
 
 
 def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceCounts:
-    """Count the differences of pairs of answers; those that are no finite detections are left out."""
+    """Count the differences of pairs of answers, without those that are no finite detections."""
     inputs = differing = 0
     by_input: Counter[str] = Counter()
     found: Counter[tuple[int, str]] = Counter()

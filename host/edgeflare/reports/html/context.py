@@ -12,7 +12,6 @@ from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.answer_words import (
     DETECTION_MARGIN,
     KIND_WORDS,
-    MEASURE_WORDS,
     class_words,
     difference_text,
     with_names,
@@ -71,6 +70,7 @@ from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progr
 from edgeflare.store import Store
 from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
+from edgeflare.values import MEASURES
 
 
 class Headline(NamedTuple):
@@ -202,7 +202,7 @@ def context(
         "values": summary.values,
         "has_maps": any(one.maps for one in collected.cards),
         "detection_margin": DETECTION_MARGIN,
-        "measure": MEASURE_WORDS[summary.values.measure] if summary.values else "",
+        "measure": MEASURES[summary.values.measure] if summary.values else "",
         "word_pairs": [
             (pair, change_key(WordChange(pair.original, pair.deployed)))
             for pair in counted_pairs(collected.changes.items())[:_MOST_LISTED]

@@ -185,7 +185,7 @@ def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
         )
         for one in (original, deployed)
     ]
-    shown = shown_answers(*crowd)
+    shown = shown_answers(crowd[0], crowd[1])
     assert shown.detections is not None
     for marks in shown.detections["trigger"]:
         assert len(marks) == 60
@@ -277,3 +277,11 @@ def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
     assert (
         "with the original's and with the deployed model's boxes" in (tmp_path / "r.md").read_text()
     )
+
+
+def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path: Path) -> None:
+    alike, apart = (values(1.0), values(1.0)), (values(1.0), values(2.0))
+    text = report_text(value_campaign(tmp_path / "c", alike, apart), "markdown").replace("\\", "")
+    assert "further apart with --device-budget 8" in text
+    assert "decision boundary" not in text
+    assert "severe" not in text
