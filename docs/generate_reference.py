@@ -361,9 +361,12 @@ def _default(field: FieldInfo) -> str:
 
 
 def _prose(docstring: str) -> str:
-    """Return a docstring as Markdown: in one line a paragraph, code in single backticks."""
+    """Return a docstring as Markdown: in one line a paragraph or item, code in single backticks."""
     paragraphs = re.split(r"\n\s*\n", docstring.strip().replace("``", "`"))
-    return "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    return "\n\n".join(
+        "\n".join(" ".join(item.split()) for item in re.split(r"\n\s*(?=- )", one))
+        for one in paragraphs
+    )
 
 
 def _cell(text: str) -> str:

@@ -65,8 +65,8 @@ class OracleTraits:
     """
 
     compares_scores: ClassVar[bool] = False
-    """Whether a deviation is a distance of scores, whatever the labels: the strategy `boundary`
-    can't search for that, and reports give the distance in place of labels and margins."""
+    """Whether a deviation is a distance of answers, whatever the labels: the strategy `boundary`
+    moves where both drift apart, and reports give the distance in place of labels and margins."""
     deviation: ClassVar[str] = "the deployed model decides differently"
     """What the models do on a triggering input, for reports; a built-in oracle's is a format of the
     table ``search``."""

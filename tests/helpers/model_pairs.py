@@ -33,7 +33,8 @@ class Pair:
     def __init__(self, config: CampaignConfig, stack: ExitStack) -> None:
         self.config = config
         self.original, deployed = (
-            OriginalModel(path, "onnx", {}) for path in (config.original.path, config.deployed.path)
+            OriginalModel(path, "onnx", {}, here=True)
+            for path in (config.original.path, config.deployed.path)
         )
         stack.callback(self.original.close)
         stack.callback(deployed.close)

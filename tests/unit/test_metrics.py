@@ -118,5 +118,5 @@ class TestAudio:
 
 def test_answers_of_two_kinds_can_not_be_compared() -> None:
     assert disagreement(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == 0.25
-    with pytest.raises(TypeError, match="transcript"):
+    with pytest.raises(TypeError, match="Transcript"):
         disagreement(heard("a"), np.array([0.75, 0.25]))

@@ -266,7 +266,7 @@ def _answers(
     """Yield the original's answers to all seeds. Raises UsageError for transcripts."""
     for some in _batches(seeds):
         for one in scores([seed.sample for seed in some]):
-            if not is_scores(one):
+            if one is not None and not is_scores(one):
                 raise UsageError(
                     "seeds are ordered by probabilities of classes, and the original returns text, "
                     "boxes or values"

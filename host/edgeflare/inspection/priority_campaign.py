@@ -148,10 +148,10 @@ def prioritise_campaign(
         answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
         if not any(one is not None for one in answers):
             raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
-        if any(not is_scores(one) for one in answers):
+        if any(one is not None and not is_scores(one) for one in answers):
             raise UsageError(
-                f"seeds are ordered by probabilities of classes, and the models of {folder} are "
-                "models that return text, boxes or values"
+                f"seeds are ordered by probabilities of classes, and the models of {folder} "
+                "return text, boxes or values"
             )
         known: dict[PriorityMeasure, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}

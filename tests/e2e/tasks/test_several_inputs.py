@@ -53,6 +53,7 @@ def run(home: Path, out: Path, *more: object) -> Ran:
     )
 
 
+@pytest.mark.extended
 def test_one_input_is_searched_and_the_file_is_part_of_the_campaign(
     home: Path, tmp_path: Path
 ) -> None:

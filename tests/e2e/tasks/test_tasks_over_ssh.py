@@ -39,16 +39,21 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
     return tmp_path
 
 
+def case(kind: str, *stated: object, name: str) -> Any:
+    """Return a case of the extended tests: one of them is enough for each change."""
+    return pytest.param(kind, stated, id=name, marks=pytest.mark.extended)
+
+
 @pytest.mark.parametrize(
     ("kind", "stated"),
     [
-        pytest.param("first", ("--task", "dense", "--tolerance", 0.05), id="dense"),
-        pytest.param("vector", ("--task", "embedding", "--tolerance", 0.005), id="embedding"),
-        pytest.param("vector", ("--task", "embedding", "--gallery", "gallery.npz"), id="gallery"),
+        case("first", "--task", "dense", "--tolerance", 0.05, name="dense"),
+        case("vector", "--task", "embedding", "--tolerance", 0.005, name="embedding"),
+        case("vector", "--task", "embedding", "--gallery", "gallery.npz", name="gallery"),
         pytest.param("vector", ("--task", "vector", "--tolerance", 0.3), id="vector"),
-        pytest.param("scores", ("--fixed-inputs", "fixed.npz"), id="two inputs"),
-        pytest.param("binary", ("--output", "sigmoid"), id="binary"),
-        pytest.param("tags", ("--task", "multi-label"), id="multi-label"),
+        case("scores", "--fixed-inputs", "fixed.npz", name="two inputs"),
+        case("binary", "--output", "sigmoid", name="binary"),
+        case("tags", "--task", "multi-label", name="multi-label"),
     ],
 )
 def test_each_task_is_searched_stored_and_reported(
