@@ -265,9 +265,9 @@ def rank_campaigns(
     seed by seed, is what every one of them has finished. `names` call the candidates (by default
     their files' stems). `measure`: "disagreement", the total variation distance between both
     models' answers to the trigger, of other answers than scores their
-    `edgeflare.metrics.disagreement`; "severity", the
-    smaller of both models' margins there, 0 to 1, of which, as of disagreement, less is harder;
-    "queries" to the first trigger, of which more is: their ranks are compared, those of searches
+    `edgeflare.metrics.disagreement` (NaN or infinity counts as 1, of values as twice the largest
+    distance found with any candidate, and 1 at least); "severity", the smaller of both models'
+    margins there, 0 to 1, of which, as of disagreement, less is harder; "queries" to the first trigger, of which more is: their ranks are compared, those of searches
     that found nothing above all others, and success apart from them. None: disagreement where the
     search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all
     verdicts together: each pair's is higher by Bonferroni.
