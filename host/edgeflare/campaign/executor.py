@@ -35,7 +35,7 @@ from edgeflare.campaign.provenance import (
 from edgeflare.campaign.seeds import check_search_options, seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
 from edgeflare.campaign.survey.references import check_references
@@ -118,7 +118,7 @@ def start(
                 )
             baseline = baseline_pairs(config.limits, sides[0].classes)
             names = _class_names(config, original.metadata) if _detects(sides[0]) else None
-            check_kind_limits(config.limits, sides[0].task, names)
+            check_task_limits(config.limits, sides[0].task, names)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
