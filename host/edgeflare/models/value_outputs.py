@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.models.detectors.dense import as_shaped
 from edgeflare.models.outputs import OutputKind, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare.values import label_map
@@ -41,12 +42,17 @@ class ValuesReader(NamedTuple):
     labels_only: bool = False
 
     def read(self, raw: RawOutput | Output) -> Output:
-        """Return the answer for one sample, an array or one for each tensor, dequantised."""
+        """Return the answer for one sample, an array or one for each tensor, dequantised.
+
+        Each gets its tensor's shape without the batch axis, where the model's file states it. Raises
+        ModelError for an array of another size.
+        """
         if isinstance(raw, Values):
             return raw
-        arrays = _real(raw, self.tensors)
+        pairs = zip(_real(raw, self.tensors), self.tensors, strict=True)
+        arrays = [_of_sample(one, tensor) for one, tensor in pairs]
         if len(arrays) == 1:
-            array = arrays[0][0] if arrays[0].ndim > 1 and arrays[0].shape[0] == 1 else arrays[0]
+            [array] = arrays
         else:
             array = np.concatenate([one.reshape(-1) for one in arrays])
         if self.moved_axes is not None:
@@ -170,3 +176,16 @@ def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:
         raise ModelError(f"{len(tensors)} outputs were to come from the model, {len(arrays)} came")
     pairs = zip(arrays, tensors, strict=True)
     return [dequantize(one, tensor.quantization) for one, tensor in pairs]
+
+
+def _of_sample(array: NDArray[np.float64], tensor: TensorInfo) -> NDArray[np.float64]:
+    """Return an output in its tensor's shape without the batch axis; as it came where that is open.
+
+    An axis of 0 is open, too. Raises ModelError for another number of values.
+    """
+    shape = tuple(tensor.shape)
+    if len(shape) > 1 and shape[0] in (None, 0, 1):
+        shape = shape[1:]
+    if shape and all(shape):
+        return as_shaped(array, tensor._replace(shape=(1, *shape)))
+    return np.asarray(array[0]) if array.ndim > 1 and array.shape[0] == 1 else array
