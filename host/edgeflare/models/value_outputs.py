@@ -21,7 +21,7 @@ from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 MOST_TAGS = 300
-"""So many labels of the highest scores are kept of an answer."""
+"""So many labels of the highest scores are kept of an answer, and all that are detected."""
 TEMPERATURE = 0.05
 """What cosines are divided by before the softmax over a gallery: one nearer by .05 is e times as likely."""
 _MOST_GALLERY_BYTES = 1 << 28
@@ -89,19 +89,19 @@ class TagsReader(NamedTuple):
         return "tag-logits" if self.logits else "tags"
 
     def read(self, raw: RawOutput | Output) -> Output:
-        """Return the labels of one sample, the highest score first, at most `MOST_TAGS`.
+        """Return the labels of one sample, the highest score first: `MOST_TAGS`, or all detected ones.
 
-        Each has the whole sample as its box. NaN comes first.
+        Each has the whole sample as its box. NaN comes first; infinity becomes NaN.
         """
         if isinstance(raw, Detections):
             return raw
         scores = _real(raw, (self.tensor,))[0].reshape(-1)
+        scores = np.where(np.isfinite(scores), scores, np.nan)
         if self.logits:
-            exponents = np.clip(-scores, -700.0, 700.0)
-            scores = np.where(np.isnan(scores), np.nan, 1.0 / (1.0 + exact.exp(exponents)))
+            scores = exact.sigmoid(scores)
         order = np.argsort(-scores, kind="stable")
         order = np.concatenate([order[np.isnan(scores[order])], order[~np.isnan(scores[order])]])
-        order = order[:MOST_TAGS]
+        order = order[: max(MOST_TAGS, np.count_nonzero(~(scores < self.rules.confidence)))]
         boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0]), (len(order), 1))
         return Detections(boxes, order.astype(np.int64), scores[order], self.rules)
 
@@ -127,7 +127,8 @@ class GalleryReader(NamedTuple):
         length = exact.norm(embedding) if np.isfinite(embedding).all() else 0.0
         if not 0 < length < np.inf:
             return np.full(len(self.gallery), np.nan)
-        cosines = np.array([exact.dot(one, embedding) for one in self.gallery]) / length
+        # rows laid out one after the other: each sum has the bits of `exact.dot`
+        cosines = np.multiply(self.gallery, embedding, order="C").sum(axis=1) / length
         found: Scores = softmax(cosines / TEMPERATURE)
         return found
 
