@@ -78,7 +78,7 @@ class SeedStage(CampaignStage):
         models = self._store.models
         if models:
             original, deployed = (
-                side.stored_reader(models[which]["output"])
+                side.stored_reader(models[which]["output"], self._store.folder)
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return OutputReaders(original, deployed)

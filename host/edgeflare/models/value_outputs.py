@@ -1,18 +1,16 @@
 """Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import as_shaped
+from edgeflare.models.npz import read_npz
 from edgeflare.models.outputs import OutputKind, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare.values import label_map
@@ -143,28 +141,19 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
     `path`: an .npz with `embeddings`, [entries, size], of two entries at least. Raises UsageError.
     """
     where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            if "embeddings" not in names:
-                has = ", ".join(names) or "none"
-                raise UsageError(f"{where} has no array `embeddings`; it has {has}")
-            if archive.getinfo("embeddings.npy").file_size > _MOST_GALLERY_BYTES:
-                raise UsageError(f"{where} is too large: 256 MiB of embeddings are read at most")
-            with archive.open("embeddings.npy") as file:
-                rows = np.asarray(npy.read_array(file, allow_pickle=False), np.float64)
-    except OSError as error:
-        raise UsageError(f"{where} can't be read: {error.strerror or error}; {advice}") from error
-    except zipfile.BadZipFile as error:
-        raise UsageError(f"{where} is no .npz; {advice}") from error
-    except (ValueError, KeyError, EOFError, zlib.error) as error:
-        raise UsageError(f"{where} holds no array of numbers; {advice}") from error
+    arrays = read_npz(path, "gallery", advice, _MOST_GALLERY_BYTES)
+    if "embeddings" not in arrays:
+        raise UsageError(f"{where} has no array `embeddings`; it has {', '.join(arrays) or 'none'}")
+    if arrays["embeddings"].dtype.kind not in "biuf":
+        raise UsageError(f"{where} holds no embeddings of real numbers; {advice}")
+    rows = arrays["embeddings"].astype(np.float64)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != size:
         raise UsageError(
             f"{where} has embeddings of shape {list(rows.shape)}, and the model returns {size} values: give one "
             "row for each entry, two at least"
         )
-    lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
         raise UsageError(f"{where} has an embedding that is 0 or not finite; leave it out")
     return np.asarray(rows / lengths)
