@@ -83,7 +83,8 @@ def _stored(output: Output) -> tuple[bytes, Pieces]:
         numbers = np.concatenate([output.scores[:, None], output.boxes], axis=1)
         return _bytes(numbers), {"labels": output.labels.tolist(), "rules": [*output.rules]}
     if isinstance(output, Values):
-        single = output.array.astype("<f4")
+        with np.errstate(over="ignore"):
+            single = output.array.astype("<f4")
         exact = np.array_equal(single, output.array, equal_nan=True)
         array = single if exact else np.asarray(output.array, "<f8")
         about = {"shape": list(array.shape), "dtype": array.dtype.str, "rules": [*output.rules]}

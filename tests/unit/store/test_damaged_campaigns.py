@@ -221,3 +221,12 @@ def test_rules_of_answers_that_no_campaign_has_are_refused(
     about["rules"][place] = wrong
     with pytest.raises(ValueError, match="are no rules of"):
         output_from(data, about)
+
+
+@pytest.mark.filterwarnings("error")
+def test_large_values_are_stored_as_they_are() -> None:
+    array = np.array([1e300, -np.inf, 0.5])
+    columns = output_columns("a", Values(array))
+    found = output_from(columns["a"], columns["a_pieces"])
+    assert isinstance(found, Values)
+    np.testing.assert_array_equal(found.array, array)

@@ -154,8 +154,12 @@ def listed(
     scores: NDArray[np.float64],
     floor: float,
 ) -> Found:
-    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n]."""
-    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(labels) & np.isfinite(scores))
+    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n].
+
+    A class of more than 31 bits is none, as NaN is.
+    """
+    is_class = np.abs(labels) < 1 << 31
+    broken = ~(np.isfinite(boxes).all(axis=1) & is_class & np.isfinite(scores))
     places = np.flatnonzero(broken | (scores >= floor))
     broken = broken[places]
     whole = np.where(broken, 0.0, np.rint(labels[places]))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from edgeflare.errors import ModelError
 from edgeflare.models import DetectionReader, DetectorOptions, GridOptions, TensorInfo
@@ -273,3 +274,28 @@ def test_outputs_of_different_numbers_of_objects_are_refused(kind: str) -> None:
     opened = DetectionReader(tensors, DetectorOptions(kind=kind), SIZE)
     with pytest.raises(ModelError, match=r"6 boxes, .*5 scores"):
         opened.read(raws)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"box": (0, 1, 2, -1)},
+        {"classes": (4, 0)},
+        {"classes": (-1, None)},
+        {"objectness": -1},
+    ],
+)
+def test_a_grid_has_channels_from_0_and_a_class_at_least(wrong: dict[str, Any]) -> None:
+    stated = {"box": (0, 1, 2, 3), "classes": (4, None)}
+    GridOptions.model_validate(stated)
+    with pytest.raises(ValidationError):
+        GridOptions.model_validate(stated | wrong)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [1e30, -1e30, np.inf, np.nan, 2.0**31])
+def test_an_object_of_no_possible_class_is_broken(label: float) -> None:
+    rows = np.array([[[0, 0, 0.5, 0.5, 0.9, label], [0, 0, 0.5, 0.5, 0.8, 2]]])
+    found = read(DetectorOptions(kind="end-to-end"), rows)
+    assert found.labels.tolist() == [0, 2]
+    assert np.isnan(found.scores).tolist() == [True, False]
