@@ -9,7 +9,8 @@ import numpy as np
 
 from edgeflare._internal.text import number_text, percent_text
 from edgeflare.detections import Difference, DifferenceKind, differences
-from edgeflare.types import Detections, Output, ValueMeasure, Values
+from edgeflare.metrics import is_finite
+from edgeflare.types import Detections, Output, Values
 from edgeflare.values import distance, mean_iou
 
 Namer: TypeAlias = Callable[[int], str]
@@ -31,9 +32,26 @@ KIND_MEANINGS: Mapping[DifferenceKind, str] = {
 }
 """The same in a clause each, for legends."""
 
+DETECTION_MARGIN = (
+    "how far a detection's score is from the confidence or, where that is less, how far an overlap "
+    "(IoU) is from the bound that decides"
+)
+"""What a margin of detections is; `edgeflare.detections.Difference` has each kind's."""
+
+BROKEN = "NaN or infinity in an answer"
+"""How two answers differ of which one is not finite."""
+
+KIND_VERBS: Mapping[DifferenceKind, str] = {
+    "lost": "are lost",
+    "ghost": "are ghosts",
+    "class": "become another class",
+    "shift": "shift",
+}
+"""The same after a number of objects."""
+
 _CLASS = re.compile(r"\bclass ([0-9]+)\b")
 _MOST = 3
-_DIGITS = (2, 3, 4)
+_DIGITS = (2, 3, 4, 5, 6)
 
 
 def difference_text(
@@ -41,10 +59,12 @@ def difference_text(
 ) -> str | None:
     """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
 
-    Numbers are the original's against the deployed model's. None of scores, transcripts, and where
-    an answer is missing.
+    Numbers are the original's against the deployed model's. `BROKEN` of detections where one is NaN
+    or infinite. None of scores, transcripts, and where an answer is missing.
     """
     if isinstance(original, Detections) and isinstance(deployed, Detections):
+        if not (is_finite(original) and is_finite(deployed)):
+            return BROKEN
         return differences_words(original, deployed, name)
     if isinstance(original, Values) and isinstance(deployed, Values):
         return distance_words(original, deployed)
@@ -52,7 +72,7 @@ def difference_text(
 
 
 def with_names(text: str, name: Namer) -> str:
-    """Return a text of this module, or of `edgeflare.detections.summary`, with the classes' names."""
+    """Return a text of this module, or of `edgeflare.detections.summary`, with classes' names."""
     return _CLASS.sub(lambda found: class_words(int(found[1]), name), text)
 
 
@@ -90,23 +110,31 @@ def difference_words(
 
 
 def score_words(one: Difference, original: Detections, deployed: Detections) -> str:
-    """Return both models' scores of an object, in as many digits as it takes to differ."""
+    """Return both models' scores of an object, in as many digits as it takes to differ.
+
+    And in as many as it takes for none to be rounded across the confidence, six at most.
+    """
     if not original.rules.located and one.original is None and one.deployed is None:
         return "none"
     scores = [
         None if place is None else float(answer.scores[place])
         for place, answer in ((one.original, original), (one.deployed, deployed))
     ]
+
+    def decides(score: float | None, text: str) -> bool:
+        confidence = original.rules.confidence
+        return score is None or (float(text) >= confidence) == (score >= confidence)
+
     texts: list[str] = []
     for digits in _DIGITS:
         texts = ["none" if score is None else f"{score:.{digits}f}" for score in scores]
-        if texts[0] != texts[1]:
+        if texts[0] != texts[1] and all(map(decides, scores, texts)):
             break
     return " against ".join(texts)
 
 
 def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -> str:
-    """Return what differs without figures: ``lost person (2), ghost dog``, the most frequent first."""
+    """Return what differs, the most frequent first: ``lost person (2), ghost dog``."""
     counts = Counter(
         (one.kind, one.label, one.deployed_label if one.kind == "class" else None) for one in found
     )
@@ -119,15 +147,6 @@ def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -
     if len(counts) > most:
         shown.append(f"{len(counts) - most} more")
     return ", ".join(shown)
-
-
-MEASURE_WORDS: Mapping[ValueMeasure, str] = {
-    "labels": "share of pixels with another label",
-    "absolute": "largest difference of an element",
-    "relative": "largest relative difference of an element",
-    "cosine": "1 less the cosine",
-}
-"""The distances of values, as headings."""
 
 
 def distance_words(original: Values, deployed: Values) -> str:

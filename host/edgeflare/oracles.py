@@ -27,6 +27,17 @@ TASKS: Mapping[Task, str] = {
 }
 """What models answer with, in words."""
 
+ANSWER_NOUNS: Mapping[Task, str] = {
+    "classification": "scores of classes",
+    "multi-label": "several labels",
+    "transcript": "transcripts",
+    "detection": "detections",
+    "dense": "values",
+    "embedding": "values",
+    "vector": "values",
+}
+"""The answers in a noun, for errors' sentences."""
+
 VALUE_TASKS: frozenset[Task] = frozenset({"dense", "embedding", "vector"})
 """Tasks with answers of real values, which are compared by a distance."""
 

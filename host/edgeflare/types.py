@@ -85,11 +85,12 @@ class Detections:
     """A detector's answer to one sample, the highest score first.
 
     `boxes`: float64 [n, 4], left, top, right and bottom as shares of the sample's width and height;
-    a box may reach beyond the sample. `labels`: int64 [n], class indices. `scores`: float64 [n], 0 to
-    1. NaN and infinity stay.
+    a box may reach beyond the sample. `labels`: int64 [n], class indices. `scores`: float64 [n], 0
+    to 1. NaN and infinity stay.
 
     Those with a score of at least `rules.confidence` are detected. The others are candidates: what
-    remained after suppression, too, kept since their scores tell how near they are to being detected.
+    remained after suppression, too, kept since their scores tell how near they are to being
+    detected.
     """
 
     boxes: NDArray[np.float64]
@@ -110,9 +111,10 @@ ValueMeasure: TypeAlias = Literal["labels", "absolute", "relative", "cosine"]
 class ValueRules(NamedTuple):
     """How two answers of real values are compared: see `edgeflare.values.distance`.
 
-    `threshold`: of the measure labels with one channel, the least value of label 1. `axis`: the axis
-    of the channels, of the measure labels; None: the elements are labels themselves. `tolerances`: of the measures absolute and relative, one
-    for each element, which differences are divided by; empty: none.
+    `threshold`: of the measure labels with one channel, the least value of label 1. `axis`: the
+    axis of the channels, of the measure labels; None: the elements are labels themselves.
+    `tolerances`: of the measures absolute and relative, one for each element, which differences are
+    divided by; empty: none.
     """
 
     measure: ValueMeasure = "absolute"
@@ -133,7 +135,7 @@ class Values:
 
 
 Output: TypeAlias = Scores | Transcript | Detections | Values
-"""A model's answer to one sample: probabilities of the classes, a transcript, detections or values."""
+"""A model's answer to one sample: class probabilities, a transcript, detections or values."""
 
 
 Task: TypeAlias = Literal[
@@ -168,8 +170,8 @@ class JointObjective(NamedTuple):
 
     The models are the original and `others`, float or QDQ ONNX files that take what the original
     takes. With the score of class `label` of each it is the sum over all models but the one at the
-    place `deviating` (0: the original), less `weight` times that one's, plus `unit_weight` times the
-    activation of one unit of each model: that with the number in `units`, in the order of the
+    place `deviating` (0: the original), less `weight` times that one's, plus `unit_weight` times
+    the activation of one unit of each model: that with the number in `units`, in the order of the
     models; None: no unit. With a `unit_weight` of 0 no units are read. A unit is active where its
     activation, scaled to 0..1 over its layer at this input, is above `threshold`.
 
@@ -190,7 +192,8 @@ class JointGradient(NamedTuple):
     """The answer about a `JointObjective` at one sample.
 
     `gradient`: float64 of the sample's shape, per level of an image. `labels`: the decision of each
-    model, the original first; None where its scores are not finite. `active`: bool [units] for each model; empty with a `unit_weight` of 0.
+    model, the original first; None where its scores are not finite. `active`: bool [units] for each
+    model; empty with a `unit_weight` of 0.
     """
 
     gradient: NDArray[np.float64]

@@ -38,12 +38,11 @@ def distance(original: Values, deployed: Values) -> float:
     """Return the distance of two answers of one shape, at least 0, by the original's rules.
 
     labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest absolute
-    difference of an element. relative: the largest one divided by the original's absolute value, with
-    `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0
-    to 2; 1 where one of them is 0 throughout, and 0 where both are. With tolerances, of absolute
-    and relative, each element's difference is divided by its own one, so that more than 1 is beyond
-    a tolerance. NaN where an element is not finite. Raises ModelError for answers, or label maps, of
-    two shapes.
+    difference of an element. relative: the largest one divided by the original's absolute value,
+    with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0 to 2; 1 where one of them is 0
+    throughout, and 0 where both are. With tolerances, of absolute and relative, each element's
+    difference is divided by its own one, so that more than 1 is beyond a tolerance. NaN where an
+    element is not finite. Raises ModelError for answers, or label maps, of two shapes.
     """
     rules = original.rules
     ours: NDArray[Any] = original.array
@@ -74,9 +73,9 @@ def distance(original: Values, deployed: Values) -> float:
 def label_map(values: Values) -> NDArray[np.int64]:
     """Return the label of each pixel: int64 of the array's shape without its channels.
 
-    It is the channel with the highest value (of equal ones the first), or with a single channel 1 where that is at
-    least the rules' threshold, else 0. An array without the axis of channels has a single one; with an axis of
-    None its elements are the labels.
+    It is the channel with the highest value (of equal ones the first), or with a single channel 1
+    where that is at least the rules' threshold, else 0. An array without the axis of channels has a
+    single one; with an axis of None its elements are the labels.
     """
     array, axis = values.array, values.rules.axis
     if axis is None:

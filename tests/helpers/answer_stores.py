@@ -1,5 +1,6 @@
 """Finished campaigns of models without a top-1 class, written into a store: detections, labels, values."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.metrics import l2, linf
+from edgeflare.metrics import is_finite, l2, linf
 from edgeflare.oracles import margins
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import (
@@ -46,12 +47,13 @@ def of_kind(kind: str, *, located: bool = True) -> tuple[Detections, Detections]
     """Return two answers with one difference of this kind; "none": without any.
 
     Lost is a person (0.62 against 0.47), a ghost a dog (0.41 against 0.56); a cat becomes a dog, and
-    the box of a person shifts.
+    the box of a person shifts. "broken": the deployed model's scores are NaN.
     """
     person, dog, cat = (0, 0.9, PERSON), (1, 0.8, DOG), (2, 0.7, CAT)
     every = [person, dog, cat]
     one, other = {
         "none": (every, every),
+        "broken": (every, [(label, math.nan, box) for label, _, box in every]),
         "lost": ([(0, 0.62, PERSON), dog, cat], [(0, 0.47, PERSON), dog, cat]),
         "ghost": ([person, (1, 0.41, DOG)], [person, (1, 0.56, DOG)]),
         "class": ([person, (2, 0.7, CAT)], [person, (1, 0.66, CAT)]),
@@ -82,12 +84,13 @@ def detection_campaign(
     margin_floor: float = 0.0,
     deployed: str = "cd" * 32,
     seeds: int = 0,
+    replicas: Sequence[str] = ("",),
 ) -> Path:
     """Write a campaign of detectors: a trigger for each of the kinds, each from a seed of its own.
 
     `natural` has the kinds of the seeds, by number, that differ as they are; there are `seeds` of
-    them at least. Without `located` the
-    models are of several labels, without boxes.
+    them at least. Without `located` the models are of several labels, without boxes. All `replicas`
+    answer to the seeds alike; the first one searches.
     """
     natural = natural or {}
     return _campaign(
@@ -103,6 +106,7 @@ def detection_campaign(
         deviating=set(natural),
         deployed=deployed,
         seeds=seeds,
+        replicas=replicas,
     )
 
 
@@ -148,6 +152,7 @@ def _campaign(
     deviating: AbstractSet[int] = frozenset(),
     deployed: str = "cd" * 32,
     seeds: int = 0,
+    replicas: Sequence[str] = ("",),
 ) -> Path:
     config = CampaignConfig.model_validate(
         {
@@ -173,13 +178,19 @@ def _campaign(
             },
         )
         device = store.add_device({"board": "Raspberry Pi 5"}, "pi-5")
-        store.set_fact("replicas", [""])
+        store.set_fact("replicas", list(replicas))
         store.complete_seeds((), [])
         answers = [seed_answers(number) for number in range(count)]
-        store.add_seed_answers(
-            SeedAnswer(name, *both, Decision.DEVIATION if number in deviating else Decision.AGREE)
-            for number, (name, both) in enumerate(zip(names, answers, strict=True))
-        )
+        for replica in replicas:
+            store.add_seed_answers(
+                [
+                    SeedAnswer(
+                        name, *both, Decision.DEVIATION if number in deviating else Decision.AGREE
+                    )
+                    for number, (name, both) in enumerate(zip(names, answers, strict=True))
+                ],
+                replica,
+            )
         for number, name in enumerate(names):
             if number in deviating:
                 store.add_outcome(_outcome(store, name, number, answers[number], device, None))
@@ -202,12 +213,12 @@ def _outcome(
     store: Store, name: str, number: int, both: Both, device: str, found: Sample | None
 ) -> OutcomeRecord:
     seed, sure = photo(number), margins(*both)
-    itself = found is None
+    itself, broken = found is None, not all(is_finite(answer) for answer in both)
     sample = seed if found is None else found
     apart: dict[str, Any] = {"l2": l2(seed, sample), "linf": linf(seed, sample)}
     return OutcomeRecord(
         name,
-        Status.SEED_DEVIATES if itself else Status.FOUND,
+        Status.NONFINITE if broken else Status.SEED_DEVIATES if itself else Status.FOUND,
         number,
         seed_queries=1,
         search_queries=0 if itself else 2,

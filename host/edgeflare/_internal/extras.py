@@ -19,7 +19,7 @@ class Deferred:
 
 def rapidfuzz() -> Any:
     """Return `rapidfuzz.distance`, which aligns words. Raises UsageError where it is missing."""
-    return _load("rapidfuzz.distance", "RapidFuzz")
+    return _load("rapidfuzz.distance", "RapidFuzz", "text", "comparing texts")
 
 
 def soundfile() -> Any:

@@ -95,8 +95,9 @@ class Compared:
     """Two devices' answers to the same inputs; each input counts once.
 
     Of `inputs` that both have answered `bit_equal` have the very same scores in all classes, on
-    `labels_differ` of them the top-1 class (the first of those that tie), a word or an object is another
-    one, or values are further apart than the tolerance, and on `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
+    `labels_differ` of them the top-1 class (the first of those that tie), a word or an object is
+    another one, or values are further apart than the tolerance, and on `nonfinite` NaN or infinity
+    is in an answer: those have no label and no difference.
     `largest_difference` is the largest one of any class's score, in probability (0 to 1), and
     `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs,
     transcripts, or a model that returns labels only. `unanswered` inputs have the answer of one of

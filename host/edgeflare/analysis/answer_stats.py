@@ -39,8 +39,8 @@ class DifferenceCounts:
     """The differences over `inputs` that both models answered.
 
     `differing` of the inputs have any; `inputs_by_kind` counts those with one of a kind. `original`
-    and `deployed` are the numbers of detections, `kinds` counts the differences, `classes` has a row
-    for each class with a difference, the most frequent first. `detected` has the detections of
+    and `deployed` are the numbers of detections, `kinds` counts the differences, `classes` has a
+    row for each class with a difference, the most frequent first. `detected` has the detections of
     every class, the original's and the deployed model's.
     """
 
@@ -92,8 +92,9 @@ class KindRate(NamedTuple):
     """How many `objects` on the seeds differ in a kind, as the limits by kind count them.
 
     `low` and `high` bound the share with 95 % confidence, two-sided; that objects of one seed are
-    alike is taken into account, see `edgeflare.statistics.clustered_interval`. `seeds` have such a
-    difference, by name, those with most of them first.
+    alike is taken into account, see `edgeflare.statistics.clustered_interval`; those of one seed on
+    several replicas are one group, too. `seeds` have such a difference, by name, those with most of
+    them first.
     """
 
     differing: int
@@ -112,30 +113,40 @@ def kind_rate(store: Store, kind: DifferenceKind, label: int | None = None) -> K
     """Return the share of the objects on the seeds that differ in a kind, of all classes or of one.
 
     Of ghosts the objects are those that the deployed model detects, else those of the original.
-    None where there is no such object. Raises StoreError.
+    Where the deployed model answers with NaN or infinity, all objects of the original are lost and
+    it detects none; seeds on which the original does so are left out. None where there is no such
+    object. Raises StoreError.
     """
     floor = _margin_floor(store)
-    by_seed: list[tuple[int, int, str]] = []
-    for name, both in _named_seeds(store):
-        detected = _finite_detections(*both)
-        if detected is None:
+    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    worst: list[tuple[int, str]] = []
+    for seed, replica, (original, deployed) in _answered_seeds(store):
+        if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
             continue
-        original, deployed = detected
+        if not is_finite(original):
+            continue
+        broken = not is_finite(deployed)
         of = deployed if kind == "ghost" else original
-        labels = of.labels[: of.count]
-        objects = of.count if label is None else int((labels == label).sum())
-        differing = sum(
-            one.kind == kind and label in (None, one.label)
-            for one in counted_differences(original, deployed, floor)
-        )
-        if objects:
-            by_seed.append((differing, objects, name))
-    if not by_seed:
+        labels = of.labels[: 0 if broken and kind == "ghost" else of.count]
+        objects = len(labels) if label is None else int((labels == label).sum())
+        if broken:
+            differing = objects if kind == "lost" else 0
+        else:
+            differing = sum(
+                one.kind == kind and label in (None, one.label)
+                for one in counted_differences(original, deployed, floor)
+            )
+        found[seed] += differing
+        totals[seed] += objects
+        if differing:
+            worst.append((differing, f"{seed} on {replica}" if replica else seed))
+    if not totals.total():
         return None
-    found, totals, _ = zip(*by_seed, strict=True)
-    low, high = clustered_interval(found, totals)
-    worst = sorted((one for one in by_seed if one[0]), key=lambda one: -one[0])
-    return KindRate(sum(found), sum(totals), low, high, tuple(name for *_, name in worst))
+    seeds = [seed for seed, objects in totals.items() if objects]
+    low, high = clustered_interval([found[one] for one in seeds], [totals[one] for one in seeds])
+    names = tuple(name for _, name in sorted(worst, key=lambda one: -one[0]))
+    return KindRate(found.total(), totals.total(), low, high, names)
 
 
 def _margin_floor(store: Store) -> float:
@@ -178,7 +189,7 @@ def value_figures(store: Store) -> ValueFigures | None:
 
 
 def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceCounts:
-    """Count the differences of pairs of answers; those that are no finite detections are left out."""
+    """Count the differences of pairs of answers, without those that are no finite detections."""
     inputs = differing = 0
     by_input: Counter[str] = Counter()
     found: Counter[tuple[int, str]] = Counter()
@@ -219,17 +230,18 @@ def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceC
 
 
 def _seeds(store: Store) -> Iterator[_Both]:
-    return (both for _, both in _named_seeds(store))
+    return (both for *_, both in _answered_seeds(store))
 
 
-def _named_seeds(store: Store) -> Iterator[tuple[str, _Both]]:
+def _answered_seeds(store: Store) -> Iterator[tuple[str, str, _Both]]:
+    """Yield each seed's name, replica and answers, where both models have answered."""
     for replica in replica_names(store):
         for seed in store.seeds(replica):
             if seed.outputs is None:
                 continue
             original, deployed, _ = seed.outputs
             if original is not None and deployed is not None:
-                yield f"{seed.id} on {replica}" if replica else seed.id, (original, deployed)
+                yield seed.id, replica, (original, deployed)
 
 
 def _triggers(store: Store) -> Iterator[_Both]:

@@ -12,6 +12,7 @@ from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import class_scores, l2, linf, top_label
 from edgeflare.models import task_of
+from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
@@ -53,10 +54,9 @@ def form_of(store: Store, sample: Sample) -> Form:
 def check_classes(store: Store) -> None:
     """Raise UsageError for models without a top-1 class: a corpus has decisions between classes."""
     if not has_classes(store):
-        kind = task_of(output_kind(store.models))
-        what = {"transcript": "transcripts", "detection": "detections", "multi-label": "labels"}
+        what = ANSWER_NOUNS[task_of(output_kind(store.models))]
         raise UsageError(
-            f"{store.folder} has {what.get(kind, 'values')}, and a corpus keeps decisions between classes only; "
+            f"{store.folder} has {what}, and a corpus keeps decisions between classes only; "
             f"send its triggers again with `edgeflare replay {store.folder}`"
         )
 

@@ -30,8 +30,9 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
     Scores are as `score_list` has them: lists of float [classes], of a transcript [pieces][2]: the
     probability of each of its pieces and that of the best other one; the texts and pieces are None
-    of scores. `differences` are those of detections, `difference` has them, or the distance of
-    values, in words; None of others. `trigger_sample` is a digest in the campaign's store, None where the seed itself is the finding; `device` and
+    of scores. `differences` are those of detections, those below the margin floor, too, and
+    `difference` has them, or the distance of values, in words; None of others. `trigger_sample` is
+    a digest in the campaign's store, None where the seed itself is the finding; `device` and
     `environment` are digests that `campaign.json` explains. `round_trips` are the search's requests
     to the device, `device_seconds` its own time for them and for confirmations; `front` lists the
     deviations on the way that no earlier one beats in both margin and L2. `words` has each of the
@@ -154,11 +155,13 @@ def difference_list(
 ) -> list[dict[str, Any]] | None:
     """Return the differences of two detectors' answers as JSON objects; None of other answers.
 
-    `scores` are both models' of the object, `margins` both models'; see
-    `edgeflare.detections.Difference`.
+    There are none where an answer has NaN or infinity. `scores` are both models' of the object,
+    `margins` both models'; see `edgeflare.detections.Difference`.
     """
     if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
         return None
+    if not (is_finite(original) and is_finite(deployed)):
+        return []
     return [
         {
             "kind": one.kind,
@@ -191,8 +194,9 @@ class Finding:
 
     `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes
     of: as the campaign's explanation says, else see `Causes`; "not attributed" for what is no
-    trigger. `layer` is the one that makes half of the change, and `doubt` why the cause may be another
-    one, as the explanation says; `group` has the findings like it, None where nothing is explained.
+    trigger. `layer` is the one that makes half of the change, and `doubt` why the cause may be
+    another one, as the explanation says; `group` has the findings like it, None where nothing is
+    explained.
     `command` is a line for a shell that sends the input again.
     """
 

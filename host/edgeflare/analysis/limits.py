@@ -19,12 +19,15 @@ from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.soundness import Soundness, campaign_soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
+from edgeflare.answer_words import KIND_VERBS
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import KIND_LIMITS, LimitsConfig, class_number
 from edgeflare.campaign.status import replica_names
 from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
+from edgeflare.models import task_of
+from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status
@@ -442,7 +445,7 @@ def _kind_verdict(
         return LimitVerdict(None, False, words, undecided=True)
     words = (
         f"{one.differing} of {one.objects} {of} that the {whose} detects on the seeds "
-        f"({_percent(one.rate, limit)}) {_KIND_VERBS[kind]}, 95 % bounds "
+        f"({_percent(one.rate, limit)}) {KIND_VERBS[kind]}, 95 % bounds "
         f"{_percent(one.low, limit)} to {_percent(one.high, limit)}; at most {_percent(limit)} may"
     )
     crossed = one.rate > limit
@@ -451,14 +454,6 @@ def _kind_verdict(
     value = one.high if limit else one.rate
     named = first_names(one.seeds[:_NAMED], len(one.seeds))
     return LimitVerdict(value, crossed, words, named, aside, undecided)
-
-
-_KIND_VERBS: Mapping[DifferenceKind, str] = {
-    "lost": "are lost",
-    "ghost": "are ghosts",
-    "class": "become another class",
-    "shift": "shift",
-}
 
 
 def _verdict(context: LimitContext) -> LimitVerdict:
@@ -477,7 +472,7 @@ def _verdict(context: LimitContext) -> LimitVerdict:
 def _new_pairs(context: LimitContext) -> LimitVerdict:
     kind = output_kind(context.store.models)
     if kind in ("transcript", "values", *DETECTION_KINDS):
-        what = {"transcript": "transcripts", "values": "values"}.get(kind, "detections")
+        what = ANSWER_NOUNS[task_of(kind)]
         without = "classes" if kind in ("transcript", "values") else "pairs of classes"
         return LimitVerdict(
             None, True, f"can't be told, and counts as crossed: {what} have no {without}"

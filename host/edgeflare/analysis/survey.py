@@ -258,7 +258,7 @@ class _Inputs:
         self.kind = "scores"
         """What is compared: "scores", a "transcript", or "other" answers, detections and values."""
         self._distance = columns.total_variation
-        if columns.transcripts:  # or others that are more than scores
+        if columns.without_scores:
             self.kind = "transcript" if transcribes(store) else "other"
             apart = [one.disagreement for one in store.survey(phase="survey")]
             self._distance = np.array(apart, np.float64)

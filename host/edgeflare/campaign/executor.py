@@ -32,10 +32,10 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
-from edgeflare.campaign.seeds import seed_source
+from edgeflare.campaign.seeds import check_search_options, seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
 from edgeflare.campaign.survey.references import check_references
@@ -43,7 +43,7 @@ from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
-from edgeflare.models import OriginalModel, class_names
+from edgeflare.models import InputSpec, OriginalModel, class_names
 from edgeflare.models.outputs import load_repair
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
@@ -105,6 +105,8 @@ def start(
                 raise UsageError(f"{error}{clause}") from error
             if source is not None:
                 check_priority(config, sides)
+                is_audio = not isinstance(sides[0].spec, InputSpec)
+                check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_gradients(config.search, original)
             check_one_model(fleet)
             paths = config.original.path, config.deployed.path
@@ -116,7 +118,7 @@ def start(
                 )
             baseline = baseline_pairs(config.limits, sides[0].classes)
             names = _class_names(config, original.metadata) if _detects(sides[0]) else None
-            check_kind_limits(config.limits, sides[0].task, names)
+            check_task_limits(config.limits, sides[0].task, names)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(

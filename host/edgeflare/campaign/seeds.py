@@ -20,6 +20,7 @@ from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection import order_of
 from edgeflare.models import (
+    DetectorOptions,
     InputOptions,
     OriginalModel,
     audio_input,
@@ -28,13 +29,15 @@ from edgeflare.models import (
     resolve_input,
 )
 from edgeflare.models.image_input import options_in_file, sample_size
+from edgeflare.oracles import VALUE_TASKS, traits_of
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
+from edgeflare.strategies.boundary import Answered
 from edgeflare.survey import PARTNERS
-from edgeflare.types import SeedInput
+from edgeflare.types import SeedInput, Task
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
@@ -60,20 +63,13 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     search needs is missing.
     """
     seeds = config.seeds
-    search, words = config.search, transcribes(config.original, original.decoder)
     audio = expected_audio(config, original)
-    check_operators(search.operators, "image" if audio is None else "audio")
+    check_operators(config.search.operators, "image" if audio is None else "audio")
     if audio is None:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    check_search(
-        search.strategy,
-        search.options,
-        search.operators,
-        kind="image" if audio is None else "audio",
-        words=words,
-    )
+    check_search_options(config, _stated_task(config, original), audio=audio is not None)
     if audio is None:
         return _images(config, original)
     rate, samples = audio
@@ -85,6 +81,42 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         resample=seeds.resample,
         labels=_labels(seeds),
         limit=_limit(seeds),
+    )
+
+
+def _stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
+    """Return the task as far as it is known before the deployed model is; else "classification"."""
+    if transcribes(config.original, original.decoder):
+        return "transcript"
+    if config.task != "auto":
+        return config.task
+    decoders = (config.original.decoder, config.deployed.decoder)
+    is_detector = any(isinstance(one, DetectorOptions) for one in decoders)
+    return "detection" if is_detector else "classification"
+
+
+def check_search_options(config: CampaignConfig, task: Task, *, audio: bool) -> None:
+    """Check the search's options for models of a task that take audio, else images.
+
+    Raises UsageError for options and operators without a meaning for these, and where a library
+    that the search needs is missing.
+    """
+    search = config.search
+    answered: Answered = "audio" if audio else "image"
+    if task in ("detection", "multi-label"):
+        answered = "detections"
+    elif task == "transcript":
+        answered = "transcript"
+    elif traits_of(search.oracle).compares_scores or (
+        task in VALUE_TASKS and config.values.gallery is None
+    ):
+        answered = "values"
+    check_search(
+        search.strategy,
+        search.options,
+        search.operators,
+        kind="audio" if audio else "image",
+        answered=answered,
     )
 
 

@@ -41,7 +41,6 @@ from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
-from edgeflare.metrics import class_scores
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
@@ -281,12 +280,12 @@ class Campaign:
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
-        if not self._sides[0].has_classes:
+        if self._sides[0].task not in ("classification", "detection", "multi-label"):
             return None
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
             (original, deployed),
-            lambda sample, spec: class_scores(self._original.scores([sample], spec)[0]),
+            lambda sample, spec: self._original.scores([sample], spec)[0],
             labels_only=labels_only,
         )
 

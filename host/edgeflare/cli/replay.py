@@ -82,7 +82,7 @@ def _replay(
     source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
 ) -> None:
     from edgeflare import run_replay
-    from edgeflare.analysis import check_limits, replay_summary
+    from edgeflare.analysis import check_limits, class_namer, replay_summary
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask, end_by
@@ -96,7 +96,7 @@ def _replay(
     print_result(
         json,
         lambda: {**summary.to_json(), "limits": limits_json},
-        lambda: replay_document(summary, limits),
+        lambda: replay_document(summary, limits, class_namer(folder)),
     )
     if not json:
         echo_err(f"\nEverything is in {folder}")

@@ -406,8 +406,8 @@ class _Walk:
         charged = [one for one in compressed if one.contributions]
         if not charged:
             raise UsageError(
-                "the models' answers have no margin: they are no scores of classes, but text, boxes, "
-                "values or labels alone"
+                "the models' answers have no margin of one class over another to follow through the layers: "
+                "they are text, boxes, values or labels alone"
             )
         after, before = rungs[place], rungs[place - 1] if place else None
         if before is not None and before.cause in ("preprocessing", "conversion"):

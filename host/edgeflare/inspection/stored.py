@@ -27,6 +27,7 @@ from edgeflare.models import (
     task_of,
 )
 from edgeflare.models.tensors import ModelGraph, open_graph
+from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
 from edgeflare.store import CampaignLock, Store
@@ -99,8 +100,7 @@ class StoredOriginal(NamedTuple):
     @property
     def returns(self) -> str:
         """What it returns, in place of classes: a verb and its object for an error's sentence."""
-        kinds = {"transcript": "texts", "detection": "boxes", "multi-label": "any number of labels"}
-        return f"returns {kinds.get(task_of(self.reader.kind), 'values')}"
+        return f"returns {ANSWER_NOUNS[task_of(self.reader.kind)]}"
 
     def label(self, raw: Any) -> int:
         """Return the class that it decides for."""

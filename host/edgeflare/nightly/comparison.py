@@ -12,9 +12,10 @@ from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.answer_words import KIND_VERBS, Namer, with_names
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.detections import DIFFERENCE_KINDS, DifferenceKind
+from edgeflare.detections import DIFFERENCE_KINDS
 from edgeflare.models import task_of
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
@@ -40,15 +41,19 @@ def search_checks(campaign: Path) -> list[Check]:
     ]
 
 
-def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
+def replay_checks(
+    replays: Sequence[ReplaySummary], at_most: int, since: str, name: Namer = str
+) -> list[Check]:
     """Check for inputs that deviate and did not in the last green night, that of the day `since`.
+
+    `name` returns the name of a class.
 
     Those on which the models agreed and that give no finite answer now, or none, are a regression,
     too.
     """
     inputs = [one for replay in replays for one in replay.inputs]
     new = [
-        f"{one.id} ({one.difference})" if one.difference else one.id
+        f"{one.id} ({with_names(one.difference, name)})" if one.difference else one.id
         for one in inputs
         if one.state == "new"
     ]
@@ -106,22 +111,14 @@ def kinds_checks(last_green: Path, tonight: Path, since: str) -> list[Check]:
                 continue
             of = "of the deployed model's" if kind == "ghost" else "of the original's"
             words = (
-                f"{found.differing} {of} {found.objects} objects on the seeds are "
-                f"{_KIND_NAMES[kind]} (at least {100 * found.low:.3g} %), in the last green night "
+                f"{found.differing} {of} {found.objects} objects on the seeds "
+                f"{KIND_VERBS[kind]} (at least {100 * found.low:.3g} %), in the last green night "
                 f"({since}) {was.differing} of {was.objects} "
                 f"({100 * was.rate:.3g} %, at most {100 * was.high:.3g} %){_names(found.seeds)}"
             )
             crossed = found.low > was.high
             checks.append(Check(part="comparison", name=kind, words=words, crossed=crossed))
     return checks
-
-
-_KIND_NAMES: Mapping[DifferenceKind, str] = {
-    "lost": "lost",
-    "ghost": "ghosts",
-    "class": "another class",
-    "shift": "shifted",
-}
 
 
 def survey_check(

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.outcome_stats import has_classes
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
@@ -190,7 +191,9 @@ class _Run:
         self._replay_counts = replay_figures(replays)
         if self._baseline is not None:
             limit = config.limits.max_new_triggers or 0
-            self._checks += replay_checks(replays, limit, self._baseline.day)
+            self._checks += replay_checks(
+                replays, limit, self._baseline.day, class_namer(self._baseline.campaign)
+            )
 
     def _replay(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
         out = self._folder / name

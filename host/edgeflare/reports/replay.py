@@ -47,10 +47,15 @@ STATE_WORDS: Mapping[ReplayState, str] = {
 _RARE = ("unstable", "nonfinite", "failed")
 
 
-def replay_document(summary: ReplaySummary, limits: Sequence[LimitCheck]) -> list[Block]:
-    """Return counts, the inputs of interest, whether limits hold, and how to see more."""
+def replay_document(
+    summary: ReplaySummary, limits: Sequence[LimitCheck], name: Name = str
+) -> list[Block]:
+    """Return counts, the inputs of interest, whether limits hold, and how to see more.
+
+    `name` returns a class's name.
+    """
     page = shlex.join(["edgeflare", "report", summary.folder])
-    return [*replay_inputs(summary), *limits_list(limits), Text(f"As a page: {page}")]
+    return [*replay_inputs(summary, name), *limits_list(limits), Text(f"As a page: {page}")]
 
 
 def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:

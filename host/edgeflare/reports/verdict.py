@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
+from edgeflare.answer_words import DETECTION_MARGIN
 from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
 from edgeflare.oracles import traits_in
 from edgeflare.reports.survey.document import (
@@ -150,23 +151,24 @@ def _of_search(result: Verdict, summary: Summary) -> tuple[str, ...]:
     if summary.word_pairs:
         margin = "a margin is that of the least sure of the words that differ"
     if summary.detection is not None:
-        margin = (
-            "a margin is how far a detection's score is from the confidence, or an overlap from its "
-            "bound"
-        )
+        margin = f"a margin is {DETECTION_MARGIN}"
     severity = (
         f"how severe the severest trigger is (by the smaller of both models' margins; {margin})"
     )
     if summary.values is not None:
         severity = "how far apart both answers to the worst trigger are"
+    beside = "right beside its decision boundary"
     severer = "look for severer triggers with --device-budget 8, "
+    if summary.values is not None:
+        beside = "whose answers are just further apart than the tolerance"
+        severer = "look for triggers with answers further apart with --device-budget 8, "
     stated = (summary.search.get("options") or {}).get("device_budget")
     if stated or summary.word_pairs:  # of transcripts there is no such budget
         severer = ""
     meaning = (
-        "From nearly every seed there is such an input for a good model, too, right beside its "
-        "decision boundary. What tells a good model from a bad one: how many seeds deviate as they "
-        f"are (here {itself:,} of {searches:,}), {severity}, and how far the triggers are from their "
+        f"From nearly every seed there is such an input for a good model, too, {beside}. "
+        "What tells a good model from a bad one: how many seeds deviate as they are "
+        f"(here {itself:,} of {searches:,}), {severity}, and how far the triggers are from their "
         f"seeds{far}."
     )
     limit = "max_disagreement" if summary.detection is None else "max_lost"

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
-from edgeflare.strategies.boundary import BoundaryOptions, boundary, check_boundary
+from edgeflare.strategies.boundary import Answered, BoundaryOptions, boundary, check_boundary
 from edgeflare.strategies.constraints import ConstrainedOptions
 from edgeflare.strategies.deepxplore import DeepxploreOptions, deepxplore
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
@@ -132,25 +132,25 @@ def check_search(
     operators: tuple[str, ...] = (),
     *,
     kind: Kind,
-    words: bool,
+    answered: Answered,
 ) -> None:
     """Check the arguments of `build_strategy` for seed inputs of a kind, before any search.
 
-    `words`: the models return text, else there are class scores. Raises UsageError for options and
-    operators that have no meaning then, and where a library of the operators is missing, also of
-    those that the strategy chooses.
+    `answered`: what the models' answers are; with "image" or "audio" class scores. Raises UsageError
+    for options and operators that have no meaning then, and where a library of the operators is
+    missing, also of those that the strategy chooses.
     """
     parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:
         check_operator_pool(pool, kind)
     if isinstance(parsed, ConstrainedOptions) and kind == "audio":
         raise UsageError(f"strategy {name} changes images alone; state boundary for audio")
-    if isinstance(parsed, ConstrainedOptions) and words:
+    if isinstance(parsed, ConstrainedOptions) and answered == "transcript":
         raise UsageError(
             f"strategy {name} needs scores of classes, and these models return text; state boundary"
         )
     if isinstance(parsed, BoundaryOptions):
-        check_boundary(parsed, pool, kind, words=words)
+        check_boundary(parsed, pool, kind, answered)
     elif (
         pool is None
         and name in _STRATEGIES

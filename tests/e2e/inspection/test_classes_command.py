@@ -276,7 +276,7 @@ def _texts(store: Store) -> None:
 @pytest.mark.parametrize(
     ("spoil", "flags", "words"),
     [
-        (_texts, (), "returns texts"),
+        (_texts, (), "returns transcripts"),
         (None, ("--layer", "nothing"), "no tensor 'nothing'"),
         (None, ("--profile", "nothing"), "there are no seeds at "),
         (None, ("--original", "nothing.onnx"), "isn't there"),

@@ -294,11 +294,11 @@ def test_criteria_by_class_need_classes(home: Path) -> None:
     found = inspect(home, "--json").json
     assert {one["name"] for one in found["criteria"]} == set(CRITERIA) - {"LSC", "DSC"}
     assert found["notices"] == [
-        "LSC, DSC: inputs of the same predicted class are compared, and original.onnx returns texts: left out"
+        "LSC, DSC: inputs of the same predicted class are compared, and original.onnx returns transcripts: left out"
     ]
     ran = inspect(home, "--criterion", "DSC")
     assert (ran.code, ran.out) == (2, "")
-    assert "returns texts; leave them out" in ran.sentence
+    assert "returns transcripts; leave them out" in ran.sentence
 
 
 def test_a_moved_original_is_named(home: Path) -> None:

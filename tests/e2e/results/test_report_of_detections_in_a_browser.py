@@ -112,3 +112,14 @@ def test_the_page_is_accessible_and_asks_for_nothing(
     window.show("gallery", f"detections-gallery-{theme}")
     assert window.axe() == []
     assert {one.partition(":")[0] for one in window.requests()} <= {"file", "data"}
+
+
+def test_pictures_of_a_campaign_of_wide_images_enlarge_too(
+    window: Browser, report: Path, tmp_path: Path
+) -> None:
+    text = report.read_text()
+    wide = text.replace('"wide":false', '"wide":true')
+    assert wide != text
+    (tmp_path / "wide.html").write_text(wide)
+    opened(window, tmp_path / "wide.html")
+    assert window.run("return document.querySelectorAll('.enlarge').length") == 5

@@ -74,3 +74,19 @@ def test_a_head_under_one_scale_is_told_by_objects_that_are_lost(
     kinds = ran.json["detection"]["seeds"]["kinds"]
     assert kinds["lost"] >= 6
     assert kinds["lost"] > 3 * (kinds["ghost"] + kinds["class"] + kinds["shift"])
+
+
+def test_options_of_class_scores_are_refused_before_any_seed_is_asked(
+    home: Path, tmp_path: Path
+) -> None:
+    pair = [str(DETECTION_DEMO / f"{model}.onnx") for model in ("original", "deployed")]
+    ran = edgeflare(
+        "run",
+        *("--original", pair[0], "--deployed", pair[1]),
+        *("--seeds", DETECTION_DEMO / "seeds.npz", "--crossing", "mutants"),
+        *("--out", tmp_path / "refused"),
+        home=home,
+    )
+    assert ran.code != 0
+    assert "crossing mutants needs class scores; leave it out for detections" in ran.err
+    assert not (tmp_path / "refused").exists()

@@ -72,7 +72,9 @@ def test_candidates_with_values_are_compared_by_their_distance(tmp_path: Path) -
     assert "by the campaign's measure" in ranking.verdict
 
 
-@pytest.mark.parametrize(("located", "what"), [(True, "has detections"), (False, "has labels")])
+@pytest.mark.parametrize(
+    ("located", "what"), [(True, "has detections"), (False, "has several labels")]
+)
 def test_a_corpus_refuses_what_has_no_pair_of_classes(
     tmp_path: Path, located: bool, what: str
 ) -> None:

@@ -8,11 +8,14 @@ from answer_stores import NAMES, detection_campaign, value_campaign, values
 from pydantic import ValidationError
 
 from edgeflare.analysis import LimitCheck, check_limits
+from edgeflare.analysis.answer_stats import kind_rate
 from edgeflare.campaign import LimitsConfig
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
 from edgeflare.errors import UsageError
 from edgeflare.reports import report_text
+from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store
+from edgeflare.types import Task
 
 
 def checked(folder: Path, **limits: Any) -> LimitCheck:
@@ -101,21 +104,58 @@ def test_other_models_have_no_such_limit(tmp_path: Path) -> None:
     assert one.crossed
     assert "the models detect no objects" in one.words
     with pytest.raises(UsageError, match=r"limits\.max_lost is for models of boxes or several"):
-        check_kind_limits(LimitsConfig(max_lost=0.1), "dense", None)
+        check_task_limits(LimitsConfig(max_lost=0.1), "dense", None)
     with pytest.raises(UsageError, match=r"limits\.max_shift is for models of boxes,"):
-        check_kind_limits(LimitsConfig(max_shift=0.1), "multi-label", None)
+        check_task_limits(LimitsConfig(max_shift=0.1), "multi-label", None)
 
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [(NAMES, "it is none of the 3 classes: check its spelling"), (None, "--class-names FILE")],
+    [
+        (NAMES, "it is none of the 3 classes, 0 to 2: check its spelling"),
+        (None, "--class-names FILE"),
+    ],
 )
 def test_an_unknown_class_is_refused_before_anything_is_run(
     names: tuple[str, ...] | None, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        check_kind_limits(LimitsConfig(max_lost={"horse": 0.1}), "detection", names)
-    check_kind_limits(LimitsConfig(max_lost={"2": 0.1}), "detection", names)
+        check_task_limits(LimitsConfig(max_lost={"horse": 0.1}), "detection", names)
+    check_task_limits(LimitsConfig(max_lost={"2": 0.1}), "detection", names)
+
+
+def test_a_number_beyond_the_named_classes_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"no class '3'; it is none of the 3 classes, 0 to 2"):
+        check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", NAMES)
+    check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", None)
+
+
+@pytest.mark.parametrize("task", ["vector", "embedding", "dense"])
+def test_only_values_may_disagree_by_more_than_1(task: Task) -> None:
+    check_task_limits(LimitsConfig(max_disagreement=6.0), task, None)
+    with pytest.raises(UsageError, match=r"max_disagreement = 6 is never exceeded"):
+        check_task_limits(LimitsConfig(max_disagreement=6.0), "detection", NAMES)
+
+
+def test_where_the_device_answers_with_nan_all_objects_are_lost(tmp_path: Path) -> None:
+    natural = dict.fromkeys(range(3), "broken")
+    folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=4)
+    one = checked(folder, max_lost=0.5)
+    assert one.crossed
+    assert "9 of 12 objects that the original detects on the seeds (75 %) are lost" in one.words
+    assert not checked(folder, max_class=0.9).crossed, "a lost object is no other class"
+
+
+def test_objects_of_one_seed_on_several_replicas_are_one_group(tmp_path: Path) -> None:
+    natural = dict.fromkeys(range(3), "lost")
+    several = ("pi #1", "pi #2", "pi #3")
+    folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=20, replicas=several)
+    with Store.open(folder) as store:
+        rate = kind_rate(store, "lost")
+    assert rate is not None
+    assert (rate.differing, rate.objects) == (9, 180)
+    assert (rate.low, rate.high) == clustered_interval([3] * 3 + [0] * 17, [9] * 20)
+    assert rate.seeds[0] == "photos/00.png on pi #1"
 
 
 @pytest.mark.parametrize("value", [1.5, {"person": -0.1}, "0.1", {"person": "0.1"}, True])

@@ -1,5 +1,6 @@
 """What is said of a night: what changed, and JUnit's XML."""
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from unittest.mock import Mock
@@ -131,6 +132,17 @@ def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
     assert (broken.name, broken.crossed) == (state, True)
     assert broken.words.startswith("1 of 2 inputs sent again")
     assert words in broken.words
+
+
+def test_a_new_difference_has_the_class_s_name() -> None:
+    one = replace(
+        replayed("a", "new", deviated=False), difference="lost class 1 (0.62 against 0.47)"
+    )
+    replay = Mock(spec=ReplaySummary, inputs=[one])
+    (new,) = replay_checks([replay], 0, "Monday", ("person", "dog").__getitem__)
+    assert "a (lost dog (0.62 against 0.47))" in new.words
+    (new,) = replay_checks([replay], 0, "Monday")
+    assert "a (lost class 1 (0.62 against 0.47))" in new.words
 
 
 def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:

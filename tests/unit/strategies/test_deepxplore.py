@@ -186,4 +186,4 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="uses no mutation operators"):
         build_strategy("deepxplore", {"others": ["a.onnx"]}, ("gaussian-noise",))
     with pytest.raises(UsageError, match="changes images alone"):
-        check_search("deepxplore", {"others": ["a.onnx"]}, kind="audio", words=False)
+        check_search("deepxplore", {"others": ["a.onnx"]}, kind="audio", answered="audio")

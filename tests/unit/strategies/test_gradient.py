@@ -208,4 +208,4 @@ def test_mutation_operators_and_recordings_are_refused() -> None:
     with pytest.raises(UsageError, match="uses no mutation operators"):
         build_strategy("gradient", {}, ("gaussian-noise",))
     with pytest.raises(UsageError, match="changes images alone"):
-        check_search("gradient", {}, kind="audio", words=False)
+        check_search("gradient", {}, kind="audio", answered="audio")

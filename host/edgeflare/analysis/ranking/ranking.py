@@ -28,6 +28,7 @@ from edgeflare.analysis.ranking.scores import (
     SeedResults,
     accuracy_of,
     figures_of,
+    nonfinite_as_worst,
     read_campaign,
 )
 from edgeflare.analysis.ranking.text import (
@@ -264,9 +265,9 @@ def rank_campaigns(
     seed by seed, is what every one of them has finished. `names` call the candidates (by default
     their files' stems). `measure`: "disagreement", the total variation distance between both
     models' answers to the trigger, of other answers than scores their
-    `edgeflare.metrics.disagreement`; "severity", the
-    smaller of both models' margins there, 0 to 1, of which, as of disagreement, less is harder;
-    "queries" to the first trigger, of which more is: their ranks are compared, those of searches
+    `edgeflare.metrics.disagreement` (NaN or infinity counts as 1, of values as twice the largest
+    distance found with any candidate, and 1 at least); "severity", the smaller of both models'
+    margins there, 0 to 1, of which, as of disagreement, less is harder; "queries" to the first trigger, of which more is: their ranks are compared, those of searches
     that found nothing above all others, and success apart from them. None: disagreement where the
     search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all
     verdicts together: each pair's is higher by Bonferroni.
@@ -351,7 +352,9 @@ def _read(
     campaigns: Sequence[Path | Store], names: Sequence[str] | None
 ) -> dict[str, CandidateCampaign]:
     with ExitStack() as stack:
-        reads = [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
+        reads = nonfinite_as_worst(
+            [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
+        )
     called = list(names) if names is not None else _names(reads)
     if len(called) != len(reads) or len(set(called)) != len(called):
         raise UsageError("every candidate needs a name of its own")

@@ -4,7 +4,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import decides_equally, disagreement, is_scores, top_label
 from edgeflare.models import task_of
-from edgeflare.oracles import margins
+from edgeflare.oracles import VALUE_TASKS, margins
 from edgeflare.statistics import bootstrap_interval, median, wilson
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
@@ -28,6 +28,7 @@ _WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Results without an answer, or without one that repeats, are not compared."""
 _NOTHING_FOUND = frozenset(Status) - TRIGGERS - {Status.NONFINITE}
 _WORST = 1.0
+"""The disagreement and severity of NaN or infinity, of values see `nonfinite_as_worst`."""
 _ROUNDING = 1e-6
 """Largest difference of probability of one model's answers in two runtimes."""
 
@@ -158,6 +159,36 @@ def read_campaign(store: Store) -> CandidateCampaign:
         and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
         and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),
     )
+
+
+def nonfinite_as_worst(campaigns: Sequence[CandidateCampaign]) -> list[CandidateCampaign]:
+    """Return the campaigns, those of values with NaN or infinity further apart than any distance.
+
+    A distance of values has no largest one in general, so that they count as twice the largest one
+    found with any of the candidates, and as 1 at least.
+    """
+    apart = [
+        one.disagreement
+        for read in campaigns
+        for seed in read.done.values()
+        for one in seed.outcomes
+        if one.status is not Status.NONFINITE and math.isfinite(one.disagreement)
+    ]
+    worst = max(_WORST, 2 * max(apart, default=0.0))
+
+    def counted(seed: SeedResults) -> SeedResults:
+        outcomes = (
+            one._replace(disagreement=worst) if one.status is Status.NONFINITE else one
+            for one in seed.outcomes
+        )
+        return seed._replace(outcomes=tuple(outcomes))
+
+    return [
+        replace(read, done={sample: counted(seed) for sample, seed in read.done.items()})
+        if read.task in VALUE_TASKS
+        else read
+        for read in campaigns
+    ]
 
 
 def _compared_search(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> ComparedSearch:

@@ -118,9 +118,9 @@
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
     const words = text.toLowerCase();
-    return ({ row, pairs, text: said }) =>
+    return ({ row, pairs, text: own }) =>
       (pair === "" || pairs.includes(pair)) &&
-      (words === "" || said.includes(words)) &&
+      (words === "" || own.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -426,8 +426,8 @@
     if (row[at.transcripts] === null) {
       const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
       if (!data.by_disagreement) return `${original} → ${deployed}`;
-      const said = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
-      return row[at.disagreement] === null ? said : `${said}, scores ${margin(row[at.disagreement])} apart`;
+      const answers = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
+      return row[at.disagreement] === null ? answers : `${answers}, scores ${margin(row[at.disagreement])} apart`;
     }
     const changes = row[at.transcripts].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
     const left = changes.length - CHANGES;
@@ -441,7 +441,7 @@
     const title = !became ? labels : row[at.difference] !== null ? named(became) : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
-    if (!data.rate && !data.wide) shown.push(enlarge(shown[0]));
+    if (!data.rate && !(data.wide && !row[at.detections]?.trigger)) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
       element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
       texts(row), ...shown, maps(row), differences(row), elements(row), bars(row),

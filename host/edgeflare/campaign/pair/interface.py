@@ -56,6 +56,8 @@ class ModelInterface(NamedTuple):
     task: Task = "classification"
     outputs: tuple[TensorInfo, ...] = ()
     detector: DetectorOptions | None = None
+    keep: Mapping[str, Any] | None = None
+    """How the device reduces its boxes."""
     compared: Comparison = Comparison()
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None

@@ -11,11 +11,13 @@ from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import (
     ModelOutputs,
     check_same_classes,
+    check_same_objects,
     check_settings,
     detector_sides,
     find_task,
     kept_boxes,
     reduced,
+    with_background_of,
 )
 from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -49,7 +51,7 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
-from edgeflare.oracles import VALUE_TASKS
+from edgeflare.oracles import TASKS, VALUE_TASKS
 from edgeflare.types import Output, Sample, Transcript
 
 
@@ -381,10 +383,12 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     if config.deployed.repair is None:
         return deployed
     repair = load_repair(config.deployed.repair)
-    if deployed.transcribes or deployed.labels_only:
+    has_scores = deployed.has_classes and deployed.compared.gallery is None
+    if not has_scores or deployed.labels_only:
+        found = TASKS[deployed.task] if not deployed.has_classes else "no score for each"
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
-            f"model returns {'text' if deployed.transcribes else 'a label alone'}; leave it out"
+            f"model returns {'a label alone' if deployed.labels_only else found}; leave it out"
         )
     if repair.size != deployed.classes:
         raise UsageError(
@@ -451,9 +455,12 @@ def readers(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
         plain: list[Any] = [one for one in outputs if not isinstance(one, Transcript)]
+        if read:
+            side = with_background_of(read[0], side)  # noqa: PLW2901
         reader, doubt = _reader(side, model.output, plain, whose, read[0].kind if read else None)
         read.append(reader)
         doubts += [doubt] if doubt else []
+    check_same_objects(read[0], read[1])
     return (read[0], read[1]), doubts
 
 
@@ -531,7 +538,8 @@ def _kind(
         return "sigmoid", (
             f"the {whose} model's outputs are taken for independent sigmoids, since all lie in [0, "
             f"1], and their sum is up to {off:.2g} off 1; they are divided by their sum. State "
-            "`--output logits` if they are none, `--output probabilities` to leave them as they are"
+            "`--task multi-label` if several classes may be meant, `--output logits` if they are none, "
+            "`--output probabilities` to leave them as they are"
         )
     return kind, (
         f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import duration
+from edgeflare._internal.text import counted, duration
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.detections import differences, kind_counts
 from edgeflare.errors import PreflightError, SeedError
-from edgeflare.metrics import disagreement, is_scores, text_of, top_label
+from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
@@ -22,7 +22,6 @@ from edgeflare.types import (
     Output,
     Outputs,
     Sample,
-    Scores,
     Seed,
     Transcript,
     Values,
@@ -38,7 +37,7 @@ class BetterPreprocessing(NamedTuple):
 
     `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
     distance between both models' probabilities, 0 to 1; of their labels where the deployed model
-    returns no scores.
+    returns no scores, of detections as `edgeflare.metrics.disagreement` has it.
     """
 
     change: str
@@ -75,13 +74,13 @@ def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSp
 def better_preprocessing(
     seeds: Sequence[Seed],
     specs: tuple[InputSpec, InputSpec],
-    scores: Callable[[Sample, InputSpec], Scores],
+    answer: Callable[[Sample, InputSpec], Output],
     *,
     labels_only: bool = False,
 ) -> BetterPreprocessing | None:
     """Return the best alternative preprocessing where it is clearly better than the stated one.
 
-    `specs` are those of original and deployed model; `scores` runs the original under a spec.
+    `specs` are those of original and deployed model; `answer` runs the original under a spec.
     Clearly better: closer on a share of the first 32 seeds whose lower 95 % bound is above 60 %,
     at no more than half the median distance. `labels_only`: the deployed model returns a label and
     no scores, so only labels are compared.
@@ -91,11 +90,11 @@ def better_preprocessing(
         return None
     view = _one_hot if labels_only else _unchanged
     stated = _distances(
-        tried, [view(np.asarray(seed.outputs.original, np.float64)) for seed in tried]
+        tried, [view(one) for seed in tried if (one := seed.outputs.original) is not None]
     )
     found = []
     for change, spec in _alternatives(*specs).items():
-        other = _distances(tried, [view(scores(seed.sample, spec)) for seed in tried])
+        other = _distances(tried, [view(answer(seed.sample, spec)) for seed in tried])
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (
@@ -106,11 +105,12 @@ def better_preprocessing(
     return min(found, key=lambda one: one.distance, default=None)
 
 
-def _unchanged(scores: Scores) -> Scores:
-    return scores
+def _unchanged(answer: Output) -> Output:
+    return answer
 
 
-def _one_hot(scores: Scores) -> Scores:
+def _one_hot(answer: Output) -> Output:
+    scores = class_scores(answer)
     return np.asarray(np.arange(len(scores)) == scores.argmax(), np.float64)
 
 
@@ -118,15 +118,15 @@ def _finite(seed: Seed) -> bool:
     return seed.outputs.decision is not Decision.NONFINITE
 
 
-def _distances(seeds: Sequence[Seed], originals: Sequence[Scores]) -> NDArray[np.float64]:
-    deployed = np.array([seed.outputs.deployed for seed in seeds], np.float64)
-    return np.asarray(np.abs(np.array(originals) - deployed).sum(axis=1) / 2)
+def _distances(seeds: Sequence[Seed], originals: Sequence[Output]) -> NDArray[np.float64]:
+    deployed = [one for seed in seeds if (one := seed.outputs.deployed) is not None]
+    return np.array([disagreement(*both) for both in zip(originals, deployed, strict=True)])
 
 
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
 DISAGREEMENT_LIMIT = 0.20
-OBJECTS_LIMIT = 0.50
+OBJECTS_LIMIT = 0.30
 """Of a detector's objects: crowds of small faces differ by a fifth after int8 quantisation."""
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
@@ -138,7 +138,7 @@ class SeedFigures(NamedTuple):
     Labels are None where not known, and of answers without class scores, which are over 0
     `classes`. `example` says of two answers how they differ. `objects`: those that either of two
     detectors sees, and `differing` those that the other one doesn't see, or takes for another class;
-    None of other models. `has_tolerance`: how far answers may be apart is the user's to state.
+    None of other models. `detected`: those that the original sees. `has_tolerance`: how far answers may be apart is the user's to state.
     """
 
     id: str
@@ -149,6 +149,7 @@ class SeedFigures(NamedTuple):
     classes: int
     example: str = ""
     objects: int | None = None
+    detected: int | None = None
     differing: int = 0
     has_tolerance: bool = False
 
@@ -166,6 +167,7 @@ class SeedFigures(NamedTuple):
             counts = kind_counts(differences(original, deployed))
             return found._replace(
                 objects=original.count + counts["ghost"],
+                detected=original.count,
                 differing=counts["lost"] + counts["ghost"] + counts["class"],
             )
         return found._replace(has_tolerance=isinstance(original, Values))
@@ -186,7 +188,7 @@ def check_pair(
     With fewer than 20 seeds it only warns. `audio`: the models take audio. A notice says where all
     labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
-    notices = _one_class(seeds)
+    notices = _one_class(seeds) + _no_objects(seeds)
     problems = [
         problem
         for problem in (
@@ -220,6 +222,17 @@ def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
         f"all {len(labels)} labelled seeds are of class {labels[0]}, so that the accuracy on them "
         "tells nothing of the preprocessing; take seeds of several classes "
         "(--limit takes the first)"
+    )
+    return [text]
+
+
+def _no_objects(seeds: Sequence[SeedFigures]) -> list[str]:
+    """Return a notice where a detector sees nothing: no campaign tells anything of it."""
+    if not seeds or any(seed.detected != 0 for seed in seeds):
+        return []
+    text = (
+        f"the original detects nothing on any of {counted(len(seeds), 'seed')}: check the decoder "
+        "(--decoder), the confidence (--confidence) and the preprocessing (--input)"
     )
     return [text]
 

@@ -9,6 +9,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
+    AnswerReader,
     DetectionReader,
     DetectorOptions,
     InputSpec,
@@ -55,6 +56,8 @@ def find_task(
     """
     if config.task != "auto":
         return config.task, ""
+    if not isinstance(original.spec, InputSpec):
+        return "classification", ""
     for one in (original, deployed):
         if isinstance(one.config.decoder, DetectorOptions):
             return "detection", ""
@@ -138,8 +141,9 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
     if found is None:
         shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
         raise ModelError(
-            f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; state the format with "
-            "`--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, grid)"
+            f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
+            "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "
+            "else another --task"
         )
     return found[0]
 
@@ -154,25 +158,51 @@ def detector_sides(
         options = detector_format(one)
         tensors = tuple(one.named)
         if options.outputs:
-            wanted = [tensor for tensor in tensors if tensor.name in options.outputs]
+            wanted = [
+                tensor for name in options.outputs for tensor in tensors if tensor.name == name
+            ]
             tensors = tuple(wanted) or tensors
         side = ModelInterface(
             *(one.spec, tensors[0]), task="detection", outputs=tensors, detector=options
         )
         sides.append(side._replace(compared=compared))
-    counts = [_detector_classes(side) for side in sides]
-    if 0 not in counts:
-        check_same_classes(*counts)
+    first, second = sides
+    if (
+        first.detector
+        and second.detector
+        and first.detector.background == second.detector.background
+    ):
+        check_same_objects(*(_usual_reader(side) for side in sides))
     if reason:
         sides[0] = sides[0]._replace(inferred=reason)
     return sides[0], sides[1]
 
 
-def _detector_classes(side: ModelInterface) -> int:
+def _usual_reader(side: ModelInterface) -> AnswerReader:
     assert side.detector is not None  # noqa: S101 - it is a detector's side
     usual = complete_options(side.detector, side.outputs, side.size, ())
-    reader = side._replace(detector=usual).reader("detections")
-    return reader.classes if isinstance(reader, DetectionReader) else 0
+    return side._replace(detector=usual).reader("detections")
+
+
+def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
+    """Raise ModelError for two detectors of two numbers of classes, as far as both are known."""
+    if isinstance(original, DetectionReader) and isinstance(deployed, DetectionReader):
+        counts = original.classes, deployed.classes
+        if 0 not in counts:
+            check_same_classes(*counts)
+
+
+def with_background_of(original: AnswerReader, deployed: ModelInterface) -> ModelInterface:
+    """Return a deployed detector with the original's class of the background where none is stated.
+
+    Rounded to 8 bits its scores need not add up to 1, which is what would tell.
+    """
+    if not isinstance(original, DetectionReader) or deployed.detector is None:
+        return deployed
+    if deployed.detector.background is not None or deployed.detector.kind != original.options.kind:
+        return deployed
+    update = {"background": original.options.background}
+    return deployed._replace(detector=deployed.detector.model_copy(update=update))
 
 
 def check_same_classes(original: int, deployed: int) -> None:
@@ -189,16 +219,18 @@ def kept_boxes(
 ) -> dict[str, Any] | None:
     """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
 
-    As `edgeflare_agent.configuration.reduction.Reduction` takes it. Raises UsageError where the outputs aren't
-    of anchors, or don't tell which of their scores matter.
+    As `edgeflare_agent.configuration.reduction.Reduction` takes it. Raises UsageError where the
+    outputs aren't of anchors with a score each, have open axes, or don't tell which scores matter.
     """
     if most is None:
         return None
     kind = None if options is None else options.kind
-    if options is None or kind not in ("yolo", "yolo-objectness", "ssd-raw"):
+    if options is None or kind not in ("yolo", "ssd-raw"):
         raise UsageError(
-            "--keep-boxes is for detectors with raw boxes (kinds yolo, yolo-objectness and ssd-raw); leave it out"
+            "--keep-boxes is for detectors whose raw boxes have a score each (kinds yolo and ssd-raw); leave it out"
         )
+    if any(None in one.shape[1:] for one in tensors):
+        raise UsageError("--keep-boxes needs a model with fixed output shapes; leave it out")
     if kind == "ssd-raw":
         if options.background is None:
             raise UsageError(
@@ -217,8 +249,7 @@ def kept_boxes(
         raise UsageError(
             f"--keep-boxes {most} keeps fewer boxes than a box has values, {values}: state more"
         )
-    rows = [4, 4 if kind == "yolo-objectness" else values - 1]
-    return {"count": most, "scores": 0, "axis": [axis], "rows": rows}
+    return {"count": most, "scores": 0, "axis": [axis], "rows": [4, values - 1]}
 
 
 def reduced(side: ModelInterface, keep: Mapping[str, Any] | None) -> ModelInterface:
@@ -230,4 +261,4 @@ def reduced(side: ModelInterface, keep: Mapping[str, Any] | None) -> ModelInterf
         shape = list(tensor.shape)
         shape[axis] = min(keep["count"], shape[axis] or keep["count"])
         outputs.append(tensor._replace(shape=tuple(shape)))
-    return side._replace(outputs=tuple(outputs), output=outputs[0])
+    return side._replace(outputs=tuple(outputs), output=outputs[0], keep=keep)

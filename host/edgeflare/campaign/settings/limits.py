@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
+from edgeflare.oracles import VALUE_TASKS
 from edgeflare.types import Task
 
 
@@ -71,11 +72,12 @@ class LimitsConfig(BaseModel):
         "Give the search a device_budget.",
         examples=[0.3],
     )
-    max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
+    max_disagreement: Annotated[Number, Field(ge=0)] | None = Field(
         default=None,
         description="The largest disagreement of a trigger: the share of probability put on "
-        "different classes. Of transcripts: the share of words that differ. A badly damaged model "
-        "is sure of nothing, so this measures damage better than the severity.",
+        "different classes. Of transcripts: the share of words that differ; of values: their "
+        "distance, which may be above 1. A badly damaged model is sure of nothing, so this measures "
+        "damage better than the severity.",
         examples=[0.2],
     )
     max_confident_deviation: Share | None = Field(
@@ -146,17 +148,28 @@ class LimitsConfig(BaseModel):
 
 
 def class_number(name: str, names: Sequence[str] | None) -> int | None:
-    """Return the number of a class by its name, or its number as text; None where it is unknown."""
+    """Return the number of a class by its name, or its number as text; None where it is unknown.
+
+    A number is unknown, too, where the names are known and it is none of theirs.
+    """
     if names is not None and name in names:
         return list(names).index(name)
-    return int(name) if name.isascii() and name.isdigit() else None
+    if not (name.isascii() and name.isdigit()):
+        return None
+    return int(name) if names is None or int(name) < len(names) else None
 
 
-def check_kind_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | None) -> None:
-    """Raise UsageError for limits of detectors that don't fit the models, or name no class.
+def check_task_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | None) -> None:
+    """Raise UsageError for limits that don't fit the models' task, or name no class.
 
     `names` are those of the classes, None where they are not known.
     """
+    apart = limits.max_disagreement
+    if apart is not None and apart > 1 and task not in VALUE_TASKS:
+        raise UsageError(
+            f"limits.max_disagreement = {apart:g} is never exceeded: only the distance of values may "
+            "be above 1; state a number from 0 to 1"
+        )
     fitting = {"detection": set(KIND_LIMITS), "multi-label": {"max_lost", "max_ghost"}}.get(
         task, set()
     )
@@ -175,6 +188,6 @@ def check_kind_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | N
                     "no names of classes are known: state them with --class-names FILE, or name the "
                     "class by its number"
                     if names is None
-                    else f"it is none of the {len(names)} classes: check its spelling"
+                    else f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: check its spelling"
                 )
                 raise UsageError(f"limits.{key}: there is no class {name!r}; {known}")

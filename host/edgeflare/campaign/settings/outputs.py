@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from edgeflare.campaign.settings.flags import OUTPUTS, Flag, Key, conflict
 from edgeflare.models import AbsolutePath
@@ -47,6 +48,15 @@ class DetectionConfig(BaseModel):
         "default those in the original's file.",
         examples=["coco.names"],
     )
+
+    @model_validator(mode="after")
+    def _can_shift(self) -> Self:
+        if self.shift_iou < self.match_iou:
+            raise ValueError(
+                f"shift_iou (--shift-iou, {self.shift_iou:g}) is below match_iou (--match-iou, "
+                f"{self.match_iou:g}): no object could have shifted then"
+            )
+        return self
 
     def rules(self, *, located: bool = True) -> DetectionRules:
         """Return the rules that the answers carry."""

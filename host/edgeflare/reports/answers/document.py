@@ -9,9 +9,10 @@ from edgeflare.analysis.answer_stats import (
     DifferenceCounts,
     ValueFigures,
 )
-from edgeflare.answer_words import KIND_WORDS, MEASURE_WORDS, class_words
+from edgeflare.answer_words import KIND_WORDS, class_words
 from edgeflare.detections import DIFFERENCE_KINDS
 from edgeflare.reports.document import Block, Heading, KeyFigure, Name, Text, table_of
+from edgeflare.values import MEASURES
 
 
 def answers_key_figures(
@@ -35,7 +36,7 @@ def answers_key_figures(
                 main=True,
             )
     if values is not None:
-        name = MEASURE_WORDS[values.measure]
+        name = MEASURES[values.measure].removeprefix("the ")
         bound = "" if values.tolerance is None else f", tolerance {values.tolerance:g}"
         for where, spread in (("seeds", values.seeds), ("triggers", values.triggers)):
             if spread is not None:
@@ -85,12 +86,7 @@ def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
 
 def inputs_text(counts: DifferenceCounts) -> str:
     """Return how many inputs have a difference, and of which kinds."""
-    kinds = [
-        f"{KIND_WORDS[kind]} {counts.inputs_by_kind[kind]:,}"
-        for kind in DIFFERENCE_KINDS
-        if counts.inputs_by_kind[kind]
-    ]
     return (
         f"{counts.differing:,} of {counted(counts.inputs, 'input')} "
-        f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {', '.join(kinds)}"
+        f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {kinds_text(counts.inputs_by_kind)}"
     )

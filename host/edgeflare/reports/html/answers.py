@@ -7,13 +7,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answer_words import distance_words, kinds_words, score_words
+from edgeflare.answer_words import BROKEN, distance_words, kinds_words, score_words
 from edgeflare.detections import Difference, differences
+from edgeflare.metrics import is_finite
 from edgeflare.reports.answers.boxes import Mark, box_marks
 from edgeflare.reports.html.media import Media
 from edgeflare.reports.media import Palette, change_colours, indexed_png, png
-from edgeflare.types import Detections, Output, Values
-from edgeflare.values import label_map, mean_iou
+from edgeflare.types import Detections, Output, ValueRules, Values
+from edgeflare.values import distance, label_map, mean_iou
 
 _MOST_LISTED = 30
 _MOST_SCORES = 8
@@ -50,7 +51,8 @@ def shown_answers(
 ) -> ShownAnswers:
     """Return what a card shows of both answers; `seed` are those to the seed, if it is another."""
     if isinstance(original, Detections) and isinstance(deployed, Detections):
-        found = differences(original, deployed)
+        finite = is_finite(original) and is_finite(deployed)
+        found = differences(original, deployed) if finite else ()
         located = original.rules.located
         pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
         data = {
@@ -62,7 +64,8 @@ def shown_answers(
             "counts": [original.count, deployed.count],
         }
         scores = None if located else _tag_scores(original, deployed)
-        return ShownAnswers(kinds_words(found) or "no difference", data, None, scores, pairs)
+        words = kinds_words(found) or "no difference" if finite else BROKEN
+        return ShownAnswers(words, data, None, scores, pairs)
     if isinstance(original, Values) and isinstance(deployed, Values):
         maps = _maps(original, deployed)
         values = {
@@ -71,7 +74,7 @@ def shown_answers(
             "elements": [] if maps else _elements(original, deployed),
             "shape": list(original.array.shape),
         }
-        if original.rules.measure == "labels" and _is_finite(original, deployed):
+        if original.rules.measure == "labels" and is_finite(original) and is_finite(deployed):
             values["mean_iou"] = round(mean_iou(original, deployed), 4)
         return ShownAnswers(distance_words(original, deployed), None, values, maps=maps)
     return ShownAnswers()
@@ -121,16 +124,12 @@ def _number(value: float) -> float | None:
 # Values
 
 
-def _is_finite(original: Values, deployed: Values) -> bool:
-    return bool(np.isfinite(original.array).all() and np.isfinite(deployed.array).all())
-
-
 def _cosine(original: Values, deployed: Values) -> float | None:
-    ours, theirs = original.array.reshape(-1), deployed.array.reshape(-1)
-    length = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
-    if original.rules.measure == "labels" or not np.isfinite(length) or length <= 0:
+    """Return the cosine of two finite answers, None of label maps and where one is 0 throughout."""
+    if original.rules.measure == "labels" or not (original.array.any() and deployed.array.any()):
         return None
-    return float(f"{float(ours @ theirs) / length:.6g}")
+    by_cosine = Values(original.array, ValueRules("cosine"))
+    return _number(1 - distance(by_cosine, deployed))
 
 
 def _elements(original: Values, deployed: Values) -> list[list[Any]]:
@@ -154,7 +153,7 @@ def _maps(original: Values, deployed: Values) -> tuple[Media, ...]:
     to the largest value of both, and its difference blue where it is lower and red where higher.
     """
     shape = original.array.shape
-    if shape != deployed.array.shape or not _is_finite(original, deployed):
+    if shape != deployed.array.shape or not (is_finite(original) and is_finite(deployed)):
         return ()
     if original.rules.measure == "labels" and len(shape) in (2, 3):
         ours, theirs = label_map(original), label_map(deployed)

@@ -10,8 +10,8 @@ from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcr
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.answer_words import (
+    DETECTION_MARGIN,
     KIND_WORDS,
-    MEASURE_WORDS,
     class_words,
     difference_text,
     with_names,
@@ -70,6 +70,7 @@ from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progr
 from edgeflare.store import Store
 from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
+from edgeflare.values import MEASURES
 
 
 class Headline(NamedTuple):
@@ -200,7 +201,8 @@ def context(
         "boxes": boxes,
         "values": summary.values,
         "has_maps": any(one.maps for one in collected.cards),
-        "measure": MEASURE_WORDS[summary.values.measure] if summary.values else "",
+        "detection_margin": DETECTION_MARGIN,
+        "measure": MEASURES[summary.values.measure] if summary.values else "",
         "word_pairs": [
             (pair, change_key(WordChange(pair.original, pair.deployed)))
             for pair in counted_pairs(collected.changes.items())[:_MOST_LISTED]
@@ -289,7 +291,8 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
             kind, _, label = key.partition(":")
             if label:
                 words[key] = f"{_KINDS[kind]} {class_words(int(label), name)}"
-    words["none"] = "no labels"
+    detects = any(card.row[_DETECTIONS] is not None for card in collected.cards)
+    words["none"] = "NaN, infinity or no answer" if detects else "no labels"
     facets = {
         name_: [(value, value, count) for value, count in counts.most_common()]
         for name_, counts in vars(collected.facets).items()

@@ -88,8 +88,8 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
     winner = found.candidate(found.winner)
     p = p_text(found.p)
     if found.is_clear:
-        told = f" ({p}, adjusted for the number of recipes)"
-        yield f"Ship {winner.name}: {_change(present, winner, told)}."
+        sure = f" ({p}, adjusted for the number of recipes)"
+        yield f"Ship {winner.name}: {_change(present, winner, sure)}."
     else:
         yield (
             f"{winner.name} has the least of {bound}: {_change(present, winner)}; but {found.seeds} "
@@ -118,12 +118,12 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
 
 
-def _change(present: RecipeFigures, other: RecipeFigures, told: str = "") -> str:
-    """Return how a candidate compares with the present model; `told` follows the disagreement."""
+def _change(present: RecipeFigures, other: RecipeFigures, sure: str = "") -> str:
+    """Return how a candidate compares with the present model; `sure` follows the disagreement."""
     before, after = present.disagreement.value, other.disagreement.value
     words = f"disagreement {margin_text(after)} in place of {margin_text(before)}"
     words += f", {percent_text(after / before, 0)} of it" if before else ""
-    words += told
+    words += sure
     if other.objects is None or present.objects is None:
         return words
     return f"{words}, and {_objects(other)} objects that differ in place of {_objects(present)}"

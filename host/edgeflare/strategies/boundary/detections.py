@@ -24,11 +24,15 @@ import numpy as np
 
 from edgeflare._internal.exact import Floats
 from edgeflare.detections import box_iou, differences
-from edgeflare.errors import UsageError
 from edgeflare.metrics import is_finite
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
 from edgeflare.strategies.boundary.directions import Directions, WindowCosines
-from edgeflare.strategies.boundary.options import DETECTION_EFFORT, BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.options import (
+    DETECTION_EFFORT,
+    BoundaryOptions,
+    Bounds,
+    refuse_class_options,
+)
 from edgeflare.strategies.boundary.paths import Bracket, LinePath, draw_corruptions
 from edgeflare.strategies.boundary.points import OriginalProbe, Path, space_of
 from edgeflare.strategies.boundary.probing import (
@@ -92,16 +96,7 @@ class DetectedObject(NamedTuple):
 
 def check_options(options: BoundaryOptions) -> None:
     """Raise UsageError for options that only class scores have a meaning for."""
-    stated = {
-        "tied_classes 3": options.tied_classes == 3,
-        "crossing mutants": options.crossing == "mutants",
-        "gradients": options.gradients,
-    }
-    for name, given in stated.items():
-        if given:
-            raise UsageError(
-                f"strategy boundary: {name} needs class scores; leave it out for detections"
-            )
+    refuse_class_options(options, "needs class scores; leave it out for detections")
 
 
 def search_detections(
@@ -158,7 +153,8 @@ class _ObjectSearch:
                     bracket, nearest_target(floor, keeps)
                 )
                 points += [] if point is None else [point]
-            if 0 < len(points) <= self.device.remaining:
+            points = points[: int(min(len(points), self.device.remaining))]
+            if points:
                 yield from self.device.query(points)
             return
         least = 2.0 * max(_LEAST_DRIFT * floor, 1e-4)

@@ -30,8 +30,9 @@ class BoundaryOptions(BaseModel):
     of the original, measured once, when the campaign is created. For models that return text only
     `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a meaning;
     the crossing is natural. Detectors are searched one object at a time. Where answers are compared
-    by a tolerance, inputs are searched on which they are farthest apart; `candidates` has no meaning
-    then. Neither has crossing mutants, `gradients`, or 3 `tied_classes`.
+    by a tolerance, inputs are searched on which they are farthest apart, one at a time: `candidates`
+    above 1 are refused. For these and for detectors crossing mutants, `gradients` and 3
+    `tied_classes` are refused, too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,7 +54,8 @@ class BoundaryOptions(BaseModel):
         ge=1,
         le=100_000,
         description="The largest number of device queries for each seed; those that are left after "
-        "the first trigger go into a more severe one. Not stated: the search ends with the first.",
+        "the first trigger go into a more severe one; by a tolerance into one whose answers are farther "
+        "apart. Not stated: the search ends with the first.",
     )
     candidates: int | None = Field(
         default=None,
@@ -102,6 +104,21 @@ class BoundaryOptions(BaseModel):
         return " and ".join(
             f"{name} {value:g}" for name, value in stated.items() if value is not None
         )
+
+
+def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
+    """Raise UsageError for options that only class scores have a meaning for.
+
+    `reason` follows the option's name in the message.
+    """
+    stated = {
+        "tied_classes 3": options.tied_classes == 3,
+        "crossing mutants": options.crossing == "mutants",
+        "gradients": options.gradients,
+    }
+    for name, given in stated.items():
+        if given:
+            raise UsageError(f"strategy boundary: {name} {reason}")
 
 
 class Bounds:
@@ -184,7 +201,9 @@ _AUDIO_DIRECTIONS = 256
 DETECTION_EFFORT = 48
 """Directions around an object of a detector."""
 TOLERANCE_EFFORT = 24
-"""Inputs of all ways together that the original is asked about, for a tolerance."""
+"""For a tolerance: a quarter of it is the number of lines to other seeds. There are twice as many
+natural corruptions, about as many paths of noise, and four of contrast. The original is asked about
+one input of each path (of class scores up to 11), and of each changed path later."""
 Answered: TypeAlias = Literal["image", "audio", "transcript", "detections", "values"]
 """What a search is of: class scores of images or of audio, transcripts, detections, or answers that
 are compared by a tolerance."""

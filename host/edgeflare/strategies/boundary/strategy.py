@@ -22,17 +22,18 @@ Figures: docs/research/boundary.md. What was tried without gain: docs/research/t
 """
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
+from edgeflare.strategies.boundary import detections, tolerance, transcripts
 from edgeflare.strategies.boundary.crossings import Crossing, make_crossing
 from edgeflare.strategies.boundary.detections import search_detections
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch, TieSearch
-from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.options import Answered, BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
 from edgeflare.strategies.boundary.probing import DeviceProbe, Observation, SearchContext
@@ -41,7 +42,6 @@ from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.strategies.boundary.tolerance import search_by_tolerance
 from edgeflare.strategies.boundary.transcripts import (
     IN_PLACE,
-    check_options,
     search_transcripts,
 )
 from edgeflare.strategies.operators import check_operator_pool
@@ -68,6 +68,12 @@ _MAX_REACH = 1.5
 the crossing (docs/research/boundary.md)."""
 _MAX_TIE_FLOOR = 0.02
 """The largest margin floor at which three tied classes are close enough to each other."""
+_CHECKS: Mapping[Answered, Callable[[BoundaryOptions], None]] = {
+    "transcript": transcripts.check_options,
+    "detections": detections.check_options,
+    "values": tolerance.check_options,
+}
+"""What refuses options without a meaning for answers other than class scores."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
@@ -92,19 +98,32 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
 
 
 def check_boundary(
-    options: BoundaryOptions, operators: Mapping[str, Operator] | None, kind: Kind, *, words: bool
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    kind: Kind,
+    answered: Answered,
 ) -> None:
     """Raise UsageError for options without a meaning for samples of a kind, and missing libraries.
 
-    `words`: the models return text; else there are class scores. `operators` as for `boundary`.
+    `answered`: what the models' answers are; with "image" or "audio" class scores. `operators` as
+    for `boundary`.
     """
     if options.gradients and kind == "audio":
         raise UsageError(
             "strategy boundary: gradients are those of images alone; leave gradients out for audio"
         )
-    if words:
-        check_options(options)
-    _operator_pool(options, operators, kind, words=words)
+    if answered in _CHECKS:
+        _CHECKS[answered](options)
+    if answered != "transcript":
+        _check_bounds(options, kind)
+    _operator_pool(options, operators, kind, words=answered == "transcript")
+
+
+def _check_bounds(options: BoundaryOptions, kind: Kind) -> None:
+    if options.min_ssim is not None and kind == "audio":
+        raise UsageError(
+            "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
+        )
 
 
 def _unused_operators(options: BoundaryOptions) -> UsageError:
@@ -154,23 +173,20 @@ def _search(
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
+    kind = kind_of(seed.sample)
+    words = isinstance(seed.outputs.original, Transcript)
+    if not words:
+        _check_bounds(options, kind)
+    natural = operators or dict(corruptions(kind))
     if isinstance(seed.outputs.original, Detections):
-        natural = operators or dict(corruptions(kind_of(seed.sample)))
         return (yield from search_detections(options, natural, seed, rng))
     if seed.compares_scores or isinstance(seed.outputs.original, Values):
-        natural = operators or dict(corruptions(kind_of(seed.sample)))
         return (yield from search_by_tolerance(options, natural, seed, rng))
-    words = isinstance(seed.outputs.original, Transcript)
-    kind = kind_of(seed.sample)
     pool = _operator_pool(options, operators, kind, words=words)
     if words:
         harder = pool if operators else check_operator_pool(dict(corruptions(kind)), kind)
         smooth = not operators
         return (yield from search_transcripts(options, pool, harder, seed, rng, smooth=smooth))
-    if options.min_ssim is not None and seed.sample.ndim == 1:
-        raise UsageError(
-            "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
-        )
     original = OriginalProbe(seed, has_gradients=options.gradients)
     device = DeviceProbe(original, options.device_budget)
     name = "least-l2" if options.crossing == "auto" else options.crossing

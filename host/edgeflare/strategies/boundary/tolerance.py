@@ -4,18 +4,19 @@ There is no boundary of the original's then: maps, embeddings, vectors and, with
 tolerance, the scores of classes deviate where their distance (`edgeflare.metrics.disagreement`) is
 above a tolerance. Deployment's error is a share of what a model computes: of values it grows where
 the original's own answer moves most, and it moves scores of classes most where the original is least
-sure. Inputs are made in several ways, as far from the seed as the bounds allow: lines to other
+sure. Inputs are made by several methods, as far from the seed as the bounds allow: lines to other
 seeds, natural corruptions, contrast and smooth noise. The original alone is asked about several of
-each; the device about the most promising one of each way, then about those of the way with the
-largest distance of both models for what was promised, and about changes of the best one, until both
-deviate. With a `device_budget` the rest of it brings the
-finding nearer, by bisection on the line to the seed.
+each; the device about the most sensitive one of each method, then about those of the method with the
+largest ratio of both models' distance to the sensitivity, and about changes of the best one, until
+both deviate. With a `device_budget` the rest of it goes on in the same way, and the finding whose
+answers are farthest apart is returned.
 
-Source: none. Figures: docs/research/detection.md.
+Source: none.
 """
 
+import sys
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,12 @@ from edgeflare._internal import exact
 from edgeflare.errors import UsageError
 from edgeflare.metrics import disagreement, is_finite, is_scores
 from edgeflare.strategies.boundary.directions import noise_like
-from edgeflare.strategies.boundary.options import TOLERANCE_EFFORT, BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.options import (
+    TOLERANCE_EFFORT,
+    BoundaryOptions,
+    Bounds,
+    refuse_class_options,
+)
 from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
 from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
@@ -38,50 +44,50 @@ _CHILDREN = 6
 _SHORTENINGS = 5
 _STEPS = 5
 _REFINEMENTS = 3
-_BISECTIONS = 8
 _SCALES = (0.1, 0.5)
 """Lengths of changes of the best input, as shares of `Bounds.radius`."""
 
 
-class _Place(NamedTuple):
-    """An input to ask about, on a path of one way at `t`.
+class _Candidate(NamedTuple):
+    """An input to ask about, made by one method, at `t` on a path.
 
-    `promise`: how far deployment's error may move the answers, see `_ToleranceSearch._promise`.
+    `sensitivity`: how far deployment's error may move the answers, see
+    `_ToleranceSearch._sensitivity`; above 0, finite.
     """
 
-    way: str
+    method: str
     path: Path
     t: float
     sample: Sample
-    promise: float
+    sensitivity: float
 
 
 @dataclass
-class _Way:
-    """What is known of a way of making inputs: those not asked about, the most promising last."""
+class _Method:
+    """A method of making inputs: those not asked about yet, the most sensitive one last."""
 
-    places: list[_Place]
-    ratio: float = np.inf
-    """The largest distance of both models, as a share of what the input promised."""
+    candidates: list[_Candidate]
+    ratio: float | None = None
+    """The largest ratio of both models' distance to the sensitivity; None before the first answer."""
 
     def expected(self) -> float:
-        """Return the distance to expect at the next place."""
-        return self.places[-1].promise * self.ratio if self.places else -1.0
+        """Return the distance to expect at the next candidate: -1 without any, inf where unknown."""
+        if not self.candidates:
+            return -1.0
+        return np.inf if self.ratio is None else self.candidates[-1].sensitivity * self.ratio
 
 
 def check_options(options: BoundaryOptions) -> None:
-    """Raise UsageError for options that only a decision of the original's has a meaning for."""
-    stated = {
-        "tied_classes 3": options.tied_classes == 3,
-        "crossing mutants": options.crossing == "mutants",
-        "gradients": options.gradients,
-    }
-    for name, given in stated.items():
-        if given:
-            raise UsageError(
-                f"strategy boundary: {name} means nothing by a tolerance, which has no boundary of "
-                "the original's; leave it out"
-            )
+    """Raise UsageError for options without a meaning where no decision changes at a boundary."""
+    refuse_class_options(
+        options,
+        "means nothing by a tolerance, which has no boundary of the original's; leave it out",
+    )
+    if (options.candidates or 1) > 1:
+        raise UsageError(
+            "strategy boundary: candidates means nothing by a tolerance, where one input is sent at "
+            "a time; leave it out"
+        )
 
 
 def search_by_tolerance(
@@ -89,7 +95,7 @@ def search_by_tolerance(
 ) -> Search:
     """Search from a seed on which both answers are within the tolerance; `pool`: corruptions.
 
-    Raises UsageError for options that only a decision of the original's has a meaning for.
+    Raises UsageError as `check_options`.
     """
     check_options(options)
     return (yield from _ToleranceSearch(options, pool, seed, rng).run())
@@ -113,44 +119,46 @@ class _ToleranceSearch:
         self._values = self._space.values(seed.sample)
         self._pool = [one for one in pool.values() if isinstance(one, Corruption)]
         self._count = max(1, (options.effort or TOLERANCE_EFFORT) // 4)
-        self._left = options.device_budget or _MAX_QUERIES
+        self._queries = 0
         self._best: Outcome | None = None
-        self._found: _Place | None = None
         self._largest = 0.0
 
     def run(self) -> Search:
-        ways: list[_Way] = []
+        methods: list[_Method] = []
         for name, paths in self._paths().items():
-            places = yield from self._places(name, paths)
-            if places:
-                ways.append(_Way(places))
-        best: tuple[float, _Place] | None = None
+            candidates = yield from self._candidates(name, paths)
+            if candidates:
+                methods.append(_Method(candidates))
+        best: tuple[float, _Candidate] | None = None
         turn = 0
-        while self._found is None and self._left > 0:
+        while self._goes_on:
             turn += 1
-            way = max(ways, key=lambda one: one.expected(), default=None)
-            is_empty = way is None or not way.places
-            unknown = any(one.places and one.ratio == np.inf for one in ways)
+            method = max(methods, key=lambda one: one.expected(), default=None)
+            is_empty = method is None or not method.candidates
+            unknown = any(one.candidates and one.ratio is None for one in methods)
             if best is not None and (is_empty or (not unknown and turn % 2 == 0)):
                 children = yield from self._children(best[1])
                 if children:
                     apart = yield from self._query(children[-1])
                     best = max(best, (apart, children[-1]), key=lambda one: one[0])
                     continue
-            if way is None or not way.places:
+            if method is None or not method.candidates:
                 break
-            place = way.places.pop()
-            apart = yield from self._query(place)
-            share = apart / place.promise if place.promise > 0 else 0.0
-            way.ratio = share if way.ratio == np.inf else max(way.ratio, share)
+            candidate = method.candidates.pop()
+            apart = yield from self._query(candidate)
+            method.ratio = max(method.ratio or 0.0, apart / candidate.sensitivity)
             if best is None or apart > best[0]:
-                best = apart, place
-        if self._found is not None and self._options.device_budget is not None:
-            yield from self._bring_nearer(self._found)
+                best = apart, candidate
         return self._best or Outcome(None, reason=self._reason())
 
+    @property
+    def _goes_on(self) -> bool:
+        if self._best is not None and self._options.device_budget is None:
+            return False
+        return self._queries < (self._options.device_budget or _MAX_QUERIES)
+
     def _paths(self) -> dict[str, list[Path]]:
-        """Return paths from the seed by the way in which they are made."""
+        """Return paths from the seed by the method that makes them."""
         crossing, values, rng = self._options.crossing, self._values, self._rng
         found: dict[str, list[Path]] = {}
         if crossing != "natural":
@@ -183,54 +191,61 @@ class _ToleranceSearch:
                 ]
         return found
 
-    def _places(self, way: str, paths: Sequence[Path]) -> Generator[Ask, Answer, list[_Place]]:
-        """Ask the original on paths within the bounds; the most promising input last."""
+    def _candidates(
+        self, method: str, paths: Sequence[Path]
+    ) -> Generator[Ask, Answer, list[_Candidate]]:
+        """Ask the original on paths within the bounds; the most sensitive input last.
+
+        Inputs on which the original answers as to the seed are left out.
+        """
         found = []
         for path in paths:
             most = self._farthest(path)
             if most is not None:
-                found.append((yield from self._best_on(way, path, most)))
-        return sorted(found, key=lambda one: one.promise)
+                found.append((yield from self._best_on(method, path, most)))
+        return sorted(
+            (one for one in found if one.sensitivity > 0), key=lambda one: one.sensitivity
+        )
 
-    def _best_on(self, way: str, path: Path, most: float) -> Generator[Ask, Answer, _Place]:
-        """Return the most promising input of a path up to `most`; of values the farthest one.
+    def _best_on(self, method: str, path: Path, most: float) -> Generator[Ask, Answer, _Candidate]:
+        """Return the most sensitive input of a path up to `most`; of values the farthest one.
 
         Of scores it is somewhere between two sure answers: several inputs are asked about, then
         others beside the best one.
         """
         if not is_scores(self._original):
-            return (yield from self._ask_original(way, path, (most,)))[0]
+            return (yield from self._ask_original(method, path, (most,)))[0]
         step = most / _STEPS
-        tried = yield from self._ask_original(way, path, [step * (n + 1) for n in range(_STEPS)])
-        best = max(tried, key=lambda one: one.promise)
+        tried = yield from self._ask_original(method, path, [step * (n + 1) for n in range(_STEPS)])
+        best = max(tried, key=lambda one: one.sensitivity)
         for _ in range(_REFINEMENTS):
             step /= 2
             near = [t for t in (best.t - step, best.t + step) if 0 < t <= most]
-            tried = yield from self._ask_original(way, path, near)
-            best = max((best, *tried), key=lambda one: one.promise)
+            tried = yield from self._ask_original(method, path, near)
+            best = max((best, *tried), key=lambda one: one.sensitivity)
         return best
 
     def _ask_original(
-        self, way: str, path: Path, places: Sequence[float]
-    ) -> Generator[Ask, Answer, list[_Place]]:
-        samples = tuple(path.at(t) for t in places)
+        self, method: str, path: Path, ts: Sequence[float]
+    ) -> Generator[Ask, Answer, list[_Candidate]]:
+        samples = tuple(path.at(t) for t in ts)
         answer = yield Ask(samples, of="original", best=self._best)
         found = []
-        for t, sample, outputs in zip(places, samples, answer.outputs, strict=True):
+        for t, sample, outputs in zip(ts, samples, answer.outputs, strict=True):
             assert outputs.original is not None  # noqa: S101 - the original was asked
             if not is_finite(outputs.original):
                 yield Ask((sample,), best=self._best)  # a finding of its own kind: the search ends
-            found.append(_Place(way, path, t, sample, self._promise(outputs.original)))
+            found.append(_Candidate(method, path, t, sample, self._sensitivity(outputs.original)))
         return found
 
-    def _promise(self, output: Output) -> float:
-        """Return how far an error may move an answer: of scores 1 less the sum of their squares.
+    def _sensitivity(self, output: Output) -> float:
+        """Return how far an error may move an answer, finite: of scores 1 less the sum of their squares.
 
         Of values it is how far the original's answer is from that to the seed.
         """
         if is_scores(output):
             return 1.0 - float(np.square(output).sum())
-        return disagreement(self._original, output)
+        return min(disagreement(self._original, output), sys.float_info.max)
 
     def _farthest(self, path: Path) -> float | None:
         """Return the farthest place of a path within the bounds, of some; None without any."""
@@ -244,47 +259,38 @@ class _ToleranceSearch:
             t /= 2
         return None
 
-    def _children(self, parent: _Place) -> Generator[Ask, Answer, list[_Place]]:
-        """Return changes of the best input, the most promising one last."""
+    def _children(self, parent: _Candidate) -> Generator[Ask, Answer, list[_Candidate]]:
+        """Return changes of the best input, the most sensitive one last."""
         paths = [
             parent.path.perturbed(
                 self._rng, self._bounds.radius * exact.uniform(self._rng, *_SCALES)
             )
             for _ in range(_CHILDREN)
         ]
-        return (yield from self._places(parent.way, paths))
+        return (yield from self._candidates(parent.method, paths))
 
-    def _query(self, place: _Place) -> Generator[Ask, Answer, float]:
-        """Ask both models; return how far apart they are, and keep what deviates."""
-        self._left -= 1
-        answer = yield Ask((place.sample,), best=self._best)
+    def _query(self, candidate: _Candidate) -> Generator[Ask, Answer, float]:
+        """Ask both models; return how far apart they are, and keep the farthest that deviates."""
+        self._queries += 1
+        answer = yield Ask((candidate.sample,), best=self._best)
         (outputs,) = answer.outputs
-        if outputs.decision is Decision.DEVIATION:
-            self._found = place
-            earlier = () if self._best is None else (self._best,)
-            self._best = Outcome(place.sample, place.path.mutations(place.t), earlier[:1])
         apart = _distance(outputs.original, outputs.deployed)
+        before = self._best
+        if outputs.decision is Decision.DEVIATION and (before is None or apart > self._largest):
+            earlier = () if before is None else (replace(before, earlier=()),)
+            mutations = candidate.path.mutations(candidate.t)
+            self._best = Outcome(candidate.sample, mutations, earlier)
         self._largest = max(self._largest, apart)
         return apart
 
-    def _bring_nearer(self, place: _Place) -> Generator[Ask, Answer, None]:
-        """Bisect for the least place of the path at which both deviate."""
-        low, high = 0.0, place.t
-        for _ in range(min(_BISECTIONS, self._left)):
-            middle = (low + high) / 2
-            sample = place.path.at(middle)
-            if np.array_equal(sample, self._seed.sample):
-                return
-            here = place._replace(t=middle, sample=sample)
-            self._found = None
-            yield from self._query(here)
-            low, high = (low, middle) if self._found is not None else (middle, high)
-
     def _reason(self) -> str:
         within = f" within {bounds}" if (bounds := self._options.bounds_text()) else ""
+        most = (
+            f"at most {self._largest:.3g}" if self._queries else "nothing was asked of the device"
+        )
         return (
-            f"no two answers further apart than the tolerance were found{within}: at most "
-            f"{self._largest:.3g}; strategy dflare, or the survey, may find some"
+            f"no two answers further apart than the tolerance were found{within}: {most}; strategy "
+            "dflare, or the survey, may find some"
         )
 
 

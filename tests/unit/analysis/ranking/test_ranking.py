@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answer_stores import value_campaign, values
 from campaign_stores import MEASURES, Ended, candidate, equal_duel
 
 from edgeflare import Ranking, UsageError, rank_campaigns
@@ -54,6 +55,17 @@ class TestOrder:
             ("best", "worst"): "best",
             ("middle", "worst"): "middle",
         }
+
+    def test_nan_is_worse_than_any_distance_of_values(self, tmp_path: Path) -> None:
+        alike = values(1.0), values(1.0)
+        answers = {"nan": math.nan, "far": 6.0, "near": 1.5}
+        folders = [
+            value_campaign(tmp_path / name, alike, (values(1.0), values(answer)))
+            for name, answer in answers.items()
+        ]
+        ranked = rank_campaigns(folders).candidates
+        assert [one.name for one in ranked] == ["near", "far", "nan"]
+        assert [one.value.value for one in ranked] == [0.5, 5.0, 10.0]
 
     def test_more_queries_are_harder(self, tmp_path: Path) -> None:
         many = candidate(tmp_path / "many", asking(range(200, 200 + SEEDS)), search=DFLARE)

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from answer_stores import (
     NAMES,
+    PERSON,
     depth_maps,
     detection_campaign,
+    detections,
     label_maps,
     of_kind,
     value_campaign,
@@ -96,6 +98,47 @@ def test_a_difference_below_the_margin_floor_does_not_count(tmp_path: Path) -> N
     assert figures["triggers"]["kinds"]["class"] == 1
 
 
+def test_the_card_and_json_list_a_difference_below_the_floor_too(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"], margin_floor=0.05)
+    report = json.loads(report_text(folder, "json"))
+    assert report["detection"]["triggers"]["kinds"]["lost"] == 0
+    (difference,) = report["findings"][0]["differences"]
+    assert min(difference["margins"]) < 0.05
+    write_html_report(folder, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "listed here and not counted in the tables" in page
+
+
+def test_answers_of_nan_have_no_differences(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["broken", "lost"])
+    findings = json.loads(report_text(folder, "json"))["findings"]
+    (broken,) = (one for one in findings if one["status"] == "nonfinite")
+    assert broken["difference"] == "NaN or infinity in an answer"
+    assert broken["differences"] == []
+    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
+    page = (tmp_path / "r.html").read_text()
+    assert '<option value="lost:0">lost person (1)</option>' in page
+    assert '<option value="none">NaN, infinity or no answer (1)</option>' in page
+    both = of_kind("broken")[1]
+    assert difference_text(both, both) == "NaN or infinity in an answer"
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ((0.4999, 0.53), "0.4999 against 0.5300"),
+        ((0.497, 0.53), "0.497 against 0.530"),
+        ((0.62, 0.47), "0.62 against 0.47"),
+        ((0.50004, 0.49996), "0.50004 against 0.49996"),
+    ],
+)
+def test_no_score_is_rounded_across_the_confidence(scores: tuple[float, float], words: str) -> None:
+    one, other = (detections((0, score, PERSON)) for score in scores)
+    text = difference_text(one, other)
+    assert text is not None
+    assert words in text
+
+
 def test_the_page_draws_each_model_s_boxes_over_seed_and_trigger(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["lost", "ghost"])
     write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
@@ -142,7 +185,7 @@ def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
         )
         for one in (original, deployed)
     ]
-    shown = shown_answers(*crowd)
+    shown = shown_answers(crowd[0], crowd[1])
     assert shown.detections is not None
     for marks in shown.detections["trigger"]:
         assert len(marks) == 60
@@ -234,3 +277,11 @@ def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
     assert (
         "with the original's and with the deployed model's boxes" in (tmp_path / "r.md").read_text()
     )
+
+
+def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path: Path) -> None:
+    alike, apart = (values(1.0), values(1.0)), (values(1.0), values(2.0))
+    text = report_text(value_campaign(tmp_path / "c", alike, apart), "markdown").replace("\\", "")
+    assert "further apart with --device-budget 8" in text
+    assert "decision boundary" not in text
+    assert "severe" not in text

@@ -195,11 +195,14 @@ def test_directions_are_parts_of_the_sound_and_sum_up_to_it() -> None:
     assert np.square(drawn[quiet]).sum() < 0.25
 
 
-def test_ssim_is_refused() -> None:
+@pytest.mark.parametrize("compares_scores", [False, True])
+def test_ssim_is_refused(compares_scores: bool) -> None:
     pytest.importorskip("skimage")
     models = pair()
+    seed = replace(models.seed(agreed(models, 1)[0]), rate=RATE, compares_scores=compares_scores)
+    steps = build_strategy("boundary", {"min_ssim": 0.5})(seed, np.random.default_rng(0))
     with pytest.raises(UsageError, match="min_ssim means nothing for audio"):
-        searched(models, agreed(models, 1)[0], min_ssim=0.5)
+        next(steps)
 
 
 @pytest.mark.parametrize(

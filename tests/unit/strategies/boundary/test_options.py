@@ -7,7 +7,7 @@ import pytest
 from search_models import Pair, Run, affine, agreed, moved, played
 
 from edgeflare.errors import UsageError
-from edgeflare.strategies import build_strategy, strategy_names
+from edgeflare.strategies import build_strategy, check_search, strategy_names
 from edgeflare.types import Decision
 
 ITS_OPTIONS = "its options are crossing, effort, device_budget, candidates, tied_classes, max_l2, max_linf, min_ssim, gradients"
@@ -106,3 +106,26 @@ def test_operators_of_audio_wait_for_what_the_models_answer() -> None:
     assert build_strategy("boundary", {}, ("tempo", "room"))
     with pytest.raises(UsageError, match="crossing line uses no mutation operators"):
         build_strategy("boundary", {"crossing": "line"}, ("tempo",))
+
+
+@pytest.mark.parametrize(
+    ("options", "answered", "words"),
+    [
+        ({"crossing": "mutants"}, "detections", "crossing mutants needs class scores"),
+        ({"crossing": "mutants"}, "values", "crossing mutants means nothing by a tolerance"),
+        ({"candidates": 2}, "values", "candidates means nothing by a tolerance"),
+        ({"crossing": "mutants"}, "transcript", "crossing mutants needs class scores"),
+    ],
+)
+def test_options_without_a_meaning_for_the_answers_are_refused_before_any_search(
+    options: dict[str, Any], answered: Any, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_search("boundary", options, kind="image", answered=answered)
+    check_search("boundary", {}, kind="image", answered=answered)
+
+
+@pytest.mark.parametrize("answered", ["audio", "values"])
+def test_a_similarity_of_images_is_refused_for_audio(answered: Any) -> None:
+    with pytest.raises(UsageError, match="min_ssim means nothing for audio"):
+        check_search("boundary", {"min_ssim": 0.5}, kind="audio", answered=answered)

@@ -1,18 +1,26 @@
 """The boundary search by a tolerance: inputs on which the answers are far enough apart."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from answering_models import Searched, agreed, of_regressors, photographs, regressors
+from answering_models import (
+    Regressor,
+    Searched,
+    agreed,
+    of_regressors,
+    photographs,
+    regressors,
+)
 from search_models import affine, quantised
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import disagreement, l2
 from edgeflare.oracles import ToleranceOracle
 from edgeflare.strategies import build_strategy
-from edgeflare.types import Decision, Sample, ValueRules
+from edgeflare.types import Decision, Sample, ValueRules, Values
 
 
 def models(measure: Any = "absolute") -> Searched:
@@ -37,22 +45,49 @@ def test_few_device_queries_find_answers_beyond_the_tolerance(measure: str, most
     assert np.mean(counts) <= most
 
 
-def test_what_is_left_of_a_device_budget_brings_the_finding_nearer() -> None:
-    nearer = []
-    for number, sample in enumerate(agreed(models())):
-        first = models().search("boundary", sample, number)
-        run = models().search("boundary", sample, number, device_budget=30)
-        assert len(run.queries) <= 30
-        assert run.outputs(run.found).decision is Decision.DEVIATION
-        nearer.append(l2(sample, run.found) / l2(sample, first.found))
-    assert max(nearer) <= 1.0
-    assert np.median(nearer) < 0.95
+def test_what_is_left_of_a_device_budget_finds_answers_farther_apart() -> None:
+    farther = []
+    for number, sample in enumerate(agreed(models("cosine"), 3)):
+        first = models("cosine").search("boundary", sample, number)
+        run = models("cosine").search("boundary", sample, number, device_budget=16)
+        assert len(run.queries) <= 16
+        assert apart(run, run.found) == max(apart(run, asked) for asked, _ in run.queries)
+        farther.append(apart(run, run.found) / apart(first, first.found))
+        assert run.outcome is not None
+        (earlier,) = run.outcome.earlier
+        assert earlier.sample is not None
+        assert run.outputs(earlier.sample).decision is Decision.DEVIATION
+    assert np.median(farther) > 1.2
 
 
 def test_findings_keep_within_the_stated_bound() -> None:
-    for sample in agreed(models(), 3):
-        run = models().search("boundary", sample, max_l2=6.0)
-        assert all(l2(sample, asked) <= 6.0 for asked, _ in run.queries)
+    sample = agreed(models())[0]
+    free = models().search("boundary", sample)
+    bound = 0.9 * l2(sample, free.found)
+    run = models().search("boundary", sample, max_l2=bound)
+    assert run.outputs(run.found).decision is Decision.DEVIATION
+    assert all(l2(sample, asked) <= bound for asked, _ in run.queries)
+
+
+def test_a_device_is_not_asked_where_the_original_always_answers_alike() -> None:
+    constant, deployed = (replace(one, weights=0 * one.weights) for one in regressors())
+    run = of_regressors(constant, deployed).search("boundary", photographs(1)[0])
+    assert run.outcome is not None
+    assert run.outcome.sample is None
+    assert "nothing was asked of the device" in run.outcome.reason
+    assert not run.queries
+
+
+def test_an_answer_infinitely_far_from_that_to_the_seed_counts_as_very_far() -> None:
+    def huge(model: Regressor) -> Callable[[Sample], Values]:
+        return lambda sample: Values(1.7e308 * np.sign(model(sample).array), ValueRules())
+
+    original, deployed = regressors()
+    run = Searched(huge(original), huge(deployed), ToleranceOracle(1e308))
+    with np.errstate(over="ignore"):
+        sample = agreed(run, 1)[0]
+        run.search("boundary", sample)
+        assert apart(run, run.found) == np.inf
 
 
 def test_scores_of_classes_are_compared_by_the_tolerance_where_the_oracle_does() -> None:
@@ -70,7 +105,7 @@ def test_scores_of_classes_are_compared_by_the_tolerance_where_the_oracle_does()
 
 def test_a_copy_of_the_original_gives_no_false_alarm() -> None:
     original, _ = regressors()
-    run = of_regressors(original, original).search("boundary", photographs(1)[0])
+    run = of_regressors(original, original).search("boundary", photographs(1)[0], effort=4)
     assert run.outcome is not None
     assert run.outcome.sample is None
     assert "further apart than the tolerance" in run.outcome.reason
@@ -78,7 +113,8 @@ def test_a_copy_of_the_original_gives_no_false_alarm() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"tied_classes": 3}, {"crossing": "mutants"}, {"gradients": True}]
+    "options",
+    [{"tied_classes": 3}, {"crossing": "mutants"}, {"gradients": True}, {"candidates": 2}],
 )
 def test_options_of_a_boundary_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="means nothing by a tolerance"):
