@@ -388,7 +388,7 @@ def decoder_in(
 
 def _of_characters(text: str, outputs: Sequence[TensorInfo]) -> Optional[Decoder]:
     """Return the CTC decoder of PP-OCR's symbols, a line each; None where an output doesn't fit."""
-    symbols = text.split("\n")
+    symbols = [symbol.rstrip("\r") for symbol in text.split("\n")]
     if symbols[-1] == "":
         symbols.pop()
     if not symbols or len(outputs) != 1 or len(outputs[0].shape) != 3:

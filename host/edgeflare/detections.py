@@ -10,7 +10,7 @@ matches across classes, so that an object that got another class is one differen
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,21 +68,22 @@ def differences(original: Detections, deployed: Detections) -> tuple[Difference,
     detects nothing, and a box that is not finite overlaps with none.
     """
     rules = original.rules
-    overlaps = _overlaps(original, deployed)
     ours, theirs = _detected(original, rules.confidence), _detected(deployed, rules.confidence)
-    pairs = _matched(original, deployed, ours, theirs, overlaps)
+    overlaps = dict(zip(ours, _overlaps(_taken(original, ours), deployed), strict=True))
+    pairs = _matched(original, deployed, theirs, overlaps)
     taken = set(pairs.values())
     lost, ghosts = [one for one in ours if one not in pairs], [j for j in theirs if j not in taken]
     found = []
     for one in ours:
         if one not in pairs:
-            found.append(_alone("lost", one, original, deployed, overlaps, ghosts))
+            found.append(_alone("lost", one, original, deployed, overlaps[one], ghosts))
             continue
-        iou = float(overlaps[one, pairs[one]])
+        iou = float(overlaps[one][pairs[one]])
         if (changed := _paired(one, pairs[one], original, deployed, iou)) is not None:
             found.append(changed)
-    for other in ghosts:
-        mirrored = _alone("ghost", other, deployed, original, overlaps.T, lost)
+    mirrored_overlaps = _overlaps(_taken(deployed, ghosts), original)
+    for other, row in zip(ghosts, mirrored_overlaps, strict=True):
+        mirrored = _alone("ghost", other, deployed, original, row, lost)
         found.append(
             mirrored._replace(
                 original=mirrored.deployed,
@@ -154,6 +155,13 @@ def _overlaps(original: Detections, deployed: Detections) -> NDArray[np.float64]
     return np.asarray(original.labels[:, None] == deployed.labels, np.float64)
 
 
+def _taken(answer: Detections, places: list[int]) -> Detections:
+    """Return the objects at these places alone."""
+    return Detections(
+        answer.boxes[places], answer.labels[places], answer.scores[places], answer.rules
+    )
+
+
 def _areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
     return np.asarray(sides[:, 0] * sides[:, 1])
@@ -166,23 +174,26 @@ def _detected(answer: Detections, confidence: float) -> list[int]:
 def _matched(
     original: Detections,
     deployed: Detections,
-    ours: list[int],
     theirs: list[int],
-    overlaps: NDArray[np.float64],
+    overlaps: Mapping[int, NDArray[np.float64]],
 ) -> dict[int, int]:
-    """Return the place in the deployed answer of each matched place in the original's."""
+    """Return the place in the deployed answer of each matched place in the original's.
+
+    `overlaps`: of each place that the original has detected, with all boxes of the deployed answer;
+    `theirs`: the places that the deployed model has detected.
+    """
     pairs: dict[int, int] = {}
     free = np.zeros(len(deployed.labels), bool)
     free[theirs] = True
     for across in (False, True):
-        for one in ours:
+        for one, row in overlaps.items():
             if one in pairs:
                 continue
-            fits = free & (overlaps[one] >= original.rules.match_iou)
+            fits = free & (row >= original.rules.match_iou)
             if not across:
                 fits &= deployed.labels == original.labels[one]
             if fits.any():
-                pairs[one] = int(np.where(fits, overlaps[one], -1.0).argmax())
+                pairs[one] = int(np.where(fits, row, -1.0).argmax())
                 free[pairs[one]] = False
     return pairs
 
@@ -197,18 +208,18 @@ def _alone(
 ) -> Difference:
     """Return the difference for an object that one answer has detected, in the words of a lost one.
 
-    `overlaps`: of the detecting answer's boxes with the other's; `unmatched`: the other's detections
+    `overlaps`: of this object with the other answer's boxes; `unmatched`: the other's detections
     that have no partner.
     """
     confidence, match_iou = detecting.rules[:2]
     label = int(detecting.labels[place])
-    alike = (other.labels == label) & (overlaps[place] >= match_iou)
+    alike = (other.labels == label) & (overlaps >= match_iou)
     candidates = np.flatnonzero(alike & (other.scores < confidence))
     score, best, iou = 0.0, None, None
     if len(candidates):
         best = int(candidates[other.scores[candidates].argmax()])
-        score, iou = float(other.scores[best]), float(overlaps[place, best])
-    nearest = [match_iou - overlaps[place, j] for j in unmatched if other.labels[j] == label]
+        score, iou = float(other.scores[best]), float(overlaps[best])
+    nearest = [match_iou - overlaps[j] for j in unmatched if other.labels[j] == label]
     bound = float(max(0.0, min(nearest, default=1.0)))
     margins = (
         min(float(detecting.scores[place]) - confidence, bound),

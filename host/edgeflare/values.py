@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.text import shape_text
+from edgeflare.errors import ModelError
 from edgeflare.types import Task, ValueMeasure, Values
 
 MEASURES: Mapping[ValueMeasure, str] = {
@@ -40,13 +42,22 @@ def distance(original: Values, deployed: Values) -> float:
     with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0 to 2; 1 where one of them is 0
     throughout, and 0 where both are. With tolerances, of absolute and relative, each element's
     difference is divided by its own one, so that more than 1 is beyond a tolerance. NaN where an
-    element is not finite.
+    element is not finite. Raises ModelError for answers, or label maps, of two shapes.
     """
-    ours, theirs, rules = original.array, deployed.array, original.rules
+    rules = original.rules
+    ours: NDArray[Any] = original.array
+    theirs: NDArray[Any] = deployed.array
     if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
         return float("nan")
     if rules.measure == "labels":
-        return float((label_map(original) != label_map(deployed)).mean())
+        ours, theirs = label_map(original), label_map(deployed)
+    if ours.shape != theirs.shape:
+        raise ModelError(
+            f"the original model returned values of shape {shape_text(ours.shape)} for a sample, and the deployed "
+            f"model {shape_text(theirs.shape)}: export both with the same fixed shapes"
+        )
+    if rules.measure == "labels":
+        return float((ours != theirs).mean())
     if rules.measure == "cosine":
         return _cosine_distance(ours.reshape(-1), theirs.reshape(-1))
     apart = np.abs(ours - theirs).reshape(-1)

@@ -137,3 +137,27 @@ def test_a_score_of_nan_has_no_distance() -> None:
     far = answer((FAR, DOG, np.nan))
     for one, other in [(whole, broken), (broken, whole), (far, whole), (whole, far)]:
         assert np.isnan(score_distance(one, other))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_candidates_far_below_the_confidence_change_no_other_difference(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def crowd(detected: int, candidates: int) -> list[tuple[tuple[float, ...], int, float]]:
+        corners = rng.random((detected + candidates, 2)) * 0.7
+        scores = [*rng.uniform(0.5, 1, detected), *rng.uniform(0.1, 0.4, candidates)]
+        return [
+            ((*corner, *(corner + 0.25)), int(rng.integers(2)), float(score))
+            for corner, score in zip(corners, scores, strict=True)
+        ]
+
+    ours, theirs = crowd(12, 20), crowd(10, 30)
+    few = differences(answer(*ours[:12]), answer(*theirs[:10]))
+    many = differences(answer(*ours), answer(*theirs))
+    assert [one[:1] + one[3:5] for one in few] == [one[:1] + one[3:5] for one in many]
+    shared = [(a, b) for a, b in zip(few, many, strict=True) if a.kind in ("class", "shift")]
+    assert [a for a, _ in shared] == [b for _, b in shared]
+    for one in many:  # every stated IoU is that of the boxes at the stated places
+        if one.original is not None and one.deployed is not None:
+            first, second = answer(*ours).boxes[one.original], answer(*theirs).boxes[one.deployed]
+            assert one.iou == box_iou(first[None], second[None])[0, 0]

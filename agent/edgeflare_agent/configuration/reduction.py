@@ -113,18 +113,21 @@ class Reduction(NamedTuple):
 
     def _chosen(self, scores: Array) -> Array:
         """Return the ascending numbers of the anchors with the highest scores."""
-        anchors = np.moveaxis(scores, self.axes[self.scores] or 0, 0)
-        rows = anchors.reshape(len(anchors), -1)
+        axis = self.axes[self.scores] or 0
+        if int(np.prod(scores.shape[axis + 1 :])) == 1:  # as they lie: copying takes far longer
+            rows = scores.reshape(-1, scores.shape[axis])
+        else:
+            rows = np.moveaxis(scores, axis, 0).reshape(scores.shape[axis], -1).T
         if self.rows is not None:
             first, last = self.rows
-            if last >= rows.shape[1]:
+            if last >= len(rows):
                 raise ModelError(
                     "`keep` states rows {} to {} of the scores, which have {}".format(
-                        first, last, rows.shape[1]
+                        first, last, len(rows)
                     )
                 )
-            rows = rows[:, first : last + 1]
-        best = rows.max(axis=1)
+            rows = rows[first : last + 1]
+        best = rows.max(axis=0)
         is_nan = np.isnan(best)
         rank = -np.where(is_nan, 0, best.astype(np.float64))
         order = np.lexsort((rank, ~is_nan))  # stable: equal ones stay in their order

@@ -65,10 +65,16 @@ def _log_of_one(value: float) -> float:
     return total * s + exponent * elementary.LN_2
 
 
-def tanh(value: float) -> float:
-    """Return the hyperbolic tangent, within 1e-15."""
-    power = float(exp(-2.0 * abs(value)))
-    return math.copysign((1.0 - power) / (1.0 + power), value)
+def sigmoid(values: ArrayLike) -> Floats:
+    """Return 1 / (1 + exp(-values)), float64 in their shape, NaN for NaN."""
+    return np.asarray(1.0 / (1.0 + exp(-np.asarray(values, np.float64))))
+
+
+def tanh(values: ArrayLike) -> Floats:
+    """Return the hyperbolic tangent, float64 in the shape of `values`, within 1e-15; NaN for NaN."""
+    array = np.asarray(values, np.float64)
+    powers = exp(-2.0 * np.abs(array))
+    return np.asarray(np.copysign((1.0 - powers) / (1.0 + powers), array))
 
 
 def atanh(value: float) -> float:
@@ -95,9 +101,9 @@ def matmul(one: Floats, other: Floats) -> Floats:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Return exp(x) / sum(exp(x)) of finite values, float64 [n]."""
-    powers = exp(logits - logits.max())
-    return np.asarray(powers / powers.sum())
+    """Return exp(x) / sum(exp(x)) along the first axis, float64 in the shape of finite `logits`."""
+    powers = exp(logits - logits.max(axis=0, initial=-np.inf))
+    return np.asarray(powers / powers.sum(axis=0))
 
 
 def least_norm(rows: Floats, wanted: Floats, rcond: float) -> Floats:

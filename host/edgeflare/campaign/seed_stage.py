@@ -35,7 +35,6 @@ from edgeflare.store import (
     SeedRecord,
     Store,
 )
-from edgeflare.store.database import decoding
 from edgeflare.types import Decision, Output, Sample, Status
 
 _HOPELESS = 3
@@ -79,11 +78,10 @@ class SeedStage(CampaignStage):
         replica, names = next(iter(self._replicas.items()))
         models = self._store.models
         if models:
-            with decoding(self._store.folder, "what is known of the models"):
-                original, deployed = (
-                    side.stored_reader(models[which]["output"])
-                    for side, which in zip(sides, ("original", "deployed"), strict=True)
-                )
+            original, deployed = (
+                side.stored_reader(models[which]["output"], self._store.folder)
+                for side, which in zip(sides, ("original", "deployed"), strict=True)
+            )
             return OutputReaders(original, deployed)
         timed = _Timed(RawOriginal(self._original))
         answers = self._first_answers(names, timed)

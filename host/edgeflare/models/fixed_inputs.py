@@ -1,15 +1,13 @@
 """Models with several inputs: which one the samples become, and what the others are given."""
 
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
+from edgeflare.models.npz import read_npz
 from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.configuration.fixed_inputs import FixedInputs
 from edgeflare_agent.image_spec import TensorInfo
@@ -54,7 +52,10 @@ def load_fixed_inputs(
     `choose_input`. Raises UsageError for a file that can't be read, has pickled objects, or doesn't
     fit the inputs.
     """
-    arrays = _read(path)
+    advice = "write it with numpy.savez, an array by input name"
+    arrays = read_npz(path, "fixed inputs", advice, _MOST_BYTES)
+    if not arrays:
+        raise UsageError(f"{path} holds no array: write one by input name with numpy.savez")
     try:
         _chosen(inputs, name, arrays, whose)
     except UsageError as error:
@@ -70,41 +71,3 @@ def _chosen(
     except agent_errors.RequestError as error:
         raise UsageError(f"{whose}: {error}") from error
     return ChosenInput(inputs[found.searched], name, fixed)
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file. Raises UsageError."""
-    try:
-        if not path.is_file():
-            raise UsageError(
-                f"there is no file {path} with the fixed inputs; write it with numpy.savez, an "
-                "array by input name"
-            )
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"the fixed inputs {path} can't be read: {error.strerror}") from error
-    arrays = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = len(content) + sum(one.file_size for one in archive.infolist())
-        if len(content) <= _MOST_BYTES and size <= _MOST_BYTES:
-            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-    except zipfile.BadZipFile as error:
-        size = len(content)
-        if size <= _MOST_BYTES:
-            raise UsageError(
-                f"{path} is no .npz file, or is damaged: write it with numpy.savez, an array by "
-                "input name"
-            ) from error
-    except Exception as error:
-        raise UsageError(
-            f"{path} holds something else than plain arrays of numbers (pickled objects aren't "
-            "read): write it with numpy.savez, an array by input name"
-        ) from error
-    if len(content) > _MOST_BYTES or size > _MOST_BYTES:
-        raise UsageError(f"{path} holds more than {_MOST_BYTES >> 20} MiB of fixed inputs")
-    if not arrays:
-        raise UsageError(f"{path} holds no array: write one by input name with numpy.savez")
-    return arrays

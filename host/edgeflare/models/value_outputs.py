@@ -1,17 +1,16 @@
 """Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.models.detectors.dense import as_shaped
+from edgeflare.models.npz import read_npz
 from edgeflare.models.outputs import OutputKind, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare.values import label_map
@@ -20,7 +19,7 @@ from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 MOST_TAGS = 300
-"""So many labels of the highest scores are kept of an answer."""
+"""So many labels of the highest scores are kept of an answer, and all that are detected."""
 TEMPERATURE = 0.05
 """What cosines are divided by before the softmax over a gallery: one nearer by .05 is e times as likely."""
 _MOST_GALLERY_BYTES = 1 << 28
@@ -41,12 +40,17 @@ class ValuesReader(NamedTuple):
     labels_only: bool = False
 
     def read(self, raw: RawOutput | Output) -> Output:
-        """Return the answer for one sample, an array or one for each tensor, dequantised."""
+        """Return the answer for one sample, an array or one for each tensor, dequantised.
+
+        Each gets its tensor's shape without the batch axis, where the model's file states it. Raises
+        ModelError for an array of another size.
+        """
         if isinstance(raw, Values):
             return raw
-        arrays = _real(raw, self.tensors)
+        pairs = zip(_real(raw, self.tensors), self.tensors, strict=True)
+        arrays = [_of_sample(one, tensor) for one, tensor in pairs]
         if len(arrays) == 1:
-            array = arrays[0][0] if arrays[0].ndim > 1 and arrays[0].shape[0] == 1 else arrays[0]
+            [array] = arrays
         else:
             array = np.concatenate([one.reshape(-1) for one in arrays])
         if self.moved_axes is not None:
@@ -83,19 +87,19 @@ class TagsReader(NamedTuple):
         return "tag-logits" if self.logits else "tags"
 
     def read(self, raw: RawOutput | Output) -> Output:
-        """Return the labels of one sample, the highest score first, at most `MOST_TAGS`.
+        """Return the labels of one sample, the highest score first: `MOST_TAGS`, or all detected ones.
 
-        Each has the whole sample as its box. NaN comes first.
+        Each has the whole sample as its box. NaN comes first; infinity becomes NaN.
         """
         if isinstance(raw, Detections):
             return raw
         scores = _real(raw, (self.tensor,))[0].reshape(-1)
+        scores = np.where(np.isfinite(scores), scores, np.nan)
         if self.logits:
-            exponents = np.clip(-scores, -700.0, 700.0)
-            scores = np.where(np.isnan(scores), np.nan, 1.0 / (1.0 + exact.exp(exponents)))
+            scores = exact.sigmoid(scores)
         order = np.argsort(-scores, kind="stable")
         order = np.concatenate([order[np.isnan(scores[order])], order[~np.isnan(scores[order])]])
-        order = order[:MOST_TAGS]
+        order = order[: max(MOST_TAGS, np.count_nonzero(~(scores < self.rules.confidence)))]
         boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0]), (len(order), 1))
         return Detections(boxes, order.astype(np.int64), scores[order], self.rules)
 
@@ -121,7 +125,8 @@ class GalleryReader(NamedTuple):
         length = exact.norm(embedding) if np.isfinite(embedding).all() else 0.0
         if not 0 < length < np.inf:
             return np.full(len(self.gallery), np.nan)
-        cosines = np.array([exact.dot(one, embedding) for one in self.gallery]) / length
+        # rows laid out one after the other: each sum has the bits of `exact.dot`
+        cosines = np.multiply(self.gallery, embedding, order="C").sum(axis=1) / length
         found: Scores = softmax(cosines / TEMPERATURE)
         return found
 
@@ -136,28 +141,19 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
     `path`: an .npz with `embeddings`, [entries, size], of two entries at least. Raises UsageError.
     """
     where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            if "embeddings" not in names:
-                has = ", ".join(names) or "none"
-                raise UsageError(f"{where} has no array `embeddings`; it has {has}")
-            if archive.getinfo("embeddings.npy").file_size > _MOST_GALLERY_BYTES:
-                raise UsageError(f"{where} is too large: 256 MiB of embeddings are read at most")
-            with archive.open("embeddings.npy") as file:
-                rows = np.asarray(npy.read_array(file, allow_pickle=False), np.float64)
-    except OSError as error:
-        raise UsageError(f"{where} can't be read: {error.strerror or error}; {advice}") from error
-    except zipfile.BadZipFile as error:
-        raise UsageError(f"{where} is no .npz; {advice}") from error
-    except (ValueError, KeyError, EOFError, zlib.error) as error:
-        raise UsageError(f"{where} holds no array of numbers; {advice}") from error
+    arrays = read_npz(path, "gallery", advice, _MOST_GALLERY_BYTES)
+    if "embeddings" not in arrays:
+        raise UsageError(f"{where} has no array `embeddings`; it has {', '.join(arrays) or 'none'}")
+    if arrays["embeddings"].dtype.kind not in "biuf":
+        raise UsageError(f"{where} holds no embeddings of real numbers; {advice}")
+    rows = arrays["embeddings"].astype(np.float64)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != size:
         raise UsageError(
             f"{where} has embeddings of shape {list(rows.shape)}, and the model returns {size} values: give one "
             "row for each entry, two at least"
         )
-    lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
         raise UsageError(f"{where} has an embedding that is 0 or not finite; leave it out")
     return np.asarray(rows / lengths)
@@ -170,3 +166,16 @@ def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:
         raise ModelError(f"{len(tensors)} outputs were to come from the model, {len(arrays)} came")
     pairs = zip(arrays, tensors, strict=True)
     return [dequantize(one, tensor.quantization) for one, tensor in pairs]
+
+
+def _of_sample(array: NDArray[np.float64], tensor: TensorInfo) -> NDArray[np.float64]:
+    """Return an output in its tensor's shape without the batch axis; as it came where that is open.
+
+    An axis of 0 is open, too. Raises ModelError for another number of values.
+    """
+    shape = tuple(tensor.shape)
+    if len(shape) > 1 and shape[0] in (None, 0, 1):
+        shape = shape[1:]
+    if shape and all(shape):
+        return as_shaped(array, tensor._replace(shape=(1, *shape)))
+    return np.asarray(array[0]) if array.ndim > 1 and array.shape[0] == 1 else array

@@ -2,13 +2,21 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.metrics import is_scores
-from edgeflare.types import DetectionRules, Detections, Output, Transcript, ValueRules, Values
+from edgeflare.types import (
+    DetectionRules,
+    Detections,
+    Output,
+    Transcript,
+    ValueMeasure,
+    ValueRules,
+    Values,
+)
 
 Pieces: TypeAlias = Sequence[str] | Mapping[str, Any] | None
 """What an answer consists of beside numbers: nothing of class scores, the texts of a transcript, an
@@ -75,7 +83,8 @@ def _stored(output: Output) -> tuple[bytes, Pieces]:
         numbers = np.concatenate([output.scores[:, None], output.boxes], axis=1)
         return _bytes(numbers), {"labels": output.labels.tolist(), "rules": [*output.rules]}
     if isinstance(output, Values):
-        single = output.array.astype("<f4")
+        with np.errstate(over="ignore"):
+            single = output.array.astype("<f4")
         exact = np.array_equal(single, output.array, equal_nan=True)
         array = single if exact else np.asarray(output.array, "<f8")
         about = {"shape": list(array.shape), "dtype": array.dtype.str, "rules": [*output.rules]}
@@ -93,13 +102,31 @@ def _detections(data: bytes, about: Mapping[str, Any]) -> Detections:
     if labels.shape != numbers.shape[:1]:
         raise ValueError("labels and boxes differ in number")
     rules = DetectionRules(*about["rules"])
+    shares = rules.confidence, rules.match_iou, rules.shift_iou
+    if not all(_is_number(one) and 0 <= one <= 1 for one in shares) or type(rules[3]) is not bool:
+        raise ValueError(f"{str(about['rules'])[:99]} are no rules of detections")
     return Detections(numbers[:, 1:].copy(), labels, numbers[:, 0].copy(), rules)
 
 
 def _values(data: bytes, about: Mapping[str, Any]) -> Values:
     dtypes: dict[str, np.dtype[Any]] = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}
     dtype = dtypes[about["dtype"]]
-    unpacked = zlib.decompressobj().decompress(data, _MOST_BYTES)
+    try:
+        unpacked = zlib.decompressobj().decompress(data, _MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError("the values of an answer are damaged") from error
     array = np.frombuffer(unpacked, dtype).astype(np.float64).reshape(about["shape"])
     measure, threshold, axis, tolerances = about["rules"]
+    if not (
+        measure in get_args(ValueMeasure)
+        and _is_number(threshold)
+        and (axis is None or (type(axis) is int and -array.ndim <= axis < max(array.ndim, 1)))
+        and all(_is_number(one) and one > 0 for one in tolerances)
+        and len(tolerances) in (0, array.size)
+    ):
+        raise ValueError(f"{str(about['rules'])[:99]} are no rules of values {list(array.shape)}")
     return Values(array, ValueRules(measure, threshold, axis, tuple(tolerances)))
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)

@@ -119,6 +119,8 @@ NONSENSE = {
     "LOADED fractional axis": Replace("LOADED", {"outputs": [tensor(shape=[1.5, 2])]}),
     "LOADED axis is text": Replace("LOADED", {"outputs": [tensor(shape="12")]}),
     "LOADED NaN scale": Replace("LOADED", {"outputs": [tensor(quantization=[float("nan"), 0])]}),
+    "LOADED scale of 0": Replace("LOADED", {"outputs": [tensor(quantization=[0.0, 0])]}),
+    "LOADED negative scale": Replace("LOADED", {"outputs": [tensor(quantization=[-0.5, 0])]}),
     "LOADED no inputs": Replace("LOADED", {"inputs": []}),
     "LOADED no outputs": Replace("LOADED", {"outputs": []}),
     "LOADED outputs is a number": Replace("LOADED", {"outputs": 10**400}),

@@ -234,16 +234,18 @@ def test_most_files_have_no_decoder() -> None:
 PPOCR = {"character": "a\nb\n\u4e2d"}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("count", "vocabulary"),
     [(5, ("", "a", "b", "\u4e2d", " ")), (4, ("", "a", "b", "\u4e2d"))],
     ids=["with a space", "without"],
 )
 def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(
-    count: int, vocabulary: tuple[str, ...]
+    count: int, vocabulary: tuple[str, ...], end: str
 ) -> None:
     output = TensorInfo("softmax_0.tmp_0", (None, None, count), "float32")
-    decoder = decoder_in(PPOCR, "rec.onnx", [output])
+    metadata = {"character": PPOCR["character"].replace("\n", end) + end}
+    decoder = decoder_in(metadata, "rec.onnx", [output])
     assert decoder is not None
     assert (decoder.kind, decoder.vocabulary, decoder.blank) == ("ctc", vocabulary, 0)
     assert decoder.describe()["origin"] == "character"

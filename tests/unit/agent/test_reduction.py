@@ -109,3 +109,18 @@ def test_outputs_that_are_not_as_stated_fail_the_inference() -> None:
         keep.apply([np.zeros(3), np.zeros(3)])
     with pytest.raises(ModelError, match="rows 0 to 5 of the scores, which have 2"):
         keep.apply([np.zeros((1, 3, 2)), np.zeros((1, 3, 2))])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_the_stated_rows_are_those_of_all_other_axes_in_their_order(axis: int) -> None:
+    rng = np.random.default_rng(axis)
+    shape = [2, 3, 4, 5]
+    shape[axis] = 30
+    scores = rng.random(shape, np.float32)
+    keep = reduction(
+        TensorInfo("scores", tuple(shape), "float32"), count=7, axis=[axis], rows=[2, 5]
+    )
+    rows = np.moveaxis(scores, axis, 0).reshape(30, -1)[:, 2:6]
+    np.testing.assert_array_equal(
+        keep.apply([scores])[0], np.take(scores, expected(rows, 7), axis=axis)
+    )

@@ -113,3 +113,20 @@ def test_filtered_copies_are_numpys_and_sum_up_to_the_signal(length: int, bands:
     expected = np.fft.irfft(np.fft.rfft(signal, size) * gains, size, axis=1)[:, :length]
     assert found == pytest.approx(expected, abs=1e-12)
     assert found.sum(axis=0) == pytest.approx(signal)
+
+
+def test_sigmoids_tangents_and_softmaxes_of_arrays_are_those_of_each_value() -> None:
+    values = np.random.default_rng(3).normal(0, 8, (4, 50))
+    values[0, :4] = [0.0, -0.0, 800.0, -800.0]
+    for function, exact_one in (
+        (exact.tanh, np.tanh),
+        (exact.sigmoid, lambda x: 0.5 + np.tanh(x / 2) / 2),
+    ):
+        found = function(values)
+        np.testing.assert_allclose(found, exact_one(values), atol=1e-15)
+        for place, value in np.ndenumerate(values):
+            assert float(function(value)) == found[place]
+        assert np.isnan(function(np.array([np.nan]))).all()
+    shares = exact.softmax(values)
+    for column in range(50):
+        np.testing.assert_array_equal(exact.softmax(values[:, column]), shares[:, column])

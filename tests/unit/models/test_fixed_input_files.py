@@ -68,6 +68,29 @@ def write_large(path: Path) -> None:
         archive.writestr("mask.npy", bytes(65 << 20))
 
 
+def write_vast(path: Path) -> None:
+    """A header of 2 ** 60 numbers, and none of them."""
+    header = np.lib.format.header_data_from_array_1_0(np.ones(1)) | {"shape": (1 << 60,)}
+    with zipfile.ZipFile(path, "w") as archive, archive.open("mask.npy", "w") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+
+
+def write_unknown_compression(path: Path) -> None:
+    saved(path, mask=np.ones(1))
+    content = bytearray(path.read_bytes())
+    for start, place in ((b"PK\1\2", 10), (b"PK\3\4", 8)):
+        content[content.index(start) + place] = 99
+    path.write_bytes(content)
+
+
+def write_encrypted(path: Path) -> None:
+    saved(path, mask=np.ones(1))
+    content = bytearray(path.read_bytes())
+    for start, place in ((b"PK\1\2", 8), (b"PK\3\4", 6)):
+        content[content.index(start) + place] |= 1
+    path.write_bytes(content)
+
+
 def write_cut(path: Path) -> None:
     saved(path, **FITTING)
     path.write_bytes(path.read_bytes()[:-30])
@@ -83,6 +106,9 @@ def write_folder(path: Path) -> None:
         (write_pickled, "pickled objects aren't read"),
         (write_text, "is no .npz file, or is damaged"),
         (write_one_array, "is no .npz file, or is damaged"),
+        (write_vast, "something else than plain arrays"),
+        (write_unknown_compression, "something else than plain arrays"),
+        (write_encrypted, "something else than plain arrays"),
         (write_cut, "is no .npz file, or is damaged"),
         (write_empty, "holds no array"),
         (write_large, "holds more than 64 MiB"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from campaign_damage import DEEP, damage, run
 from campaign_stores import DAY, START, add, compared_campaign, trigger_record
@@ -18,6 +19,8 @@ from edgeflare.devices import DeviceState, DeviceStatus
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store import CampaignLock
 from edgeflare.store.corpus.corpus import Corpus
+from edgeflare.store.outputs import output_columns, output_from
+from edgeflare.types import DetectionRules, Detections, Output, ValueRules, Values
 
 SCORES = b"\0" * 8
 
@@ -70,6 +73,7 @@ def put(database: Path, table: str, column: str, value: Any) -> None:
         ("seed_answers.original", SCORES[:5]),
         ("seed_answers.deployed", SCORES),
         ("seed_answers.original_pieces", '["a"]'),
+        ("seed_answers.original_pieces", '{"shape": [1], "dtype": "<f8", "rules": []}'),
         ("seed_answers.decision", "maybe"),
         ("outcomes.status", b"\xff\xfe"),
         ("outcomes.chain_seed", "9" * 5000),
@@ -188,3 +192,41 @@ def test_random_damage_is_never_a_fault(home: Path) -> None:
                 run(name, copy, *flags)
             except AssertionError as fault:
                 raise AssertionError(f"{number}: {what}") from fault
+
+
+BOXES = Detections(np.zeros((1, 4)), np.zeros(1, np.int64), np.ones(1), DetectionRules())
+VECTOR = Values(np.ones(2), ValueRules(tolerances=(0.5, 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "place", "wrong"),
+    [
+        (BOXES, 0, "a"),
+        (BOXES, 1, 7),
+        (BOXES, 2, float("nan")),
+        (BOXES, 3, 1),
+        (VECTOR, 0, "distance"),
+        (VECTOR, 1, None),
+        (VECTOR, 2, 5),
+        (VECTOR, 3, [1]),
+        (VECTOR, 3, [0, 1]),
+    ],
+)
+def test_rules_of_answers_that_no_campaign_has_are_refused(
+    answer: Output, place: int, wrong: Any
+) -> None:
+    columns = output_columns("a", answer)
+    data, about = columns["a"], columns["a_pieces"]
+    assert type(output_from(data, about)) is type(answer)
+    about["rules"][place] = wrong
+    with pytest.raises(ValueError, match="are no rules of"):
+        output_from(data, about)
+
+
+@pytest.mark.filterwarnings("error")
+def test_large_values_are_stored_as_they_are() -> None:
+    array = np.array([1e300, -np.inf, 0.5])
+    columns = output_columns("a", Values(array))
+    found = output_from(columns["a"], columns["a_pieces"])
+    assert isinstance(found, Values)
+    np.testing.assert_array_equal(found.array, array)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from edgeflare.models import (
     TensorInfo,
 )
 from edgeflare.models.value_outputs import GalleryReader, TagsReader, ValuesReader
+from edgeflare.store.database import decoding
 from edgeflare.types import DetectionRules, Task, ValueRules
 
 
@@ -103,12 +104,25 @@ class ModelInterface(NamedTuple):
             return GalleryReader(self.output, compared.gallery)
         return OutputReader(self.output, kind, self.classes)
 
-    def stored_reader(self, output: Mapping[str, Any]) -> AnswerReader:
+    def stored_reader(self, output: Mapping[str, Any], folder: Path) -> AnswerReader:
         """Return the reader of a campaign that has begun, of its stored `model_identity`.
 
-        Raises ValueError where that is damaged, ModelError where it doesn't fit this model.
+        Raises StoreError where that is damaged in the campaign `folder`.
         """
-        side, detector = self, output.get("detector")
-        if detector is not None:
-            side = side._replace(detector=DetectorOptions.model_validate(detector))
-        return side.reader(output["kind"])
+        kind, detector = stored_format(output, folder)
+        side = self if detector is None else self._replace(detector=detector)
+        return side.reader(kind)
+
+
+def stored_format(
+    output: Mapping[str, Any], folder: Path
+) -> tuple[OutputKind, DetectorOptions | None]:
+    """Return what outputs are, by the stored `model_identity` of a campaign in `folder`.
+
+    The format is that of a detector. Raises StoreError where either is damaged.
+    """
+    with decoding(folder, "what is known of the models"):
+        kind, detector = output["kind"], output.get("detector")
+        if kind not in get_args(OutputKind):
+            raise ValueError(f"{str(kind)[:99]} is no kind of output")
+        return kind, None if detector is None else DetectorOptions.model_validate(detector)

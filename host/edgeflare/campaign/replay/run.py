@@ -16,6 +16,7 @@ from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.pair.interface import stored_format
 from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY
@@ -24,11 +25,10 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from, load
 from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.models import DetectorOptions
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
-from edgeflare.store.database import DATABASE_NAME, decoding
+from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
 
@@ -234,16 +234,19 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     for which in ("original", "deployed"):
         model = getattr(config, which)
         output = known.get(which, {}).get("output", {})
-        kind, detector = output.get("kind"), output.get("detector")
-        if not kind or model.output != "auto" or not _same_file(model.path, known[which]):
+        if (
+            not output.get("kind")
+            or model.output != "auto"
+            or not _same_file(model.path, known[which])
+        ):
             continue
+        kind, detector = stored_format(output, source.folder)
         # The campaign's many seeds show the kind of outputs better than a few triggers.
         stated: dict[str, Any] = {}
         if detector is not None:
-            with decoding(source.folder, "what is known of the models"):
-                stated = {"decoder": DetectorOptions.model_validate(detector)}
-        elif (kind := _STATED.get(kind, kind)) in get_args(StatedOutput):
-            stated = {"output": kind}
+            stated = {"decoder": detector}
+        elif (named := _STATED.get(kind, kind)) in get_args(StatedOutput):
+            stated = {"output": named}
         config = config.model_copy(update={which: model.model_copy(update=stated)})
     return config
 

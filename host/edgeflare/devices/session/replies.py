@@ -216,6 +216,9 @@ def _tensor(data: dict[str, Any]) -> TensorInfo:
     fits = all(n is None or (type(n) is int and n >= 0) for n in shape)
     if not fits or math.prod(n for n in shape if n) > _MOST_ELEMENTS:
         raise ValueError(f"tensor {tensor.name!r} has the shape {str(shape)[:99]}")
+    scale = 1.0 if tensor.quantization is None else tensor.quantization[0]
+    if not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"tensor {tensor.name!r} has the quantisation scale {scale:g}")
     return tensor
 
 

@@ -85,6 +85,16 @@ def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
         ) from error
 
 
+def check_counts(**counts: int) -> None:
+    """Raise ModelError where a sample's outputs of the same objects have different numbers of them."""
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{count} {what}" for what, count in counts.items())
+        raise ModelError(
+            f"the model returned {found} for a sample: name the outputs that belong together with "
+            "`--decoder outputs=`, or export the model with fixed shapes"
+        )
+
+
 def broken_anchors(raws: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     """Return the anchors with NaN or infinity in any of the raw values [channels, anchors]."""
     broken = np.zeros(0, np.int64)
@@ -118,7 +128,7 @@ def choose(
             places = _reaching(values, classes.stored(least))
     places = np.setdiff1d(places, broken, assume_unique=True)
     if rule.activation == "softmax":
-        shares = _softmax(classes.real(classes.values[:, places]))
+        shares = exact.softmax(classes.real(classes.values[:, places]))
         if rule.background >= 0:
             shares = _without(shares, rule.background)
         labels, scores = shares.argmax(axis=0), shares.max(axis=0)
@@ -144,8 +154,12 @@ def listed(
     scores: NDArray[np.float64],
     floor: float,
 ) -> Found:
-    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n]."""
-    broken = ~(np.isfinite(boxes).all(axis=1) & np.isfinite(labels) & np.isfinite(scores))
+    """Return the candidates of a list of objects: boxes [n, 4] as in `Detections`, [n] and [n].
+
+    A class of more than 31 bits is none, as NaN is.
+    """
+    is_class = np.abs(labels) < 1 << 31
+    broken = ~(np.isfinite(boxes).all(axis=1) & is_class & np.isfinite(scores))
     places = np.flatnonzero(broken | (scores >= floor))
     broken = broken[places]
     whole = np.where(broken, 0.0, np.rint(labels[places]))
@@ -175,11 +189,6 @@ def ltrb_shares(
         )
     height, width = size if units == "pixels" else (1, 1)
     return np.stack([one / width, two / height, three / width, four / height], axis=1)
-
-
-def sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 / (1 + exp(-x)), NaN for NaN."""
-    return np.asarray(1.0 / (1.0 + exact.exp(-values)))
 
 
 def power(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
@@ -234,10 +243,4 @@ def _least(floor: float, exponent: float, activation: Activation) -> float:
 
 
 def _activated(values: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
-    return sigmoid(values) if activation == "sigmoid" else values
-
-
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shares of each class of logits [classes, n]."""
-    powers = exact.exp(logits - logits.max(axis=0, initial=-np.inf))
-    return np.asarray(powers / powers.sum(axis=0))
+    return exact.sigmoid(values) if activation == "sigmoid" else values

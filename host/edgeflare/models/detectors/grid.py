@@ -18,7 +18,6 @@ from edgeflare.models.detectors.dense import (
     broken_anchors,
     choose,
     ltrb_shares,
-    sigmoid,
 )
 from edgeflare.models.detectors.options import FASTESTDET, DetectorOptions, GridOptions
 from edgeflare_agent.image_spec import TensorInfo
@@ -113,7 +112,7 @@ class Grids:
     ) -> list[NDArray[np.float64]]:
         """Return lengths as shares of the image, of values [k, n], in `cells` a side each."""
         if self.grid.size == "sigmoid":
-            return list(sigmoid(values))
+            return list(exact.sigmoid(values))
         lengths = exact.exp(values) if self.grid.size == "exp" else values
         return [length / count for length, count in zip(lengths, cells, strict=True)]
 
@@ -131,14 +130,8 @@ def channels_axis(tensor: TensorInfo, size: tuple[int, int]) -> int:
     return 3 if along_last < along_first else 1
 
 
-def _tanh(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the hyperbolic tangent, NaN for NaN."""
-    powers = exact.exp(-2.0 * np.abs(values))
-    return np.asarray(np.copysign((1.0 - powers) / (1.0 + powers), values))
-
-
 def _linear(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-_CENTRES = {"tanh": _tanh, "sigmoid": sigmoid, "linear": _linear}
+_CENTRES = {"tanh": exact.tanh, "sigmoid": exact.sigmoid, "linear": _linear}

@@ -15,6 +15,7 @@ from edgeflare.models.detectors.dense import (
     ScoreRule,
     as_shaped,
     broken_anchors,
+    check_counts,
     choose,
     ltrb_shares,
 )
@@ -101,10 +102,14 @@ class SplitHead:
         return NO_BACKGROUND if stated is None else stated
 
     def planes(self, raws: Sequence[NDArray[Any]]) -> tuple[Plane, Plane | None, Plane]:
-        """Return boxes, None and scores, that of the background among them, of raw outputs."""
+        """Return boxes, None and scores, that of the background among them, of raw outputs.
+
+        Raises ModelError for other numbers of anchors in both.
+        """
         scores, boxes = as_shaped(raws[0], self.scores), as_shaped(raws[1], self.boxes)
         if box_axis(self.boxes) == 2:
             scores, boxes = scores.T, boxes.T
+        check_counts(boxes=boxes.shape[1], scores=scores.shape[1])
         return Plane(boxes, self.boxes.quantization), None, Plane(scores, self.scores.quantization)
 
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:

@@ -69,10 +69,10 @@ def class_names(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the names of the classes that Ultralytics writes into a model's file, else None."""
     try:
         names = ast.literal_eval(metadata.get("names", ""))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        if isinstance(names, dict) and sorted(names) == list(range(len(names))):
+            names = [names[number] for number in range(len(names))]
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         return None
-    if isinstance(names, dict) and sorted(names) == list(range(len(names))):
-        names = [names[number] for number in range(len(names))]
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         return None
     return tuple(clean_text(name) for name in names) or None

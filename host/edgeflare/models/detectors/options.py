@@ -25,6 +25,10 @@ Activation: TypeAlias = Literal["none", "sigmoid", "softmax"]
 NO_BACKGROUND = -1
 
 
+_Channel: TypeAlias = Annotated[int, Field(ge=0)]
+_Count: TypeAlias = Annotated[int, Field(ge=1)]
+
+
 class GridOptions(BaseModel):
     """How each cell of an anchor-free grid states one object.
 
@@ -43,9 +47,9 @@ class GridOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    objectness: int | None = Field(default=None, ge=0)
-    box: tuple[int, int, int, int]
-    classes: tuple[int, int | None]
+    objectness: _Channel | None = None
+    box: tuple[_Channel, _Channel, _Channel, _Channel]
+    classes: tuple[_Channel, _Count | None]
     objectness_power: float = Field(default=1.0, gt=0)
     class_power: float = Field(default=1.0, gt=0)
     form: Literal["centre", "distances"] = "centre"

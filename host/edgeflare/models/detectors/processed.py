@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import Found, as_shaped, listed, ltrb_shares
+from edgeflare.models.detectors.dense import Found, as_shaped, check_counts, listed, ltrb_shares
 from edgeflare.models.detectors.options import DetectorOptions
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -68,6 +68,7 @@ class SsdObjects:
             for raw, tensor in zip(raws, self.tensors, strict=True)
         ]
         boxes, classes, scores = real[0].reshape(-1, 4), real[1].reshape(-1), real[2].reshape(-1)
+        check_counts(boxes=len(boxes), classes=len(classes), scores=len(scores))
         if len(real) == 4:
             number = float(real[3].reshape(-1)[0])
             if np.isfinite(number):

@@ -84,8 +84,8 @@ class DetectionReader:
         """Return the detections, and candidates below the confidence, of one sample's raw outputs.
 
         Integers are de-quantised by each tensor's own parameters. Candidates score at least
-        `CANDIDATE_SHARE` of the confidence; at most `suppression.MOST` remain, the best ones,
-        detected ones before candidates. Ties of scores are ordered by anchor. Where a raw output has
+        `CANDIDATE_SHARE` of the confidence; `suppression.MOST` remain, the best ones, or all that are
+        detected where those are more. Ties of scores are ordered by anchor. Where a raw output has
         NaN or infinity at an anchor, that one comes first with a score of NaN; it is neither
         suppressed nor suppresses others. Detections are returned unchanged. Raises ModelError where
         the arrays are not those of the tensors, and where a user's decoder fails.
@@ -104,7 +104,7 @@ class DetectionReader:
         found = ordered(found)
         if self.options.suppresses:
             found = suppressed(found, self.nms)
-        return Detections(*best(found), self.rules)
+        return Detections(*best(found, self.rules.confidence), self.rules)
 
     def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
         """Return the detections of several samples' raw outputs, each as `read` has it."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from edgeflare.models.detectors.dense import Found
 
 MOST = 300
-"""Candidates of an answer, as in YOLO's and COCO's usual settings; of more, the best remain."""
+"""Candidates of an answer, as in YOLO's and COCO's usual settings; of more, the best remain, and all that
+are detected: an object beyond a limit would look lost, with a large margin."""
 _MOST_BEFORE = 1000
 """Candidates before suppression, of which the best are taken: its time grows with their square."""
 
@@ -25,9 +26,10 @@ def ordered(found: Found) -> Found:
     return _taken(found, np.argsort(-scores, kind="stable"))
 
 
-def best(found: Found) -> Found:
-    """Return the `MOST` first ones of ordered candidates."""
-    return Found(found.boxes[:MOST], found.labels[:MOST], found.scores[:MOST])
+def best(found: Found, confidence: float) -> Found:
+    """Return the `MOST` first ones of ordered candidates; more where those are detected or NaN."""
+    count = max(MOST, int(np.count_nonzero(~(found.scores < confidence))))
+    return Found(found.boxes[:count], found.labels[:count], found.scores[:count])
 
 
 def suppressed(found: Found, iou: float) -> Found:

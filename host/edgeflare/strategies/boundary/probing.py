@@ -120,7 +120,7 @@ class DeviceProbe:
         if deviates and outputs.original is not None and outputs.deployed is not None:
             margin = margins(outputs.original, outputs.deployed).smaller or 0.0
         return Observation(
-            point, drift, max(margin, both * exact.tanh(abs(drift) / 4)), margin, deployed
+            point, drift, max(margin, both * float(exact.tanh(abs(drift) / 4))), margin, deployed
         )
 
 

@@ -10,9 +10,11 @@ import pytest
 from model_pairs import Pair
 from value_models import CLASSES, SIZE, VALUES, value_onnx, value_pair
 
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import config_from
-from edgeflare.errors import EdgeFlareError
+from edgeflare.errors import EdgeFlareError, StoreError
 from edgeflare.metrics import disagreement, is_scores, top_label
+from edgeflare.models import InputSpec, TensorInfo
 from edgeflare.types import Values
 
 
@@ -174,6 +176,8 @@ def _gallery(path: Path, what: str) -> Path:
             "name": {"rows": rows},
             "objects": {"embeddings": np.array([{}, {}], object)},
             "one": {"embeddings": rows[:1]},
+            "complex": {"embeddings": rows * 1j},
+            "endless": {"embeddings": rows * 1e300},
             "zero": {"embeddings": rows * 0},
         }
         np.savez(path, **arrays[what])
@@ -183,11 +187,13 @@ def _gallery(path: Path, what: str) -> Path:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("missing", "can't be read: No such file"),
+        ("missing", "there is no file .* with the gallery"),
         ("text", "is no .npz"),
         ("array", "is no .npz"),
         ("name", "has no array `embeddings`; it has rows"),
-        ("objects", "holds no array of numbers"),
+        ("objects", "pickled objects aren't read"),
+        ("complex", "no embeddings of real numbers"),
+        ("endless", "that is 0 or not finite"),
         ("size", "the model returns 5 values"),
         ("one", "two at least"),
         ("zero", "that is 0 or not finite"),
@@ -198,3 +204,17 @@ def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, 
     pair = value_pair(tmp_path, "vector")
     with pytest.raises(EdgeFlareError, match=words):
         resolved(pair, stack, task="embedding", values={"gallery": path})
+
+
+@pytest.mark.parametrize(
+    "output", [{"kind": "detections", "detector": {"kind": 7}}, {"kind": "boxes"}, {}]
+)
+def test_a_campaign_with_a_damaged_output_format_is_named(
+    tmp_path: Path, output: dict[str, Any]
+) -> None:
+    side = ModelInterface(
+        InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
+    )
+    assert side.stored_reader({"kind": "logits"}, tmp_path).kind == "logits"
+    with pytest.raises(StoreError, match="is damaged: its database can't be read"):
+        side.stored_reader(output, tmp_path)

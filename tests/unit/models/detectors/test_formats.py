@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from edgeflare.errors import ModelError
 from edgeflare.models import DetectionReader, DetectorOptions, GridOptions, TensorInfo
@@ -183,8 +184,8 @@ def test_what_is_not_finite_comes_first_and_stays() -> None:
 def test_ties_are_ordered_by_anchor_and_the_best_300_remain() -> None:
     places = np.linspace(0, 0.9, 400)
     boxes = np.stack([places, places, places + 0.002, places + 0.002], axis=1)
-    scores = np.full((400, 1), 0.6)
-    scores[350] = 0.7
+    scores = np.full((400, 1), 0.3)
+    scores[350] = 0.4
     found = read(DetectorOptions(kind="ssd-raw"), padded(scores, 400), padded(boxes, 400))
     assert len(found.scores) == 300
     np.testing.assert_allclose(found.boxes[0], boxes[350], rtol=1e-6)
@@ -242,3 +243,59 @@ def test_an_open_number_of_anchors() -> None:
     raw = padded(np.concatenate([CENTRES, SCORES], axis=1)).transpose(0, 2, 1)
     tensor = TensorInfo("a", (None, 7, None), "float32")
     check(DetectionReader((tensor,), DetectorOptions(kind="yolo", units="shares"), SIZE).read(raw))
+
+
+def test_detected_objects_are_all_kept_and_candidates_up_to_a_limit() -> None:
+    places = np.arange(900)
+    corners = np.stack([places % 30, places // 30], axis=1) / 30
+    boxes = np.concatenate([corners, corners + 1 / 40], axis=1)
+    for kind in ("yolo", "end-to-end"):
+        for least, count in ((0.6, 900), (0.2, 300)):
+            scores = np.linspace(0.95 if least > 0.5 else 0.45, least, 900)
+            if kind == "end-to-end":
+                rows = np.concatenate([boxes, scores[:, None], np.zeros((900, 1))], axis=1)
+                options = DetectorOptions(kind="end-to-end", units="shares")
+            else:
+                centres = [(boxes[:, :2] + boxes[:, 2:]) / 2, np.full((900, 2), 1 / 40)]
+                rows = np.concatenate([*centres, scores[:, None]], axis=1)
+                options = DetectorOptions(kind="yolo", units="shares")
+            found = read(options, rows[None].astype(np.float32))
+            assert len(found.scores) == count, (kind, least)
+
+
+@pytest.mark.parametrize("kind", ["ssd-raw", "ssd"])
+def test_outputs_of_different_numbers_of_objects_are_refused(kind: str) -> None:
+    scores, boxes = np.zeros((1, 5, 3), np.float32), np.zeros((1, 6, 4), np.float32)
+    raws = [scores, boxes] if kind == "ssd-raw" else [boxes, scores[..., 0], scores[..., 0]]
+    tensors = tuple(
+        TensorInfo(name, (1, None, *raw.shape[2:]), "float32")
+        for name, raw in zip("abc", raws, strict=False)
+    )
+    opened = DetectionReader(tensors, DetectorOptions(kind=kind), SIZE)
+    with pytest.raises(ModelError, match=r"6 boxes, .*5 scores"):
+        opened.read(raws)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"box": (0, 1, 2, -1)},
+        {"classes": (4, 0)},
+        {"classes": (-1, None)},
+        {"objectness": -1},
+    ],
+)
+def test_a_grid_has_channels_from_0_and_a_class_at_least(wrong: dict[str, Any]) -> None:
+    stated = {"box": (0, 1, 2, 3), "classes": (4, None)}
+    GridOptions.model_validate(stated)
+    with pytest.raises(ValidationError):
+        GridOptions.model_validate(stated | wrong)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [1e30, -1e30, np.inf, np.nan, 2.0**31])
+def test_an_object_of_no_possible_class_is_broken(label: float) -> None:
+    rows = np.array([[[0, 0, 0.5, 0.5, 0.9, label], [0, 0, 0.5, 0.5, 0.8, 2]]])
+    found = read(DetectorOptions(kind="end-to-end"), rows)
+    assert found.labels.tolist() == [0, 2]
+    assert np.isnan(found.scores).tolist() == [True, False]

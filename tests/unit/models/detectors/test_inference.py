@@ -141,7 +141,17 @@ def test_poses_and_masks_are_refused(
 def test_names_of_classes() -> None:
     assert class_names(ULTRALYTICS) == ("person", "dog", "cat")
     assert class_names({"names": "['a', 'b']"}) == ("a", "b")
-    for other in ("", "{1: 'a'}", "{0: 1}", "['a'", "__import__('os')", "3", "[]"):
+    for other in (
+        "",
+        "{1: 'a'}",
+        "{0: 1}",
+        "['a'",
+        "__import__('os')",
+        "3",
+        "[]",
+        "{[]: 1}",
+        "{1: 'a', 'b': 'c'}",
+    ):
         assert class_names({"names": other}) is None
     assert class_names({}) is None
 
