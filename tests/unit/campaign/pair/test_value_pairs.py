@@ -216,5 +216,5 @@ def test_a_campaign_with_a_damaged_output_format_is_named(
         InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
     )
     assert side.stored_reader({"kind": "logits"}, tmp_path).kind == "logits"
-    with pytest.raises(StoreError, match="is damaged: its database can't be read"):
+    with pytest.raises(StoreError, match="is damaged: what is known of the models can't be read"):
         side.stored_reader(output, tmp_path)
