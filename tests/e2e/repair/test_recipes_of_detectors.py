@@ -46,7 +46,7 @@ def found(campaign: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_the_split_head_is_shipped_for_its_objects_and_its_new_search(
     found: dict[str, Any],
 ) -> None:
@@ -60,7 +60,7 @@ def test_the_split_head_is_shipped_for_its_objects_and_its_new_search(
     assert split["searched"] + split["natural"] == SEEDS
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_scores_have_their_levels_back(found: dict[str, Any]) -> None:
     """Under one scale with boxes of 96 pixels and more, scores from 0 to 1 have two or three."""
     levels = {}
@@ -74,7 +74,7 @@ def test_scores_have_their_levels_back(found: dict[str, Any]) -> None:
     assert levels["int8-head-split"] > 50
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_it_is_told_in_objects(campaign: Path, found: dict[str, Any]) -> None:
     wanted = ("--recipe", "int8-head-split")
     ran = edgeflare("repair", "recipes", campaign, *wanted, home=campaign.parent)

@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 
 PHOTOGRAPHS = ("coral_kite_and_cold.jpg", "coral_cat.jpg", "coral_bird.jpg")
 INPUT = ("--input", "color=BGR", "--input", "scale=1/255", "--input", "layout=CHW")
+QUICK = ("yolo", "ssd")
+"""Formats that are run on each change; the others at night."""
 RULES = ("--resize", "bilinear", "--confidence", "0.65", "--no-survey", "--max-host-queries", "150")
 
 
@@ -45,7 +47,10 @@ def of_the_grid(home: Path, photographs: Path, shared_data: Path) -> dict[str, o
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in FORMATS],
+)
 def test_the_same_objects_differ_whatever_the_format(
     kind: str, home: Path, photographs: Path, shared_data: Path, of_the_grid: dict[str, object]
 ) -> None:

@@ -11,7 +11,7 @@ from edgeflare.models.quantized import Recipe, make_quantized
 from edgeflare.models.tensors.open import open_graph
 from edgeflare.repair.in_float import head_of
 
-pytestmark = [pytest.mark.shared_data, pytest.mark.extended]
+pytestmark = [pytest.mark.shared_data, pytest.mark.slow]
 
 CALIBRATED_ON = 8
 
