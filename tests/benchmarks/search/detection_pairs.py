@@ -76,12 +76,30 @@ def model(
     return answer
 
 
-def photographs(folder: Path, size: tuple[int, int]) -> list[tuple[str, Sample]]:
-    """Return the photographs of a folder with their names, stretched to a size, RGB."""
+CROPPED = 0.7
+"""The share of each side that a crop has."""
+
+
+def photographs(
+    folder: Path, size: tuple[int, int], *, cropped: bool = False
+) -> list[tuple[str, Sample]]:
+    """Return the photographs of a folder with their names, stretched to a size, RGB.
+
+    `cropped`: in place of each its upper left and its lower right part.
+    """
     found = []
     for path in sorted(folder.iterdir()):
         pixels = cv2.imread(str(path), cv2.IMREAD_COLOR)
-        if pixels is not None:
-            resized = cv2.resize(pixels, size, interpolation=cv2.INTER_LINEAR)
-            found.append((path.stem, np.ascontiguousarray(resized[..., ::-1])))
+        if pixels is None:
+            continue
+        height, width = (round(CROPPED * side) for side in pixels.shape[:2])
+        parts = {"": pixels}
+        if cropped:
+            parts = {
+                " upper left": pixels[:height, :width],
+                " lower right": pixels[-height:, -width:],
+            }
+        for name, part in parts.items():
+            resized = cv2.resize(part, size, interpolation=cv2.INTER_LINEAR)
+            found.append((path.stem + name, np.ascontiguousarray(resized[..., ::-1])))
     return found

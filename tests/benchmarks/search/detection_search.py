@@ -251,6 +251,7 @@ def main() -> None:
     parser.add_argument("--only", type=int)
     parser.add_argument("--control", type=int, default=0)
     parser.add_argument("--confirm", type=Path)
+    parser.add_argument("--crops", action="store_true", help="two parts of each photograph")
     parser.add_argument("--say", action="store_true")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
@@ -258,7 +259,9 @@ def main() -> None:
     for name in arguments.detectors:
         detector = DETECTORS[name]
         folder = arguments.data / "models" / "detection"
-        photos = photographs(arguments.data / "images" / "photos_detection", detector.size)
+        photos = photographs(
+            arguments.data / "images" / "photos_detection", detector.size, cropped=arguments.crops
+        )
         photos = photos[: arguments.only]
         original = model(folder / f"{name}_fp32.onnx", detector)
         for copy in arguments.copies:
