@@ -170,13 +170,20 @@ def certainty(output: Output) -> float | None:
 
 
 def is_sure_of_difference(original: Output, deployed: Output, sure: float) -> bool:
-    """Whether the original's margin of a difference of detections is at least `sure`.
+    """Whether the original's margin of a difference of detections is at least this share of the largest.
 
-    True of other answers, of which `certainty` tells before the deployed model is asked.
+    The largest one is 1 less the confidence, of a ghost the confidence, of a shift the IoU from
+    which on nothing has shifted. True of other answers, of which `certainty` tells before the
+    deployed model is asked.
     """
     if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
         return True
-    return any(one.margins[0] >= sure for one in differences(original, deployed))
+    rules = original.rules
+    largest = {"ghost": rules.confidence, "shift": rules.shift_iou}
+    return any(
+        one.margins[0] >= sure * largest.get(one.kind, 1.0 - rules.confidence)
+        for one in differences(original, deployed)
+    )
 
 
 def _only_top(scores: Scores) -> int | None:

@@ -111,9 +111,15 @@ def _survey_sentences(summary: Summary) -> list[str]:
     if summary.soundness is not None:
         first = soundness_sentence(summary.soundness)
     elif rate is not None:
+        sure = " on which the original is sure"
+        differently = "differently"
+        if summary.detection is not None:
+            sure, differently = "", "differently, and the original is sure of it,"
+        elif summary.values is not None:
+            sure = ""
         first = (
-            f"Far from the seeds the models decide differently on {rate.deviations:,} of "
-            f"{counted(rate.inputs, 'input')} on which the original is sure ({rate_words(rate)})."
+            f"Far from the seeds the models decide {differently} on {rate.deviations:,} of "
+            f"{counted(rate.inputs, 'input')}{sure} ({rate_words(rate)})."
         )
     else:
         return []

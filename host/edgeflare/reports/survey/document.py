@@ -199,7 +199,17 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
         f"and {queries['confirmation']:,} to confirm; original alone {queries['host_only']:,}; "
         "the pursuit is counted apart",
     )
-    yield KeyFigure("asked about", f"inputs at which the original's margin is >= {survey.sure:g}")
+    yield KeyFigure("asked about", asked_words(survey))
+
+
+def asked_words(survey: SurveyFigures) -> str:
+    """Return which inputs the device is asked about, and what counts on them."""
+    if survey.mean_difference is None:
+        return f"inputs at which the original's margin is >= {survey.sure:g}"
+    return (
+        "any inputs; of detectors a difference counts where the original's margin is >= "
+        f"{survey.sure:g} of the largest possible"
+    )
 
 
 class _Row(NamedTuple):
