@@ -126,8 +126,11 @@ def _distances(seeds: Sequence[Seed], originals: Sequence[Output]) -> NDArray[np
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
 DISAGREEMENT_LIMIT = 0.20
-OBJECTS_LIMIT = 0.30
-"""Of a detector's objects: crowds of small faces differ by a fifth after int8 quantisation."""
+OBJECTS_LIMIT = 0.12
+"""Of a detector's objects: of two real detectors 2 to 8 % differ clearly after int8 quantisation, and
+21 to 23 % with another colour order or scaling."""
+_CLEAR = 0.05
+"""The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
 
@@ -137,8 +140,9 @@ class SeedFigures(NamedTuple):
 
     Labels are None where not known, and of answers without class scores, which are over 0
     `classes`. `example` says of two answers how they differ. `objects`: those that either of two
-    detectors sees, and `differing` those that the other one doesn't see, or takes for another class;
-    None of other models. `detected`: those that the original sees. `has_tolerance`: how far answers may be apart is the user's to state.
+    detectors sees, and `differing` those that the other one clearly doesn't see, or takes for another
+    class; None of other models. `detected`: those that the original sees. `has_tolerance`: how far
+    answers may be apart is the user's to state.
     """
 
     id: str
@@ -164,11 +168,11 @@ class SeedFigures(NamedTuple):
         labels = top_label(original), top_label(deployed)
         found = cls(seed_id, label, decision, *labels, classes, example)
         if isinstance(original, Detections) and isinstance(deployed, Detections):
-            counts = kind_counts(differences(original, deployed))
+            unlike = [one for one in differences(original, deployed) if one.kind != "shift"]
             return found._replace(
-                objects=original.count + counts["ghost"],
+                objects=original.count + kind_counts(unlike)["ghost"],
                 detected=original.count,
-                differing=counts["lost"] + counts["ghost"] + counts["class"],
+                differing=sum(one.margin >= _CLEAR for one in unlike),
             )
         return found._replace(has_tolerance=isinstance(original, Values))
 

@@ -87,19 +87,31 @@ def deviating(total: int, original: Output, deployed: Output) -> list[SeedFigure
     return [SeedFigures.of(f"s{k}", None, outputs) for k in range(total)]
 
 
-def detected(*labels: int) -> Detections:
+def detected(*labels: int, score: float = 0.9) -> Detections:
     """Objects of these classes, each at its own place."""
     left = np.arange(len(labels)) / 10
     boxes = np.stack([left, left, left + 0.1, left + 0.1], axis=1).reshape(-1, 4)
-    scores = np.full(len(labels), 0.9)
+    scores = np.full(len(labels), score)
     return Detections(boxes, np.array(labels, np.int64), scores, DetectionRules(0.5))
 
 
-def test_detectors_may_differ_on_every_seed_but_not_on_most_objects() -> None:
-    original = detected(0, 0, 0, 0, 0)
-    assert check_pair(deviating(40, original, detected(0, 0, 0, 0, 1)), allow=False) == []
-    with pytest.raises(PreflightError, match=r"class 0 \(5\) against class 0 \(3\), class 1 \(2\)"):
-        check_pair(deviating(40, original, detected(0, 0, 0, 1, 1)), allow=False)
+def test_detectors_may_differ_on_every_seed_but_not_clearly_on_many_objects() -> None:
+    original = detected(*[0] * 10)
+    assert check_pair(deviating(40, original, detected(*[0] * 9, 1)), allow=False) == []
+    with pytest.raises(
+        PreflightError, match=r"class 0 \(10\) against class 0 \(8\), class 1 \(2\)"
+    ):
+        check_pair(deviating(40, original, detected(*[0] * 8, 1, 1)), allow=False)
+
+
+def test_objects_near_the_confidence_may_all_differ() -> None:
+    seeds = deviating(40, detected(*[0] * 10, score=0.54), detected())
+    assert check_pair(seeds, allow=False) == []
+
+
+def test_a_detector_that_sees_nothing_is_told_of() -> None:
+    (notice,) = check_pair(deviating(3, detected(), detected()), allow=False)
+    assert "detects nothing on any of 3 seeds: check the decoder" in notice
 
 
 def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
