@@ -298,10 +298,10 @@ def _is_too_much(seeds: Sequence[SeedFigures], differing: int) -> bool:
     """Whether models of one kind can't differ on so many seeds; of detectors on so many objects."""
     if any(seed.has_tolerance for seed in seeds):
         return False
-    objects = sum(seed.objects or 0 for seed in seeds)
-    if objects:
-        share = wilson(min(objects, sum(seed.differing for seed in seeds)), objects)[0]
-        return share > OBJECTS_LIMIT
+    if any(seed.objects is not None for seed in seeds):
+        objects = sum(seed.objects or 0 for seed in seeds)
+        apart = sum(seed.differing for seed in seeds)
+        return objects > 0 and wilson(apart, objects)[0] > OBJECTS_LIMIT
     return wilson(differing, len(seeds))[0] > DISAGREEMENT_LIMIT
 
 
