@@ -40,8 +40,10 @@ def answers_key_figures(
         bound = "" if values.tolerance is None else f", tolerance {values.tolerance:g}"
         for where, spread in (("seeds", values.seeds), ("triggers", values.triggers)):
             if spread is not None:
-                text = f"median {spread.median:.3g}, 90 % at most {spread.p90:.3g}"
-                yield KeyFigure(f"distance on the {where}", text, f"{name}{bound}", main=True)
+                most = f"90 % at most {spread.p90:.3g}; {name}{bound}"
+                yield KeyFigure(
+                    f"distance on the {where}", f"median {spread.median:.3g}", most, main=True
+                )
         if values.mean_iou is not None:
             yield KeyFigure("median mean IoU on the seeds", number_text(values.mean_iou, 3))
 
