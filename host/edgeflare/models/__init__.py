@@ -8,6 +8,7 @@ from edgeflare.models.detectors import (
     class_names,
     complete_options,
     infer_format,
+    keep_anchors,
 )
 from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
@@ -67,6 +68,7 @@ __all__ = [
     "has_one_value",
     "infer_format",
     "is_index",
+    "keep_anchors",
     "known_of",
     "largest_sum_error",
     "load_fixed_inputs",

@@ -6,18 +6,19 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.detectors import (
+    check_same_objects,
+    detector_sides,
+    keeping_boxes,
+    with_background_of,
+)
 from edgeflare.campaign.pair.inputs import check_inputs, chosen_input
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import (
     ModelOutputs,
     check_same_classes,
-    check_same_objects,
     check_settings,
-    detector_sides,
     find_task,
-    kept_boxes,
-    reduced,
-    with_background_of,
 )
 from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -360,9 +361,8 @@ def resolve_pair(
             chosen=chosen[1],
         ),
     )
-    sides = sides[0], _repaired(sides[1], config)
+    sides = sides[0], keeping_boxes(_repaired(sides[1], config), config.detection.keep)
     decoders = [None if text is None else text.decoder for text in texts]
-    keep = kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs)
     original.fix_inputs(chosen[0].name, chosen[0].fixed)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
@@ -371,11 +371,11 @@ def resolve_pair(
             sides[1].asked,
             decoders[1],
             sides[1].repair,
-            keep=keep,
+            keep=sides[1].keep,
             input_name=chosen[1].name,
             fixed=chosen[1].fixed,
         )
-    return sides[0], reduced(sides[1], keep)
+    return sides
 
 
 def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:
