@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.pair.preflight import check_labels
+from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.priority import is_ordered_before
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig

@@ -30,6 +30,21 @@ class ModelOutputs(NamedTuple):
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
 
+    def single(self, what: str, advice: str = "") -> TensorInfo:
+        """Return the output that is named, or the only one. Raises ModelError.
+
+        `what` is in it, and `advice` what else can be done, in messages.
+        """
+        found = self.named
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(one.name for one in found)
+        flag = "original" if "original" in self.whose else "deployed"
+        raise ModelError(
+            f"{self.whose} has {len(found)} outputs ({names}); name the one with {what} with "
+            f"`--{flag}-output-name`{advice}"
+        )
+
 
 def find_task(
     config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
