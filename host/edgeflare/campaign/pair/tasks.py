@@ -7,7 +7,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import DetectorOptions, InputSpec, Spec, TensorInfo, infer_format
-from edgeflare.oracles import TASKS, VALUE_TASKS
+from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Task
 
 
@@ -72,7 +72,7 @@ def find_task(
 
 
 _USES: tuple[tuple[str, str, str, frozenset[Task]], ...] = (
-    ("detection", "confidence", "--confidence", frozenset({"detection", "multi-label"})),
+    ("detection", "confidence", "--confidence", DETECTION_TASKS),
     ("detection", "nms", "--nms", frozenset({"detection"})),
     ("detection", "match_iou", "--match-iou", frozenset({"detection"})),
     ("detection", "shift_iou", "--shift-iou", frozenset({"detection"})),
