@@ -10,7 +10,7 @@ from edgeflare.models.detectors import (
     infer_format,
     keep_anchors,
 )
-from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
+from edgeflare.models.fixed_inputs import ChosenInput, choose_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -71,7 +71,6 @@ __all__ = [
     "keep_anchors",
     "known_of",
     "largest_sum_error",
-    "load_fixed_inputs",
     "output_classes",
     "prepare",
     "resolve_input",
