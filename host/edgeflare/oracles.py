@@ -38,6 +38,9 @@ ANSWER_NOUNS: Mapping[Task, str] = {
 }
 """The answers in a noun, for errors' sentences."""
 
+DETECTION_TASKS: frozenset[Task] = frozenset({"detection", "multi-label"})
+"""Tasks with answers of objects, with or without places: `edgeflare.types.Detections`."""
+
 VALUE_TASKS: frozenset[Task] = frozenset({"dense", "embedding", "vector"})
 """Tasks with answers of real values, which are compared by a distance."""
 
@@ -279,7 +282,7 @@ class DetectionOracle(ConfiguredOracle):
     summary = (
         "an object lost, seen by the deployed model alone, of another class or at another place"
     )
-    tasks = frozenset({"detection", "multi-label"})
+    tasks = DETECTION_TASKS
     deviation = "the deployed model detects other objects"
 
     def __init__(self, floor: float = 0.0) -> None:

@@ -20,7 +20,7 @@ from edgeflare.campaign.batch import (
 )
 from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.campaign.pair.model_pair import transcribes
+from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from

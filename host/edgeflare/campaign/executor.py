@@ -21,7 +21,6 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
@@ -45,6 +44,7 @@ from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, OriginalModel, class_names
 from edgeflare.models.outputs import load_repair
+from edgeflare.oracles import DETECTION_TASKS
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import FAULTS, CampaignLock, Store
@@ -117,7 +117,9 @@ def start(
                     "runtime can make a difference"
                 )
             baseline = baseline_pairs(config.limits, sides[0].classes)
-            names = _class_names(config, original.metadata) if _detects(sides[0]) else None
+            names = None
+            if sides[0].task in DETECTION_TASKS:
+                names = _class_names(config, original.metadata)
             check_task_limits(config.limits, sides[0].task, names)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
@@ -149,10 +151,6 @@ def start(
             Campaign(config, original, fleet, sides, store, reporter).start(source, notices)
         _finish(after, store, reporter)
     return folder
-
-
-def _detects(side: ModelInterface) -> bool:
-    return side.task in ("detection", "multi-label")
 
 
 def _class_names(config: CampaignConfig, metadata: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
-from edgeflare.oracles import traits_of
+from edgeflare.oracles import DETECTION_TASKS, VALUE_TASKS, traits_of
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
 from edgeflare.strategies.boundary import (
@@ -22,7 +22,7 @@ from edgeflare.strategies.boundary import (
     has_open_choice,
     resolve_options,
 )
-from edgeflare.types import Detections, Sample, Transcript, Values
+from edgeflare.types import Sample, Task
 
 STRATEGY = "boundary"
 RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
@@ -46,6 +46,7 @@ class _MeasuredDevice(Protocol):
 
 def resolve_search(
     config: CampaignConfig,
+    task: Task,
     original: Original,
     devices: Sequence[_MeasuredDevice],
     store: Store,
@@ -53,12 +54,13 @@ def resolve_search(
 ) -> CampaignConfig:
     """Return the configuration with all options of the boundary search chosen, and store it.
 
-    Does nothing for other strategies, nor where all is stated or was resolved before: a campaign
-    that is resumed keeps those that it started with. The choice follows from the seeds, which must
-    be answered. With `search.tune` a device query is measured and the choice follows from that: it
-    depends on how fast devices and host are just then, and a notice says how to repeat it. Queries
-    of the measurement are counted apart from those of searches. Raises DeviceAwayError where no
-    device answers within the fleet's patience, and the errors of devices and models.
+    `task`: that of the models; with a gallery they have classes. Does nothing for other strategies,
+    nor where all is stated or was resolved before: a campaign that is resumed keeps those that it
+    started with. The choice follows from the seeds, which must be answered. With `search.tune` a
+    device query is measured and the choice follows from that: it depends on how fast devices and
+    host are just then, and a notice says how to repeat it. Queries of the measurement are counted
+    apart from those of searches. Raises DeviceAwayError where no device answers within the fleet's
+    patience, and the errors of devices and models.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -69,7 +71,7 @@ def resolve_search(
     is_open = has_open_choice(options)
     if not samples or (not is_open and None not in left):
         return config
-    of = _answered(store, samples[0], traits_of(search.oracle).compares_scores)
+    of = answered_with(search, task, audio=samples[0].ndim == 1)
     resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
     chosen, notices = resolve(), []
     if search.tune and is_open and of == "image":
@@ -99,6 +101,17 @@ def resolve_search(
     for notice in notices:
         reporter(Notice(notice))
     return config
+
+
+def answered_with(search: SearchConfig, task: Task, *, audio: bool) -> Answered:
+    """Return what a search from audio, else from images, is of, by the task of the models."""
+    if task in DETECTION_TASKS:
+        return "detections"
+    if task == "transcript":
+        return "transcript"
+    if task in VALUE_TASKS or traits_of(search.oracle).compares_scores:
+        return "values"
+    return "audio" if audio else "image"
 
 
 def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
@@ -184,18 +197,6 @@ def _first_samples(store: Store) -> list[Sample]:
     """Return the first seeds that were answered."""
     answered = (seed for seed in store.seeds() if seed.outputs is not None)
     return [store.get_sample(seed.sample) for seed in islice(answered, _TIMES)]
-
-
-def _answered(store: Store, sample: Sample, compares_scores: bool) -> Answered:
-    answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
-    original = next((one for one in answers if one is not None), None)
-    if isinstance(original, Detections):
-        return "detections"
-    if compares_scores or isinstance(original, Values):
-        return "values"
-    if isinstance(original, Transcript):
-        return "transcript"
-    return "image" if sample.ndim > 1 else "audio"
 
 
 def _notice(chosen: BoundaryOptions, ratio: float) -> str:

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.pair.model_pair import transcribes
 from edgeflare.campaign.pair.preflight import check_labels
+from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.priority import is_ordered_before
+from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import ModelError, UsageError
@@ -29,13 +30,11 @@ from edgeflare.models import (
     resolve_input,
 )
 from edgeflare.models.image_input import options_in_file, sample_size
-from edgeflare.oracles import VALUE_TASKS, traits_of
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
-from edgeflare.strategies.boundary import Answered
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput, Task
 
@@ -88,6 +87,8 @@ def _stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
     """Return the task as far as it is known before the deployed model is; else "classification"."""
     if transcribes(config, original.decoder):
         return "transcript"
+    if config.values.gallery is not None:
+        return "classification"
     if config.task != "auto":
         return config.task
     decoders = (config.original.decoder, config.deployed.decoder)
@@ -102,21 +103,12 @@ def check_search_options(config: CampaignConfig, task: Task, *, audio: bool) -> 
     that the search needs is missing.
     """
     search = config.search
-    answered: Answered = "audio" if audio else "image"
-    if task in ("detection", "multi-label"):
-        answered = "detections"
-    elif task == "transcript":
-        answered = "transcript"
-    elif traits_of(search.oracle).compares_scores or (
-        task in VALUE_TASKS and config.values.gallery is None
-    ):
-        answered = "values"
     check_search(
         search.strategy,
         search.options,
         search.operators,
         kind="audio" if audio else "image",
-        answered=answered,
+        answered=answered_with(search, task, audio=audio),
     )
 
 

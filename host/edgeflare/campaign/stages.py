@@ -42,7 +42,7 @@ from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
-from edgeflare.oracles import oracle_for
+from edgeflare.oracles import DETECTION_TASKS, oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
 from edgeflare.store.records import REPLAY
@@ -170,7 +170,7 @@ class Campaign:
             return
         with self._counted_devices() as devices:
             self._config = resolve_search(
-                self._config, self._original, devices, self._store, self._reporter
+                self._config, original.task, self._original, devices, self._store, self._reporter
             )
         searching = SearchStage(self._config, *shared)
         searching.search(strategy_of(self._config), read.deployed, original.task)
@@ -280,7 +280,7 @@ class Campaign:
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
-        if self._sides[0].task not in ("classification", "detection", "multi-label"):
+        if self._sides[0].task not in ("classification", *DETECTION_TASKS):
             return None
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),

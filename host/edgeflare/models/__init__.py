@@ -8,8 +8,9 @@ from edgeflare.models.detectors import (
     class_names,
     complete_options,
     infer_format,
+    keep_anchors,
 )
-from edgeflare.models.fixed_inputs import ChosenInput, choose_input, load_fixed_inputs
+from edgeflare.models.fixed_inputs import ChosenInput, choose_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -67,9 +68,9 @@ __all__ = [
     "has_one_value",
     "infer_format",
     "is_index",
+    "keep_anchors",
     "known_of",
     "largest_sum_error",
-    "load_fixed_inputs",
     "output_classes",
     "prepare",
     "resolve_input",

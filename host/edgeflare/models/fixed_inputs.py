@@ -33,41 +33,25 @@ def choose_input(
     """Return which of a model's inputs the samples become.
 
     `name`: the input as stated, None: the only one for which the file `path`, an ``.npz`` with an
-    array by input name, has no array; None: no file. `whose` names the model in messages, such as
-    "the deployed model". Raises UsageError where an input is missing or unknown, an array doesn't
-    fit, or the file can't be read.
+    array by input name, has no array; None: no file. Its arrays may have 64 MiB at most, packed and
+    unpacked together. `whose` names the model in messages, such as "the deployed model". Raises
+    UsageError where an input is missing or unknown, an array doesn't fit, or the file can't be read
+    or has pickled objects.
     """
-    fixed = {} if path is None else load_fixed_inputs(path, inputs, name, whose)
+    fixed = {} if path is None else _arrays_in(path)
     if path is None and name is None and len(inputs) == 1:
         return ChosenInput(inputs[0], None, {})
-    return _chosen(inputs, name, fixed, whose)
+    try:
+        found = FixedInputs.of(inputs, name, fixed)
+    except agent_errors.RequestError as error:
+        where = whose if path is None else f"{path}: {whose}"
+        raise UsageError(f"{where}: {error}") from error
+    return ChosenInput(inputs[found.searched], name, fixed)
 
 
-def load_fixed_inputs(
-    path: Path, inputs: Sequence[TensorInfo], name: str | None, whose: str
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays by input name in an ``.npz`` file, checked against a model's inputs.
-
-    They may have 64 MiB at most, packed and unpacked together. `name` and `whose` as for
-    `choose_input`. Raises UsageError for a file that can't be read, has pickled objects, or doesn't
-    fit the inputs.
-    """
+def _arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
     advice = "write it with numpy.savez, an array by input name"
     arrays = read_npz(path, "fixed inputs", advice, _MOST_BYTES)
     if not arrays:
         raise UsageError(f"{path} holds no array: write one by input name with numpy.savez")
-    try:
-        _chosen(inputs, name, arrays, whose)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
     return arrays
-
-
-def _chosen(
-    inputs: Sequence[TensorInfo], name: str | None, fixed: Mapping[str, NDArray[Any]], whose: str
-) -> ChosenInput:
-    try:
-        found = FixedInputs.of(inputs, name, fixed)
-    except agent_errors.RequestError as error:
-        raise UsageError(f"{whose}: {error}") from error
-    return ChosenInput(inputs[found.searched], name, fixed)

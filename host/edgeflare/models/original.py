@@ -147,16 +147,12 @@ class OriginalModel:
         decoder: Mapping[str, Any] | None = None,
         *,
         keep: Mapping[str, Any] | None = None,
-        input_name: str | None = None,
-        fixed: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Set how samples are prepared, which output counts, the decoder, and the other inputs.
+        """Set how samples are prepared, which output counts, and the decoder.
 
-        All as `DeviceSession.configure` takes them; without `input_name` and `fixed` the inputs are
-        those of `fix_inputs`. Raises ModelError where they don't fit the model.
+        All as `DeviceSession.configure` takes them; the other inputs are those of `fix_inputs`.
+        Raises ModelError where they don't fit the model.
         """
-        if input_name is not None or fixed is not None:
-            self.fix_inputs(input_name, fixed or {})
         if decoder is None and output is None:
             output = self.outputs[0].name
         configuration, arrays = configuration_of(spec, output, decoder, keep, *self._fixed)

@@ -137,7 +137,8 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
         with pytest.raises(ModelError, match=r"has 2 inputs .*--fixed-inputs FILE.npz"):
             here.configure(PIXELS, None)
         session.configure(PIXELS, None, fixed=fixed)
-        here.configure(PIXELS, None, fixed=fixed)
+        here.fix_inputs(None, fixed)
+        here.configure(PIXELS, None)
         assert here.input.name == FIRST
         found: Any = session.submit(samples).result(60).outputs
         raws: Any = here.raw_answer(samples)[0]
@@ -150,7 +151,8 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
 def test_another_process_has_the_same_fixed_inputs(tmp_path: Path) -> None:
     model = TFLITE / "two_inputs.tflite"
     with original(model, "tflite") as here:
-        here.configure(PIXELS, None, fixed={SECOND: np.ones((1, 8, 8, 1))})
+        here.fix_inputs(None, {SECOND: np.ones((1, 8, 8, 1))})
+        here.configure(PIXELS, None)
         here.read_with(OutputReader(here.outputs[0], "probabilities"))
         with closing(here.settings.load(here=True)) as other:
             for sample in images(2):

@@ -7,7 +7,7 @@ import pytest
 from speech_models import LETTERS, ctc_model
 
 from edgeflare.campaign import provenance
-from edgeflare.campaign.pair.model_pair import transcribes
+from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.settings.config import config_from, load_config
 from edgeflare.cli.options import typed
 from edgeflare.errors import UsageError

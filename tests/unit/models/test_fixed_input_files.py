@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import UsageError
-from edgeflare.models import TensorInfo, choose_input, load_fixed_inputs
+from edgeflare.models import TensorInfo, choose_input
 
 INPUTS = [
     TensorInfo("image", (1, 4, 4, 3), "float32"),
@@ -127,6 +127,6 @@ def test_bad_files_get_one_sentence(tmp_path: Path, write: Any, words: str) -> N
     path = tmp_path / "fixed.npz"
     write(path)
     with pytest.raises(UsageError, match=words) as caught:
-        load_fixed_inputs(path, INPUTS, None, WHOSE)
+        choose_input(INPUTS, None, path, WHOSE)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,24 +1,26 @@
 """The two models of a campaign, brought to one understanding of inputs and outputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.detectors import (
+    check_same_objects,
+    detector_sides,
+    keeping_boxes,
+    with_background_of,
+)
 from edgeflare.campaign.pair.inputs import check_inputs, chosen_input
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import (
     ModelOutputs,
     check_same_classes,
-    check_same_objects,
     check_settings,
-    detector_sides,
     find_task,
-    kept_boxes,
-    reduced,
-    with_background_of,
 )
+from edgeflare.campaign.pair.texts import text_sources, transcribing_side, vocabulary_notices
 from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -28,17 +30,14 @@ from edgeflare.models import (
     SINGLE_KINDS,
     AnswerReader,
     AudioSpec,
-    DetectorOptions,
     InputOptions,
     OriginalModel,
     OutputKind,
     RawOutput,
-    Spec,
     TensorInfo,
     as_output,
     check_index,
     complete_options,
-    decoder_in,
     detect_kind,
     has_one_value,
     is_index,
@@ -46,157 +45,11 @@ from edgeflare.models import (
     largest_sum_error,
     output_classes,
     resolve_input,
-    text_output,
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
 from edgeflare.oracles import TASKS, VALUE_TASKS
 from edgeflare.types import Output, Sample, Transcript
-
-
-class _TextSource(NamedTuple):
-    """Where a model's text comes from.
-
-    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
-    that is in the model's file), `identity` all that identifies it, without the vocabulary.
-    """
-
-    output: TensorInfo
-    decoder: Mapping[str, Any]
-    identity: Mapping[str, Any]
-
-
-def _text_source(
-    outputs: Sequence[TensorInfo],
-    config: ModelConfig,
-    in_file: Mapping[str, Any] | None,
-    whose: str,
-    task: str,
-) -> _TextSource | None:
-    """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
-
-    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
-    doesn't.
-    """
-    if isinstance(config.decoder, DetectorOptions):
-        if task == "transcript":
-            raise UsageError(f"the decoder that is stated for {whose} makes boxes, not text")
-        return None
-    if config.decoder is not None and config.output not in ("auto", "transcript"):
-        raise UsageError(
-            f"a decoder is stated for {whose}, but also that it returns {config.output}: state one "
-            "of the two"
-        )
-    if config.output not in ("auto", "transcript"):
-        return None
-    decoder, identity = {"vocabulary": None}, in_file
-    if config.decoder is not None:
-        _check_for_a_decoder(outputs, config, config.decoder.kind, in_file, whose)
-        stated = config.decoder.decoder()
-        decoder, identity = stated.to_json(), stated.describe()
-    if identity is None and "transcript" in (config.output, task):
-        raise ModelError(
-            f"the file of {whose} does not say how its outputs become text; state it with "
-            "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key "
-            "edgeflare.decoder"
-        )
-    if identity is None:
-        return None
-    output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
-    return _TextSource(output, decoder, identity)
-
-
-def _symbols_of_original(
-    text: _TextSource | None,
-    config: CampaignConfig,
-    original: OriginalModel,
-    outputs: Sequence[TensorInfo],
-) -> _TextSource | None:
-    """Return how a deployed model's outputs become text by the symbols in the original's file.
-
-    None where they don't fit, and where something else is stated. A conversion often loses them.
-    """
-    stated = config.deployed.decoder is not None or config.deployed.output != "auto"
-    if text is None or stated or not text.identity.get("origin"):
-        return None
-    decoder = decoder_in(original.metadata, str(original.path), outputs)
-    if decoder is None:
-        return None
-    return _TextSource(outputs[0], decoder.to_json(), decoder.describe())
-
-
-def transcribes(config: CampaignConfig, in_file: Mapping[str, Any] | None) -> bool:
-    """Whether the original returns text, as stated, or as the decoder that is `in_file` says."""
-    stated = config.original
-    if config.task != "auto":
-        return config.task == "transcript"
-    if stated.output != "auto" or isinstance(stated.decoder, DetectorOptions):
-        return stated.output == "transcript"
-    return stated.decoder is not None or in_file is not None
-
-
-def _check_for_a_decoder(
-    outputs: Sequence[TensorInfo],
-    config: ModelConfig,
-    kind: str,
-    in_file: Mapping[str, Any] | None,
-    whose: str,
-) -> None:
-    """Raise ModelError for a model that a decoder of this kind can't be for."""
-    if kind != "ctc":
-        return
-    if in_file is not None and in_file["kind"] != kind:
-        raise ModelError(
-            f"{whose} brings its own decoder (its file says how its outputs become text), and none "
-            "of kind ctc fits it: leave `--decoder` out"
-        )
-    if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
-        raise ModelError(
-            f"{whose} is none that a decoder is for: it returns one score for each class, not one "
-            "for each symbol and frame, as a model that returns text does; leave `--decoder` out"
-        )
-
-
-def _is_scores(tensor: TensorInfo) -> bool:
-    """Whether an output is of one score for each class, and of no frames."""
-    return len(tensor.shape) == 1 or (len(tensor.shape) == 2 and tensor.shape[0] in (1, None))
-
-
-def _check_both_transcribe(
-    texts: tuple[_TextSource | None, _TextSource | None],
-    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
-) -> None:
-    """Raise ModelError where only one of the models, the original first, returns text."""
-    original, deployed = texts
-    if (original is None) == (deployed is None):
-        return
-    speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
-    if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
-        raise ModelError(
-            f"the {speech} model returns text and the {other} model returns one score "
-            "for each class: they are not two versions of one model"
-        )
-    raise ModelError(
-        f"the {speech} model returns text and the {other} model does not say how its outputs "
-        "become text; state it with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare "
-        "both models' scores with `--output logits`"
-    )
-
-
-def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
-    """Return the output that counts: the one that is named, or the only one. Raises ModelError."""
-    names = [tensor.name for tensor in outputs]
-    if config.output_name is None:
-        if len(outputs) == 1:
-            return outputs[0]
-        raise ModelError(
-            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
-            f"scores with `--{'original' if 'original' in whose else 'deployed'}-output-name`, or "
-            "state another --task"
-        )
-    if config.output_name not in names:
-        raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
-    return outputs[names.index(config.output_name)]
 
 
 def _check_no_frames(output: TensorInfo, whose: str) -> None:
@@ -300,19 +153,7 @@ def resolve_pair(
     """
     model = fleet.sessions[0].model
     whose = "the original model", "the deployed model"
-    texts: tuple[_TextSource | None, _TextSource | None] = (None, None)
-    if config.task in ("auto", "transcript"):
-        texts = (
-            _text_source(
-                original.outputs, config.original, original.decoder, whose[0], config.task
-            ),
-            _text_source(model.outputs, config.deployed, model.decoder, whose[1], config.task),
-        )
-        texts = (
-            texts[0],
-            texts[1] or _symbols_of_original(texts[0], config, original, model.outputs),
-        )
-        _check_both_transcribe(texts, (original.outputs, model.outputs))
+    texts = text_sources(config, original, model)
     chosen = (
         chosen_input(config.original, original.inputs, whose[0]),
         chosen_input(config.deployed, model.inputs, whose[1]),
@@ -345,9 +186,9 @@ def resolve_pair(
         ModelOutputs(original.outputs, original.metadata, config.original, specs[0], whose[0]),
         ModelOutputs(model.outputs, model.metadata, config.deployed, specs[1], whose[1]),
     )
-    if texts[0] is not None and texts[1] is not None:
+    if texts is not None:
         check_settings(config, "transcript")
-        sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
+        sides = transcribing_side(specs[0], texts[0]), transcribing_side(specs[1], texts[1])
     else:
         sides = _answering(config, *outputs)
     sides = (
@@ -360,9 +201,8 @@ def resolve_pair(
             chosen=chosen[1],
         ),
     )
-    sides = sides[0], _repaired(sides[1], config)
-    decoders = [None if text is None else text.decoder for text in texts]
-    keep = kept_boxes(config.detection.keep, sides[1].detector, sides[1].outputs)
+    sides = sides[0], keeping_boxes(_repaired(sides[1], config), config.detection.keep)
+    decoders = (None, None) if texts is None else (texts[0].decoder, texts[1].decoder)
     original.fix_inputs(chosen[0].name, chosen[0].fixed)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
@@ -371,11 +211,11 @@ def resolve_pair(
             sides[1].asked,
             decoders[1],
             sides[1].repair,
-            keep=keep,
+            keep=sides[1].keep,
             input_name=chosen[1].name,
             fixed=chosen[1].fixed,
         )
-    return sides[0], reduced(sides[1], keep)
+    return sides
 
 
 def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterface:
@@ -400,10 +240,6 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     return deployed._replace(output=repair.announced(deployed.output.name), repair=repair)
 
 
-def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
-    return ModelInterface(spec, text.output, task="transcript", decoder=text.identity)
-
-
 def _answering(
     config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
 ) -> tuple[ModelInterface, ModelInterface]:
@@ -414,8 +250,9 @@ def _answering(
         return detector_sides(config, original, deployed, reason)
     if task in VALUE_TASKS:
         return value_sides(config, task, original, deployed)
-    first = _choose_output(original.tensors, config.original, original.whose)
-    second = _choose_output(deployed.tensors, config.deployed, deployed.whose)
+    first, second = (
+        one.single("the class scores", ", or state another --task") for one in (original, deployed)
+    )
     for spec, output, whose in (
         (original.spec, first, original.whose),
         (deployed.spec, second, deployed.whose),
@@ -452,7 +289,7 @@ def readers(
     read: list[AnswerReader] = []
     doubts = [side.doubt for side in sides if side.doubt]
     doubts += [side.inferred for side in sides if side.inferred]
-    doubts += _vocabulary_notices(sides)
+    doubts += vocabulary_notices(sides)
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
@@ -464,17 +301,6 @@ def readers(
         doubts += [doubt] if doubt else []
     check_same_objects(read[0], read[1])
     return (read[0], read[1]), doubts
-
-
-def _vocabulary_notices(sides: tuple[ModelInterface, ModelInterface]) -> list[str]:
-    """Return what is said where a decoder follows from the convention of others, at most once."""
-    origins = [side.decoder.get("origin") for side in sides if side.decoder is not None]
-    return [
-        f"outputs become text by the symbols in the metadata {origin!r} of the model's file, as "
-        "PP-OCR's models have it: a blank before them, a space after them; "
-        "`--decoder vocabulary=FILE` states others"
-        for origin in list(filter(None, origins))[:1]
-    ]
 
 
 def original_reader(

@@ -1,24 +1,13 @@
-"""Which task both models have, and the outputs that answer it, where that isn't classes or text."""
+"""Which task both models have, and what is stated that fits it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from edgeflare._internal.text import shape_text
-from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import (
-    AnswerReader,
-    DetectionReader,
-    DetectorOptions,
-    InputSpec,
-    Spec,
-    TensorInfo,
-    complete_options,
-    infer_format,
-)
-from edgeflare.oracles import TASKS, VALUE_TASKS
+from edgeflare.models import DetectorOptions, InputSpec, Spec, TensorInfo, infer_format
+from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Task
 
 
@@ -32,11 +21,6 @@ class ModelOutputs(NamedTuple):
     whose: str
 
     @property
-    def size(self) -> tuple[int, int]:
-        """The height and width of the input, (0, 0) of audio."""
-        return self.spec.size if isinstance(self.spec, InputSpec) else (0, 0)
-
-    @property
     def named(self) -> Sequence[TensorInfo]:
         """The output that is named, or all of them. Raises ModelError where it has none of this name."""
         name = self.config.output_name
@@ -45,6 +29,21 @@ class ModelOutputs(NamedTuple):
             names = ", ".join(one.name for one in self.tensors)
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
+
+    def single(self, what: str, advice: str = "") -> TensorInfo:
+        """Return the output that is named, or the only one. Raises ModelError.
+
+        `what` is in it, and `advice` what else can be done, in messages.
+        """
+        found = self.named
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(one.name for one in found)
+        flag = "original" if "original" in self.whose else "deployed"
+        raise ModelError(
+            f"{self.whose} has {len(found)} outputs ({names}); name the one with {what} with "
+            f"`--{flag}-output-name`{advice}"
+        )
 
 
 def find_task(
@@ -63,7 +62,7 @@ def find_task(
             return "detection", ""
     if original.config.output != "auto" or deployed.config.output != "auto":
         return "classification", ""
-    found = infer_format(original.named, original.size, original.metadata)
+    found = infer_format(original.named, original.spec.size, original.metadata)
     if found is None:
         return "classification", ""
     return (
@@ -73,7 +72,7 @@ def find_task(
 
 
 _USES: tuple[tuple[str, str, str, frozenset[Task]], ...] = (
-    ("detection", "confidence", "--confidence", frozenset({"detection", "multi-label"})),
+    ("detection", "confidence", "--confidence", DETECTION_TASKS),
     ("detection", "nms", "--nms", frozenset({"detection"})),
     ("detection", "match_iou", "--match-iou", frozenset({"detection"})),
     ("detection", "shift_iou", "--shift-iou", frozenset({"detection"})),
@@ -118,93 +117,6 @@ def check_settings(config: CampaignConfig, task: Task) -> None:
             )
 
 
-def detector_format(model: ModelOutputs) -> DetectorOptions:
-    """Return the format of a detector's outputs, as stated or inferred.
-
-    Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
-    """
-    if not isinstance(model.spec, InputSpec):
-        raise UsageError(
-            f"{model.whose} takes audio, and detectors take images: state another --task"
-        )
-    if model.spec.orientation != "upright":
-        raise UsageError(
-            f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
-            "that takes upright images"
-        )
-    stated = model.config.decoder
-    if isinstance(stated, DetectorOptions):
-        return stated
-    if stated is not None:
-        raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
-    found = infer_format(model.named, model.size, model.metadata)
-    if found is None:
-        shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
-        raise ModelError(
-            f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
-            "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "
-            "else another --task"
-        )
-    return found[0]
-
-
-def detector_sides(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs, reason: str
-) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two detectors; `reason`: why they are taken for detectors."""
-    compared = Comparison(config.detection.rules(), config.detection.nms)
-    sides = []
-    for one in (original, deployed):
-        options = detector_format(one)
-        tensors = tuple(one.named)
-        if options.outputs:
-            wanted = [
-                tensor for name in options.outputs for tensor in tensors if tensor.name == name
-            ]
-            tensors = tuple(wanted) or tensors
-        side = ModelInterface(
-            *(one.spec, tensors[0]), task="detection", outputs=tensors, detector=options
-        )
-        sides.append(side._replace(compared=compared))
-    first, second = sides
-    if (
-        first.detector
-        and second.detector
-        and first.detector.background == second.detector.background
-    ):
-        check_same_objects(*(_usual_reader(side) for side in sides))
-    if reason:
-        sides[0] = sides[0]._replace(inferred=reason)
-    return sides[0], sides[1]
-
-
-def _usual_reader(side: ModelInterface) -> AnswerReader:
-    assert side.detector is not None  # noqa: S101 - it is a detector's side
-    usual = complete_options(side.detector, side.outputs, side.size, ())
-    return side._replace(detector=usual).reader("detections")
-
-
-def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
-    """Raise ModelError for two detectors of two numbers of classes, as far as both are known."""
-    if isinstance(original, DetectionReader) and isinstance(deployed, DetectionReader):
-        counts = original.classes, deployed.classes
-        if 0 not in counts:
-            check_same_classes(*counts)
-
-
-def with_background_of(original: AnswerReader, deployed: ModelInterface) -> ModelInterface:
-    """Return a deployed detector with the original's class of the background where none is stated.
-
-    Rounded to 8 bits its scores need not add up to 1, which is what would tell.
-    """
-    if not isinstance(original, DetectionReader) or deployed.detector is None:
-        return deployed
-    if deployed.detector.background is not None or deployed.detector.kind != original.options.kind:
-        return deployed
-    update = {"background": original.options.background}
-    return deployed._replace(detector=deployed.detector.model_copy(update=update))
-
-
 def check_same_classes(original: int, deployed: int) -> None:
     """Raise ModelError for two numbers of classes."""
     if original != deployed:
@@ -212,53 +124,3 @@ def check_same_classes(original: int, deployed: int) -> None:
             f"the original model has {original} classes and the deployed model {deployed}: they "
             "are not two versions of one model"
         )
-
-
-def kept_boxes(
-    most: int | None, options: DetectorOptions | None, tensors: Sequence[TensorInfo]
-) -> dict[str, Any] | None:
-    """Return how the device reduces a detector's raw outputs to its `most` best anchors; None: not.
-
-    As `edgeflare_agent.configuration.reduction.Reduction` takes it. Raises UsageError where the
-    outputs aren't of anchors with a score each, have open axes, or don't tell which scores matter.
-    """
-    if most is None:
-        return None
-    kind = None if options is None else options.kind
-    if options is None or kind not in ("yolo", "ssd-raw"):
-        raise UsageError(
-            "--keep-boxes is for detectors whose raw boxes have a score each (kinds yolo and ssd-raw); leave it out"
-        )
-    if any(None in one.shape[1:] for one in tensors):
-        raise UsageError("--keep-boxes needs a model with fixed output shapes; leave it out")
-    if kind == "ssd-raw":
-        if options.background is None:
-            raise UsageError(
-                "--keep-boxes of a decoder of kind ssd-raw needs the class of the background: state "
-                "`--decoder background=0`, or -1 for none"
-            )
-        count = max(size or 0 for size in tensors[0].shape[1:])
-        axes = [one.shape.index(count, 1) if count in one.shape[1:] else 1 for one in tensors]
-        classes = min(size or 1 for size in tensors[0].shape[1:])
-        rows = [1, classes - 1] if options.background == 0 else None
-        return {"count": most, "scores": 0, "axis": axes, "rows": rows}
-    shape = [size or 0 for size in tensors[0].shape]
-    axis = 2 if len(shape) > 2 and shape[2] >= shape[1] else 1
-    values = shape[3 - axis]
-    if most <= values:
-        raise UsageError(
-            f"--keep-boxes {most} keeps fewer boxes than a box has values, {values}: state more"
-        )
-    return {"count": most, "scores": 0, "axis": [axis], "rows": [4, values - 1]}
-
-
-def reduced(side: ModelInterface, keep: Mapping[str, Any] | None) -> ModelInterface:
-    """Return a detector whose device keeps the best anchors, with the shapes that come from it."""
-    if keep is None:
-        return side
-    outputs = []
-    for tensor, axis in zip(side.outputs, keep["axis"], strict=True):
-        shape = list(tensor.shape)
-        shape[axis] = min(keep["count"], shape[axis] or keep["count"])
-        outputs.append(tensor._replace(shape=tuple(shape)))
-    return side._replace(outputs=tuple(outputs), output=outputs[0], keep=keep)

@@ -67,15 +67,9 @@ def value_sides(
 
 def _outputs(task: Task, model: ModelOutputs) -> tuple[TensorInfo, ...]:
     """Return the outputs that are read together. Raises ModelError where they don't fit the task."""
-    found = tuple(model.named)
-    if task == "vector" or len(found) == 1:
-        return found
-    names = ", ".join(one.name for one in found)
-    flag = "original" if "original" in model.whose else "deployed"
-    raise ModelError(
-        f"{model.whose} has {len(found)} outputs ({names}); name the one with the {task} answer "
-        f"({TASKS[task]}) with `--{flag}-output-name`"
-    )
+    if task == "vector":
+        return tuple(model.named)
+    return (model.single(f"the {task} answer ({TASKS[task]})"),)
 
 
 def _maps(

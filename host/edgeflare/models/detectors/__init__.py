@@ -3,7 +3,7 @@
 from edgeflare.models.detectors.completion import complete_options
 from edgeflare.models.detectors.inference import InferredFormat, class_names, infer_format
 from edgeflare.models.detectors.options import FASTESTDET, DetectorOptions, GridOptions
-from edgeflare.models.detectors.reader import CANDIDATE_SHARE, DetectionReader
+from edgeflare.models.detectors.reader import CANDIDATE_SHARE, DetectionReader, keep_anchors
 
 __all__ = [
     "CANDIDATE_SHARE",
@@ -15,4 +15,5 @@ __all__ = [
     "class_names",
     "complete_options",
     "infer_format",
+    "keep_anchors",
 ]

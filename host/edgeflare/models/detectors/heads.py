@@ -51,6 +51,21 @@ class YoloHead:
         """The number of classes."""
         return (self.tensor.shape[channel_axis(self.tensor)] or 0) - self.first_class
 
+    @property
+    def anchor_axes(self) -> tuple[int, ...]:
+        """The axis of the anchors of each tensor."""
+        return (3 - channel_axis(self.tensor),)
+
+    @property
+    def values(self) -> int:
+        """How many values an anchor has; a tensor has more anchors."""
+        return self.first_class + self.classes
+
+    @property
+    def score_rows(self) -> tuple[int, int]:
+        """The first and the last channel of the classes."""
+        return self.first_class, self.values - 1
+
     def planes(self, raws: Sequence[NDArray[Any]]) -> tuple[Plane, Plane | None, Plane]:
         """Return boxes, objectness and classes of a sample's raw outputs."""
         values = self._by_anchor(raws)
@@ -100,6 +115,21 @@ class SplitHead:
         """The class of the background, -1 for none."""
         stated = self.options.background
         return NO_BACKGROUND if stated is None else stated
+
+    @property
+    def anchor_axes(self) -> tuple[int, ...]:
+        """The axis of the anchors of each tensor."""
+        return (3 - box_axis(self.boxes),) * 2
+
+    @property
+    def values(self) -> int:
+        """How many values a box has; a tensor has more anchors."""
+        return 4
+
+    @property
+    def score_rows(self) -> tuple[int, int] | None:
+        """The first and the last class after the background; None: all classes count."""
+        return (1, self.classes) if self.background == 0 else None
 
     def planes(self, raws: Sequence[NDArray[Any]]) -> tuple[Plane, Plane | None, Plane]:
         """Return boxes, None and scores, that of the background among them, of raw outputs.

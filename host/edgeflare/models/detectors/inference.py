@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.heads import box_axis
+from edgeflare.models.detectors.heads import box_axis, channel_axis
 from edgeflare.models.detectors.options import DetectorOptions
 from edgeflare.models.detectors.processed import ssd_places
 from edgeflare_agent.image_spec import TensorInfo
@@ -114,7 +114,7 @@ def _of_one(
     if len(shape) != 3 or shape[0] not in (1, None):
         return None
     first, second = shape[1:]
-    last = first is None or (second is not None and second < first)
+    last = channel_axis(tensor) == 2
     channels, anchors = (second, first) if last else (first, second)
     detects = metadata.get("task") == "detect"
     if second == 6 and (detects if first is None else 1 < first <= _MOST_OBJECTS):

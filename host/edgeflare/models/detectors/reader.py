@@ -1,6 +1,6 @@
 """A detector's raw outputs -> `Detections`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import shape_text
-from edgeflare.errors import ModelError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import Found, listed
 from edgeflare.models.detectors.grid import Grids
 from edgeflare.models.detectors.heads import SplitHead, YoloHead
@@ -18,6 +18,7 @@ from edgeflare.models.detectors.processed import EndToEnd, SsdObjects
 from edgeflare.models.detectors.suppression import best, ordered, suppressed
 from edgeflare.models.outputs import OutputKind
 from edgeflare.types import DetectionRules, Detections, Output
+from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -191,3 +192,35 @@ def read_places(tensors: Sequence[TensorInfo], options: DetectorOptions) -> tupl
             f"({', '.join(names[place] for place in places)}); name those with `--decoder outputs=`"
         )
     return places
+
+
+def keep_anchors(
+    tensors: Sequence[TensorInfo], options: DetectorOptions, most: int
+) -> tuple[Mapping[str, Any], tuple[TensorInfo, ...]]:
+    """Return how a device reduces raw outputs to the `most` best anchors, and the tensors then.
+
+    `tensors`: in the order of the format. The first value is what
+    `edgeflare_agent.configuration.reduction.Reduction` reads. Raises UsageError where the outputs
+    aren't of anchors with a score each, have open axes, or don't tell which scores matter;
+    ModelError where they aren't of the format.
+    """
+    if options.kind not in ("yolo", "ssd-raw"):
+        raise UsageError(
+            "--keep-boxes is for detectors whose raw boxes have a score each (kinds yolo and ssd-raw); leave it out"
+        )
+    if any(None in one.shape[1:] for one in tensors):
+        raise UsageError("--keep-boxes needs a model with fixed output shapes; leave it out")
+    if options.kind == "ssd-raw" and options.background is None:
+        raise UsageError(
+            "--keep-boxes of a decoder of kind ssd-raw needs the class of the background: state "
+            "`--decoder background=0`, or -1 for none"
+        )
+    chosen = tuple(tensors[place] for place in read_places(tensors, options))
+    head = decoder_of(chosen, options, (0, 0))
+    assert isinstance(head, YoloHead | SplitHead)  # noqa: S101 - by its kind
+    if most <= head.values:
+        raise UsageError(
+            f"--keep-boxes {most} keeps no more boxes than a box has values, {head.values}: state more"
+        )
+    reduction = Reduction(most, 0, head.anchor_axes, head.score_rows)
+    return reduction.to_json(), tuple(reduction.announced(tensors))

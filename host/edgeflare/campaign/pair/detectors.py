@@ -1,0 +1,114 @@
+"""Two detectors: the formats of their outputs, and the boxes that a device keeps."""
+
+from edgeflare._internal.text import shape_text
+from edgeflare.campaign.pair.interface import Comparison, ModelInterface
+from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    AnswerReader,
+    DetectionReader,
+    DetectorOptions,
+    InputSpec,
+    complete_options,
+    infer_format,
+    keep_anchors,
+)
+
+
+def detector_format(model: ModelOutputs) -> DetectorOptions:
+    """Return the format of a detector's outputs, as stated or inferred.
+
+    Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
+    """
+    if not isinstance(model.spec, InputSpec):
+        raise UsageError(
+            f"{model.whose} takes audio, and detectors take images: state another --task"
+        )
+    if model.spec.orientation != "upright":
+        raise UsageError(
+            f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
+            "that takes upright images"
+        )
+    stated = model.config.decoder
+    if isinstance(stated, DetectorOptions):
+        return stated
+    if stated is not None:
+        raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
+    found = infer_format(model.named, model.spec.size, model.metadata)
+    if found is None:
+        shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
+        raise ModelError(
+            f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
+            "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "
+            "else another --task"
+        )
+    return found[0]
+
+
+def detector_sides(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs, reason: str
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two detectors; `reason`: why they are taken for detectors."""
+    compared = Comparison(config.detection.rules(), config.detection.nms)
+    formats = detector_format(original), detector_format(deployed)
+    first, second = (
+        _side(model, options, compared)
+        for model, options in zip((original, deployed), formats, strict=True)
+    )
+    if formats[0].background == formats[1].background:
+        check_same_objects(_usual_reader(first), _usual_reader(second))
+    return first._replace(inferred=reason), second
+
+
+def _side(model: ModelOutputs, options: DetectorOptions, compared: Comparison) -> ModelInterface:
+    """Return a detector's side: its outputs are those that the format names, in its order."""
+    tensors = tuple(model.named)
+    named = [tensor for name in options.outputs for tensor in tensors if tensor.name == name]
+    tensors = tuple(named) or tensors
+    return ModelInterface(
+        model.spec,
+        tensors[0],
+        task="detection",
+        outputs=tensors,
+        detector=options,
+        compared=compared,
+    )
+
+
+def _usual_reader(side: ModelInterface) -> AnswerReader:
+    assert side.detector is not None  # noqa: S101 - it is a detector's side
+    usual = complete_options(side.detector, side.outputs, side.size, ())
+    return side._replace(detector=usual).reader("detections")
+
+
+def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
+    """Raise ModelError for two detectors of two numbers of classes, as far as both are known."""
+    if isinstance(original, DetectionReader) and isinstance(deployed, DetectionReader):
+        counts = original.classes, deployed.classes
+        if 0 not in counts:
+            check_same_classes(*counts)
+
+
+def with_background_of(original: AnswerReader, deployed: ModelInterface) -> ModelInterface:
+    """Return a deployed detector with the original's class of the background where none is stated.
+
+    Rounded to 8 bits its scores need not add up to 1, which is what would tell.
+    """
+    if not isinstance(original, DetectionReader) or deployed.detector is None:
+        return deployed
+    if deployed.detector.background is not None or deployed.detector.kind != original.options.kind:
+        return deployed
+    update = {"background": original.options.background}
+    return deployed._replace(detector=deployed.detector.model_copy(update=update))
+
+
+def keeping_boxes(side: ModelInterface, most: int | None) -> ModelInterface:
+    """Return a detector whose device sends only the `most` anchors with the best scores; None: all.
+
+    Raises UsageError and ModelError as `edgeflare.models.keep_anchors`.
+    """
+    if most is None or side.detector is None:
+        return side
+    keep, outputs = keep_anchors(side.outputs, side.detector, most)
+    return side._replace(outputs=outputs, output=outputs[0], keep=keep)
