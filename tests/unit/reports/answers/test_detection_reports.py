@@ -24,7 +24,8 @@ from answer_stores import (
 
 from edgeflare.analysis.data_frames import to_frames
 from edgeflare.answer_words import difference_text
-from edgeflare.reports import report_text, write_html_report, write_text_report
+from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
+from edgeflare.reports.answers.boxes import detection_panel
 from edgeflare.reports.html.answers import shown_answers
 from edgeflare.types import Detections, ValueRules
 
@@ -285,3 +286,20 @@ def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path
     assert "further apart with --device-budget 8" in text
     assert "decision boundary" not in text
     assert "severe" not in text
+
+
+def test_an_exported_panel_has_both_models_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"])
+    export_campaign(folder, tmp_path / "export")
+    (row,) = map(json.loads, (tmp_path / "export" / "triggers.jsonl").read_text().splitlines())
+    files = {kind: tmp_path / "export" / name for kind, name in row["files"].items()}
+    seed, trigger = (cv2.imread(str(files[kind]))[:, :, ::-1] for kind in ("seed", "trigger"))
+    assert files["panel"].read_bytes() == detection_panel(seed, trigger, *of_kind("lost"))
+
+
+def test_an_exported_panel_of_several_labels_is_seed_trigger_and_difference(tmp_path: Path) -> None:
+    export_campaign(
+        detection_campaign(tmp_path / "c", ["lost"], located=False), tmp_path / "export"
+    )
+    (panel,) = (tmp_path / "export" / "images").glob("*-panel.png")
+    assert cv2.imread(str(panel)).shape == (60 * 3, 80 * 3 * 3 + 2 * 8, 3)
