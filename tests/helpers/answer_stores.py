@@ -166,7 +166,8 @@ def _campaign(
     names = [f"photos/{number:02d}.png" for number in range(count)]
     with Store.create(folder, config.model_dump(mode="json"), environment={}) as store:
         store.add_seeds(SeedInput(name, photo(number)) for number, name in enumerate(names))
-        about = {"runtime": {"name": "onnx", "version": "1.20.0"}, "output": {"kind": kind}}
+        output = {"kind": kind, **({"detector": {"kind": "yolo"}} if kind == "detections" else {})}
+        about = {"runtime": {"name": "onnx", "version": "1.20.0"}, "output": output}
         store.set_models(
             {"name": "detector.onnx", "path": "/d.onnx", "sha256": "ab" * 32, "bytes": 9, **about},
             {

@@ -1,18 +1,15 @@
-"""Files that are written whole or not at all, temporary JSON files, and names of files."""
+"""Files that are written whole or not at all, and names of files."""
 
 import errno
 import hashlib
-import json
 import os
 import re
-import tempfile
 import time
 import uuid
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
@@ -124,46 +121,6 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
         (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
     ]
     return [*key, (2, name)]
-
-
-class Spool(AbstractContextManager["Spool"]):
-    """Stores a JSON object for each key in an unnamed file on the disk of `folder`.
-
-    Only the keys are in memory.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `__exit__` closes it
-        self._places: dict[tuple[str, ...], tuple[int, int]] = {}
-        self._end = 0
-
-    def put(self, key: tuple[str, ...], value: dict[str, Any]) -> None:
-        """Store an object."""
-        data = json.dumps(value, allow_nan=False).encode()
-        self._file.seek(self._end)
-        self._file.write(data)
-        self._places[key] = (self._end, len(data))
-        self._end += len(data)
-
-    def get(self, key: tuple[str, ...]) -> dict[str, Any] | None:
-        """Return the object of a key, None where there is none."""
-        place = self._places.get(key)
-        if place is None:
-            return None
-        self._file.seek(place[0])
-        value: dict[str, Any] = json.loads(self._file.read(place[1]))
-        return value
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.close()
 
 
 def _temporary_name(path: Path) -> Path:

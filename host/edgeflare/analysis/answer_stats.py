@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.analysis.outcome_stats import Spread, output_kind, spread
 from edgeflare.campaign.status import replica_names
@@ -58,11 +58,13 @@ class DifferenceCounts:
 class DetectionFigures:
     """The differences on the seeds as they are, and on the triggering inputs.
 
-    Those with a margin below the campaign's floor, or of 0, don't count.
+    Those with a margin below the campaign's floor, or of 0, don't count. `settings` is the table
+    "detection" of the campaign: what is detected, and when two boxes are of one object.
     """
 
     seeds: DifferenceCounts
     triggers: DifferenceCounts
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,9 @@ def detection_figures(store: Store) -> DetectionFigures | None:
         return None
     floor = _margin_floor(store)
     return DetectionFigures(
-        difference_counts(_seeds(store), floor), difference_counts(_triggers(store), floor)
+        difference_counts(_seeds(store), floor),
+        difference_counts(_triggers(store), floor),
+        dict(store.campaign.get("detection") or {}),
     )
 
 

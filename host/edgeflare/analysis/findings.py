@@ -233,7 +233,10 @@ def results(store: Store) -> Iterator[Finding]:
         else {member: one for one in explained.groups for member in one.members}
     )
     ranked = (
-        ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
+        (
+            (seed.position, rank, seed, outcome)
+            for seed, outcome in outcomes_of_replica(store, replica)
+        )
         for rank, replica in enumerate(replicas)
     )
     for _, rank, seed, outcome in heapq.merge(*ranked, key=itemgetter(0, 1)):
@@ -265,7 +268,8 @@ class Commands:
         return shlex.join(words)
 
 
-def _of_replica(store: Store, replica: str) -> Iterator[tuple[SeedRecord, OutcomeRecord]]:
+def outcomes_of_replica(store: Store, replica: str) -> Iterator[tuple[SeedRecord, OutcomeRecord]]:
+    """Yield every outcome of a replica with its seed, in the order of the seeds."""
     seeds = store.seeds(replica)
     for outcome in store.outcomes_of(replica):
         seed = next(seed for seed in seeds if seed.id == outcome.seed_id)

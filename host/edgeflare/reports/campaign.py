@@ -13,7 +13,11 @@ from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.answer_words import with_names
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.oracles import MARGIN_FLOOR, traits_in
-from edgeflare.reports.answers.document import answers_key_figures, differences_tables
+from edgeflare.reports.answers.document import (
+    answers_key_figures,
+    detection_setting,
+    differences_tables,
+)
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -188,6 +192,8 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         words = (f"{which} {scaling}" for which, scaling in scalings.items())
         text = next(iter(scalings.values())) if alike else "; ".join(words)
         yield KeyFigure("preprocessing", f"{text} (pixels are 0 to 255)")
+    if summary.detection is not None:
+        yield from detection_setting(summary.detection.settings, summary.models)
     kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
     for device in summary.devices:
         known = device["fingerprint"]

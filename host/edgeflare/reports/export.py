@@ -11,21 +11,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
+from edgeflare._internal.files import is_disk_full, replacing, write_whole
 from edgeflare.analysis.findings import (
+    count_findings,
     has_input,
     jsonable,
     outcome_part,
+    outcomes_of_replica,
     score_list,
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
 from edgeflare.answer_words import difference_text
+from edgeflare.campaign.status import replica_names
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.metrics import text_of
-from edgeflare.reports.survey.export import WriteFiles, export_survey
+from edgeflare.reports.survey.export import Answers, WriteFiles, export_survey
 from edgeflare.reports.telemetry import write_minutes, write_openmetrics
-from edgeflare.store import SeedRecord, Store, open_store
+from edgeflare.store import OutcomeRecord, SeedRecord, Store, open_store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
 from edgeflare.types import Sample
@@ -103,8 +106,8 @@ def export_campaign(
 
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
     seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
-    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio
-    `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
+    triggering input, pixel by pixel, their amplified difference, and a panel of the three; of
+    detectors the panel has both models' boxes (see `detection_panel`). Of audio `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
     campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
     their difference. `survey.jsonl` has a line for each input of the survey, with the same files of
     each confident deviation. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
@@ -128,9 +131,7 @@ def export_campaign(
     ):
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
-        with Spool(folder) as spool:
-            statuses, replicas = _spool_outcomes(store, spool)
-            files = _export_all(store, folder, spool, sorted(replicas), most_pictures, progress)
+        statuses, files = _export_all(store, folder, most_pictures, progress)
         survey = export_survey(store, folder, _survey_writer(store, folder))
         files += survey.files + _export_minutes(store, folder)
     return ExportReport(
@@ -139,68 +140,70 @@ def export_campaign(
 
 
 def _survey_writer(store: Store, folder: Path) -> WriteFiles:
-    def write(seed: SeedRecord, name: str, original: Sample, found: Sample) -> Mapping[str, str]:
-        return _write_files(folder, file_stem(seed, name), original, found, store.sample_rate)[0]
+    def write(
+        seed: SeedRecord, name: str, original: Sample, found: Sample, answers: Answers
+    ) -> Mapping[str, str]:
+        stem = file_stem(seed, name)
+        return _write_files(folder, stem, original, found, answers, store.sample_rate)[0]
 
     return write
-
-
-def _spool_outcomes(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
-    """Spool the outcomes to disk; return the number of each status, and the replicas."""
-    statuses: Counter[str] = Counter()
-    replicas = set()
-    models = store.models
-    for outcome in filter(has_input, store.outcomes()):
-        spool.put((outcome.replica, outcome.seed_id), outcome_part(models, outcome))
-        statuses[outcome.status.value] += 1
-        replicas.add(outcome.replica)
-    return statuses, replicas
 
 
 def _export_all(
     store: Store,
     folder: Path,
-    spool: Spool,
-    replicas: Sequence[str],
     most_pictures: int | None,
     progress: Callable[[int, int], None] | None,
-) -> int:
-    """Write pictures and lines, seed by seed; return how many files there are in all."""
+) -> tuple[Counter[str], int]:
+    """Write pictures and lines, seed by seed.
+
+    Return the number of findings of each status, and how many files there are in all.
+    """
+    total = count_findings(store)
+    statuses: Counter[str] = Counter()
     files = 2
-    done = 0
     with replacing(folder / "triggers.jsonl") as lines:
-        for replica in replicas:
-            for seed in store.seeds(replica):
-                outcome = spool.get((replica, seed.id))
-                if outcome is None:
+        for replica in sorted(replica_names(store)):
+            for seed, outcome in outcomes_of_replica(store, replica):
+                if not has_input(outcome):
                     continue
-                if most_pictures is None or done < most_pictures:
-                    row = _export_one(store, folder, seed, outcome)
-                else:
-                    row = _exported_row(outcome, seed, {}, None)
+                with_files = most_pictures is None or statuses.total() < most_pictures
+                row = _export_one(store, folder, seed, outcome, with_files=with_files)
                 lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
                 files += len(row["files"])
-                done += 1
+                statuses[outcome.status.value] += 1
                 if progress is not None:
-                    progress(done, len(spool))
-    return files
+                    progress(statuses.total(), total)
+    return statuses, files
 
 
 def _export_one(
-    store: Store, folder: Path, seed: SeedRecord, outcome: dict[str, Any]
+    store: Store, folder: Path, seed: SeedRecord, outcome: OutcomeRecord, *, with_files: bool
 ) -> dict[str, Any]:
-    original = store.get_sample(seed.sample)
-    trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
-    stem = file_stem(seed, outcome["replica"])
-    files, amplification = _write_files(folder, stem, original, trigger, store.sample_rate)
-    return _exported_row(outcome, seed, files, amplification)
+    files: dict[str, str] = {}
+    amplification = None
+    if with_files:
+        original = store.get_sample(seed.sample)
+        trigger = store.get_sample(outcome.trigger or seed.sample)
+        stem = file_stem(seed, outcome.replica)
+        answers = (outcome.original, outcome.deployed)
+        files, amplification = _write_files(
+            folder, stem, original, trigger, answers, store.sample_rate
+        )
+    return _exported_row(outcome_part(store.models, outcome), seed, files, amplification)
 
 
 def _write_files(
-    folder: Path, stem: str, seed: Sample, trigger: Sample, rate: int | None
+    folder: Path, stem: str, seed: Sample, trigger: Sample, answers: Answers, rate: int | None
 ) -> tuple[dict[str, str], float | None]:
-    """Write the files of a finding; return their paths by kind, and the amplification."""
-    made = _image_files(seed, trigger) if rate is None else _audio_files(seed, trigger, rate)
+    """Write the files of a finding; return their paths by kind, and the amplification.
+
+    `answers` are both models' to the trigger.
+    """
+    if rate is None:
+        made = _image_files(seed, trigger, answers)
+    else:
+        made = _audio_files(seed, trigger, rate)
     files = {}
     for kind, ending, data in made.files:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
@@ -218,17 +221,23 @@ class _Files(NamedTuple):
     amplification: float | None
 
 
-def _image_files(seed: Sample, trigger: Sample) -> _Files:
+def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> _Files:
+    from edgeflare.reports.answers.boxes import detection_panel, located
     from edgeflare.reports.media import difference, panel, png
 
     change = difference(seed, trigger)
-    pictures = {
-        "seed": seed,
-        "trigger": trigger,
-        "difference": change.picture,
-        "panel": panel(seed, trigger, change.picture),
-    }
-    files = [(kind, "png", png(picture)) for kind, picture in pictures.items()]
+    found = located(answers)
+    shown = (
+        png(panel(seed, trigger, change.picture))
+        if found is None
+        else detection_panel(seed, trigger, *found)
+    )
+    files = [
+        ("seed", "png", png(seed)),
+        ("trigger", "png", png(trigger)),
+        ("difference", "png", png(change.picture)),
+        ("panel", "png", shown),
+    ]
     return _Files(files, change.amplification)
 
 

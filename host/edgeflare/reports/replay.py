@@ -105,11 +105,13 @@ def _remark(figures: ReplayFigures, state: ReplayState) -> str:
 def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Block]:
     if not inputs:
         return []
+    differ = any(one.difference for one in inputs)  # says what matters of both answers
+    says = 2 if differ else 0
     columns = (
         Column("input", 0, lambda one: f"{one.kind} {one.seed_id}", text=True),
         Column("device", 0, lambda one: one.device, text=True, optional=True),
-        Column("original says", 0, lambda one: _answers(one, "original", name), text=True),
-        Column("deployed says", 0, lambda one: _answers(one, "deployed", name), text=True),
+        Column("original says", says, lambda one: _answers(one, "original", name), text=True),
+        Column("deployed says", says, lambda one: _answers(one, "deployed", name), text=True),
         Column(
             "difference",
             0,

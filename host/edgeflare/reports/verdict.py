@@ -10,6 +10,7 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.answer_words import DETECTION_MARGIN
 from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
 from edgeflare.oracles import traits_in
+from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.survey.document import (
     TONES,
     evidence_sentences,
@@ -71,7 +72,7 @@ def verdict(
         first = _survey_sentences(summary)
         words, tone = _found(store, summary)
         found = f"Near the seeds: {words}" if first else capitalized(words)
-        if first and summary.search.get("strategy") == "none" and not _triggers(summary):
+        if first and not _searches(summary) and not _triggers(summary):
             found = ""
         if summary.soundness is not None:
             tone = TONES[summary.soundness.verdict]
@@ -218,15 +219,23 @@ def _near_boundary(summary: Summary) -> bool:
     return bool(summary.search.get("strategy") == "boundary")
 
 
+def _searches(summary: Summary) -> bool:
+    """Whether anything is searched, not only the seeds compared as they are."""
+    return bool(summary.search.get("strategy") != NO_SEARCH)
+
+
+def _counted_outcomes(summary: Summary, count: int) -> str:
+    """Return a number of searches or, without any search, of seeds."""
+    return counted(count, *(("search", "searches") if _searches(summary) else ("seed",)))
+
+
 def progress(summary: Summary, status: CampaignStatus) -> str:
     """Return how far a campaign is that isn't finished, and how to go on; "" for a finished one."""
     if status.state == "finished":
         return ""
     done = summary.finished
     total = done + summary.unfinished
-    count = (
-        f"{done:,} of {counted(total, 'search', 'searches')} {'is' if total == 1 else 'are'} done"
-    )
+    count = f"{done:,} of {_counted_outcomes(summary, total)} {'is' if total == 1 else 'are'} done"
     if status.state == "running":
         return f"The campaign is still running: {count}. Write the report again once it has ended."
     why = f" ({status.message})" if status.message else ""
@@ -244,20 +253,30 @@ def is_control(folder: Path) -> bool:
 def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
     """Return a sentence that begins in lower case, and its tone."""
     finished, deviating = _seeds(store, summary)
+    searches = _searches(summary)
     if not finished:
-        return "no seed has been searched from yet.", "warn"
+        return f"no seed has been {'searched from' if searches else 'compared'} yet.", "warn"
     unclear, so_far = _unclear(summary), _so_far(store, summary)
+    where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     if not deviating:
-        seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        words = f"from {seeds} no input was found on which {_deviating(summary)}"
+        if not searches:
+            seeds = "the one seed" if finished == 1 else f"none of {finished:,} seeds"
+            words = f"{seeds} is {'no' if finished == 1 else 'an'} input on which "
+        elif finished == 1:
+            words = "from the one seed no input was found on which "
+        else:
+            words = f"from none of {finished:,} seeds was an input found on which "
         tone: Tone = "neutral" if so_far or _near_boundary(summary) else "good"
         tone = "warn" if unclear else tone
-        return f"{so_far}{words}{unclear}.", tone
-    where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
+        return f"{so_far}{words}{_deviating(summary)}{unclear}.", tone
+    if searches:
+        verb = "leads to an input" if deviating == 1 else "lead to an input"
+    else:
+        verb = "is an input" if deviating == 1 else "are inputs"
     words = (
         f"{so_far}{deviating:,} of {counted(finished, 'seed')} "
-        f"({percent_text(deviating / finished)}) {'leads' if deviating == 1 else 'lead'} to an "
-        f"input on which {_deviating(summary)}{where}{unclear}."
+        f"({percent_text(deviating / finished)}) {verb} on which {_deviating(summary)}"
+        f"{where}{unclear}."
     )
     return words, "neutral" if _near_boundary(summary) and not unclear else "warn"
 
@@ -272,7 +291,7 @@ def _so_far(store: Store, summary: Summary) -> str:
     if not summary.unfinished or store.fact("finished"):
         return ""
     total = summary.finished + summary.unfinished
-    return f"so far, after {summary.finished:,} of {counted(total, 'search', 'searches')}, "
+    return f"so far, after {summary.finished:,} of {_counted_outcomes(summary, total)}, "
 
 
 def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
@@ -291,11 +310,12 @@ def _triggers(summary: Summary) -> int:
 def _unclear(summary: Summary) -> str:
     """Return how many searches gave no answer on the deployed model, and why."""
     failed, infinite = (summary.by_status.get(name, 0) for name in ("failed", "nonfinite"))
-    text = (
-        f"; a model could not answer in {counted(failed, 'search', 'searches')}" if failed else ""
-    )
+    text = ""
+    if failed:
+        where = "in" if _searches(summary) else "on"
+        text += f"; a model could not answer {where} {_counted_outcomes(summary, failed)}"
     if infinite:
-        text += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
+        text += f"; {_counted_outcomes(summary, infinite)} met NaN or infinity"
     return text
 
 

@@ -8,8 +8,8 @@ from campaign_stores import pooled_campaign, replicated_campaign
 
 from edgeflare.analysis import DeviceFigures, Failure, Transfer, summarize
 from edgeflare.reports import export_campaign
-from edgeflare.store import OutcomeRecord, SeedInput, Store
-from edgeflare.types import Status
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision, Status
 
 
 def test_a_pool_has_a_row_for_each_device(tmp_path):
@@ -79,10 +79,14 @@ def test_devices_of_nearly_one_name_have_files_of_their_own(tmp_path):
     names = ["pi-1", "pi 1", "pi#1"]
     with Store.create(tmp_path / "c", {}) as store:
         store.add_seeds([SeedInput("a.png", np.zeros((2, 2, 1), np.uint8))])
+        store.set_fact("replicas", names)
+        answers = dict.fromkeys(("original", "deployed"), np.array([0.5, 0.5]))
         for name in names:
-            store.add_outcome(
-                OutcomeRecord("a.png", Status.SEED_DEVIATES, 0, replica=name, device_name=name)
+            store.add_seed_answers(
+                [SeedAnswer("a.png", **answers, decision=Decision.DEVIATION)], name
             )
+            about = {"replica": name, "device_name": name, **answers}
+            store.add_outcome(OutcomeRecord("a.png", Status.SEED_DEVIATES, 0, **about))
         export_campaign(store, tmp_path / "out")
     assert len({row["files"]["seed"] for row in _rows(tmp_path / "out")}) == 3
 

@@ -42,13 +42,13 @@ def said(
         ),
         (
             (Status.EXHAUSTED, Status.GAVE_UP),
-            "From any of 2 seeds no input was found on which the deployed model decides differently.",
+            "From none of 2 seeds was an input found on which the deployed model decides differently.",
             "good",
         ),
         (
             (Status.FAILED, Status.NONFINITE),
             (
-                "From any of 2 seeds no input was found on which the deployed model decides differently; "
+                "From none of 2 seeds was an input found on which the deployed model decides differently; "
                 "a model could not answer in 1 search; 1 search met NaN or infinity."
             ),
             "warn",
@@ -59,6 +59,33 @@ def test_what_was_found_is_one_sentence(
     tmp_path: Path, ends: tuple[Status, ...], sentence: str, tone: str
 ) -> None:
     assert said(tmp_path / "c", *ends) == Verdict(sentence, tone)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ((), "No seed has been compared yet."),
+        (
+            (Status.GAVE_UP,),
+            "The one seed is no input on which the deployed model decides differently.",
+        ),
+        (
+            (Status.GAVE_UP, Status.FAILED),
+            (
+                "None of 2 seeds is an input on which the deployed model decides differently; "
+                "a model could not answer on 1 seed."
+            ),
+        ),
+        (
+            (Status.SEED_DEVIATES, Status.GAVE_UP),
+            "1 of 2 seeds (50.0 %) is an input on which the deployed model decides differently.",
+        ),
+    ],
+)
+def test_seeds_compared_as_they_are_are_no_search(
+    tmp_path: Path, ends: tuple[Status, ...], sentence: str
+) -> None:
+    assert said(tmp_path / "c", *ends, strategy="none").sentence == sentence
 
 
 def test_limits_come_before_what_was_found(tmp_path: Path) -> None:

@@ -105,14 +105,22 @@ def finding_panel(
 
     `answers` are the original's and the deployed model's to the trigger; `rate` is that of audio.
     """
+    found = located(answers)
+    if found is None:
+        return small_panel(seed, trigger, rate)
+    return detection_panel(seed, trigger, *found)
+
+
+def located(answers: tuple[Output | None, Output | None]) -> tuple[Detections, Detections] | None:
+    """Return both answers where they are detections with boxes, else None."""
     original, deployed = answers
     if (
         isinstance(original, Detections)
         and isinstance(deployed, Detections)
         and original.rules.located
     ):
-        return detection_panel(seed, trigger, original, deployed)
-    return small_panel(seed, trigger, rate)
+        return original, deployed
+    return None
 
 
 def detection_panel(

@@ -1,6 +1,7 @@
 """Detections and values in reports: key figures, and the table of differences by class and kind."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from edgeflare._internal.text import counted, number_text, percent_text
 from edgeflare.analysis.answer_stats import (
@@ -11,8 +12,40 @@ from edgeflare.analysis.answer_stats import (
 )
 from edgeflare.answer_words import KIND_WORDS, class_words
 from edgeflare.detections import DIFFERENCE_KINDS
+from edgeflare.models import DetectorOptions
 from edgeflare.reports.document import Block, Heading, KeyFigure, Name, Text, table_of
 from edgeflare.values import MEASURES
+
+
+def detection_setting(
+    settings: Mapping[str, Any], models: Mapping[str, Any]
+) -> Iterable[KeyFigure]:
+    """Yield how the models' outputs become detections, and which of them are of the same object.
+
+    `settings` is the campaign's table "detection". Of several labels it is the least score alone.
+    """
+    if not settings:
+        return
+    confidence = f"confidence {settings['confidence']:g}"
+    stated = {
+        which: DetectorOptions.model_construct(**model["output"]["detector"])
+        for which, model in models.items()
+        if model["output"].get("detector")
+    }
+    if not stated:
+        yield KeyFigure("labels", confidence)
+        return
+    kinds = {which: one.kind for which, one in stated.items()}
+    alike = len(set(kinds.values())) == 1
+    parts = [kinds["original"]] if alike else [f"{which} {kind}" for which, kind in kinds.items()]
+    parts.append(confidence)
+    if any(one.suppresses for one in stated.values()):
+        parts.append(f"suppression {settings['nms']:g}")
+    parts += [
+        f"same object from IoU {settings['match_iou']:g}",
+        f"shifted below {settings['shift_iou']:g}",
+    ]
+    yield KeyFigure("detections", ", ".join(parts))
 
 
 def answers_key_figures(

@@ -7,8 +7,8 @@ from edgeflare.analysis.faults import FaultFigures
 from edgeflare.analysis.survey import SurveyedInput
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.errors import StoreError
+from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.document import Name, to_html
-from edgeflare.reports.media import small_panel
 from edgeflare.reports.survey.document import answers, input_name, margins_words
 from edgeflare.reports.survey.faults import fault_title, faults_list
 from edgeflare.store import Store
@@ -66,7 +66,8 @@ def _pictures(store: Store, worst: list[SurveyedInput]) -> dict[tuple[str, str],
         key = (one.replica, one.sample)
         if key in wanted and key not in found:
             try:
-                made = small_panel(inputs.seed(one), inputs.sample(one), store.sample_rate)
+                both = (one.original, one.deployed)
+                made = finding_panel(inputs.seed(one), inputs.sample(one), both, store.sample_rate)
             except StoreError:  # a user's family that is gone, or makes other inputs by now
                 continue
             found[key] = f"data:image/png;base64,{base64.b64encode(made).decode()}"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import replacing
 from edgeflare.analysis.findings import Commands, score_list
@@ -12,11 +12,14 @@ from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
 from edgeflare.store import SeedRecord, Store, SurveyRecord
-from edgeflare.types import Decision, Sample
+from edgeflare.types import Decision, Output, Sample
 
 FILE_NAME = "survey.jsonl"
-WriteFiles = Callable[[SeedRecord, str, Sample, Sample], Mapping[str, str]]
-"""Writes the files of a finding, by seed, name, and both samples; returns their paths by kind."""
+Answers: TypeAlias = tuple[Output | None, Output | None]
+"""Both models' answers to a finding; None where one is not known."""
+WriteFiles = Callable[[SeedRecord, str, Sample, Sample, Answers], Mapping[str, str]]
+"""Writes the files of a finding, by seed, name, both samples and both answers; returns their paths
+by kind."""
 
 
 class SurveyExport(NamedTuple):
@@ -41,7 +44,10 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
             paths: Mapping[str, str] = {}
             if one.confident_deviation:
                 name = f"{one.phase}-{one.number}" + (f"-{one.replica}" if one.replica else "")
-                paths = write(seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one))
+                answers = (one.original, one.deployed)
+                paths = write(
+                    seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one), answers
+                )
                 findings += 1
             files += len(paths)
             row = {**survey_row(one, inputs, commands), "files": dict(paths)}

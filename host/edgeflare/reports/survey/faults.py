@@ -44,7 +44,7 @@ def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:
         Column("seeds", 0, lambda one: f"{one.seeds:,}"),
         Column("precision", 0, lambda one: percent_text(one.precision)),
         Column("recall", 0, lambda one: percent_text(one.recall)),
-        Column("original -> deployed", 1, lambda one: _pairs(one, name), text=True),
+        Column("original -> deployed", 1, lambda one: _pairs(one, name), text=True, optional=True),
         Column("made by", 2, _families, text=True),
     )
     queries = faults.queries

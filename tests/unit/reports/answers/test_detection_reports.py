@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,14 @@ from answer_stores import (
 )
 
 from edgeflare.analysis.data_frames import to_frames
+from edgeflare.analysis.faults import Fault, FaultFigures, FaultPair
 from edgeflare.answer_words import difference_text
-from edgeflare.reports import report_text, write_html_report, write_text_report
+from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
+from edgeflare.reports.answers.boxes import detection_panel
+from edgeflare.reports.answers.document import detection_setting
+from edgeflare.reports.document import Table
 from edgeflare.reports.html.answers import shown_answers
+from edgeflare.reports.survey.faults import faults_list
 from edgeflare.types import Detections, ValueRules
 
 
@@ -285,3 +291,64 @@ def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path
     assert "further apart with --device-budget 8" in text
     assert "decision boundary" not in text
     assert "severe" not in text
+
+
+def test_an_exported_panel_has_both_models_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"])
+    export_campaign(folder, tmp_path / "export")
+    (row,) = map(json.loads, (tmp_path / "export" / "triggers.jsonl").read_text().splitlines())
+    files = {kind: tmp_path / "export" / name for kind, name in row["files"].items()}
+    seed, trigger = (
+        np.asarray(cv2.imread(str(files[kind])))[:, :, ::-1] for kind in ("seed", "trigger")
+    )
+    assert files["panel"].read_bytes() == detection_panel(seed, trigger, *of_kind("lost"))
+
+
+def test_an_exported_panel_of_several_labels_is_seed_trigger_and_difference(tmp_path: Path) -> None:
+    export_campaign(
+        detection_campaign(tmp_path / "c", ["lost"], located=False), tmp_path / "export"
+    )
+    (panel,) = (tmp_path / "export" / "images").glob("*-panel.png")
+    assert np.asarray(cv2.imread(str(panel))).shape == (60 * 3, 80 * 3 * 3 + 2 * 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("located", "row"),
+    [
+        (
+            True,
+            (
+                "| detections | yolo, confidence 0.5, suppression 0.45, same object from IoU 0.5, "
+                "shifted below 0.75 |"
+            ),
+        ),
+        (False, "| labels | confidence 0.5 |"),
+    ],
+)
+def test_key_figures_say_what_is_a_detection(tmp_path: Path, located: bool, row: str) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"], located=located)
+    assert row in report_text(folder, "markdown")
+
+
+def test_each_model_s_decoder_is_named_and_suppression_only_where_one_has_it() -> None:
+    settings = {"confidence": 0.3, "nms": 0.6, "match_iou": 0.5, "shift_iou": 0.75}
+    models: dict[str, Any] = {
+        "original": {"output": {"detector": {"kind": "end-to-end"}}},
+        "deployed": {"output": {"detector": {"kind": "ssd"}}},
+    }
+    (one,) = detection_setting(settings, models)
+    assert one.text.startswith("original end-to-end, deployed ssd, confidence 0.3, same object")
+    models["deployed"]["output"]["detector"] = {"kind": "ssd", "suppress": True}
+    (one,) = detection_setting(settings, models)
+    assert "suppression 0.6" in one.text
+    assert not [*detection_setting({}, models)], "of an older campaign it is not known"
+
+
+def test_faults_of_detectors_have_no_column_of_classes() -> None:
+    fault = Fault(
+        *(1, "dark", (), 4, 2, {"gamma": 4}, (FaultPair(None, None, 4),), 9, 8, 9, 0, 1.0, 1.0, ())
+    )
+    (table,) = (
+        one for one in faults_list(FaultFigures((fault,), Counter())) if isinstance(one, Table)
+    )
+    assert "original -> deployed" not in [column.heading for column in table.shown]

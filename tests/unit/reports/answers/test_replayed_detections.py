@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
 from answer_stores import NAMES
+from rich.console import Console
 
+from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import ReplayedInput
-from edgeflare.reports.replay import replayed_words
+from edgeflare.reports.document import print_document
+from edgeflare.reports.replay import replay_inputs, replayed_words
 
 
 def replayed(**more: Any) -> ReplayedInput:
@@ -61,3 +65,25 @@ def test_another_object_than_before_is_a_known_deviation_with_other_answers() ->
 def test_values_say_their_distance_and_no_class() -> None:
     one = replayed(state="still", difference="an element is 0.5 apart")
     assert replayed_words(one, name) == "still deviates: an element is 0.5 apart"
+
+
+def test_on_80_columns_what_differs_stays_and_what_each_model_detects_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = replayed(
+        state="new",
+        seed_id="photos/crossing-at-night.jpg",
+        original_text="class 0, class 1, class 0, class 2, class 0, class 1",
+        deployed_text="class 0, class 1, class 0, class 2, class 0",
+        difference="lost class 1 (0.60 against 0.47)",
+        l2=0.25,
+    )
+    about = ("campaign", "c", "o.onnx", "d.onnx", True, False, ("pi",), 0)
+    summary = ReplaySummary("folder", "source", *about, inputs=(one,))
+    shown = {}
+    for width in (80, 200):
+        print_document(replay_inputs(summary, name), Console(width=width))
+        shown[width] = capsys.readouterr().out
+    assert "lost dog (0.60 against 0.47)" in shown[80]
+    assert "original says" not in shown[80]
+    assert "original says" in shown[200]

@@ -102,7 +102,7 @@ def test_a_campaign_without_a_trigger_has_a_neutral_page(campaign: Any, written:
     campaign.add(Status.GAVE_UP, detail="the strategy knows no step")
     campaign.finish()
     page = written()
-    assert "From any of 2 seeds no input was found" in page.text
+    assert "From none of 2 seeds was an input found" in page.text
     assert "the strategy knows no step" in page.text
     assert "There is no finding to show." in page.text
     assert page.rows == []
