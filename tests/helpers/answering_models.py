@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 from edgeflare.oracles import DetectionOracle, Oracle, ToleranceOracle
 from edgeflare.strategies import build_strategy
@@ -129,11 +130,11 @@ class Searched:
             margin_floor=self.oracle.floor,
         )
 
-    def search(self, name: str, sample: Sample, number: int = 0, **options: Any) -> "Searched":
+    def search(self, name: str, sample: Sample, number: int = 0, **options: Any) -> Self:
         steps = build_strategy(name, options)(self.seed(sample), np.random.default_rng(number))
         return self.answer(steps)
 
-    def answer(self, steps: Search) -> "Searched":
+    def answer(self, steps: Search) -> Self:
         """Answer a search's requests to its end."""
         answer: Answer | None = None
         while self.host < 20_000:
@@ -143,20 +144,22 @@ class Searched:
                 self.outcome = stop.value
                 return self
             self.asks.append(ask)
-            if ask.of == "original":
-                self.host += len(ask.samples)
-                answer = Answer(
-                    [Outputs(self.original(one), None, Decision.UNDECIDED) for one in ask.samples]
-                )
-                continue
-            if len(self.queries) + len(ask.samples) > self.most:
+            if ask.of != "original" and len(self.queries) + len(ask.samples) > self.most:
                 self.outcome = ask.best
                 return self
-            answer = Answer([self.outputs(one) for one in ask.samples])
-            self.queries += zip(ask.samples, answer.outputs, strict=True)
+            answer = Answer([self.answer_to(one, of=ask.of) for one in ask.samples])
             if any(one.decision is Decision.NONFINITE for one in answer.outputs):
                 return self
         raise AssertionError("this search does not end")
+
+    def answer_to(self, sample: Sample, of: str) -> Outputs:
+        """Answer to one input, and count it."""
+        if of == "original":
+            self.host += 1
+            return Outputs(self.original(sample), None, Decision.UNDECIDED)
+        outputs = self.outputs(sample)
+        self.queries.append((sample, outputs))
+        return outputs
 
     @property
     def found(self) -> Sample:

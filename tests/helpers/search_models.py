@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from answering_models import Searched
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 from edgeflare.devices import DeviceState
 from edgeflare.devices.session.replies import Reply
@@ -29,7 +31,6 @@ from edgeflare.types import (
     Outputs,
     Sample,
     Scores,
-    Search,
     Seed,
     Transcript,
 )
@@ -484,65 +485,33 @@ def text_of_light(drift: float) -> tuple[LightReader, LightReader]:
     return LightReader(thresholds), LightReader(thresholds + drift * np.array([1, -1, 1, -1]))
 
 
-@dataclass
-class Listened:
-    """A search beside two models that return text: what it asked, and how it ended (None: a non-finite answer ended it)."""
+class Listened(Searched):
+    """Searches on two models that return text; the device is not asked where the original is unsure."""
 
-    original: Callable[[Sample], Transcript]
-    deployed: Callable[[Sample], Transcript]
-    floor: float = 1e-3
-
-    def __post_init__(self) -> None:
-        self.asks: list[Ask] = []
-        self.queries: list[tuple[Sample, Outputs]] = []
-        self.host = 0
+    def __init__(
+        self,
+        original: Callable[[Sample], Transcript],
+        deployed: Callable[[Sample], Transcript],
+        floor: float = 1e-3,
+    ) -> None:
+        super().__init__(original, deployed, TranscriptOracle(floor))
         self.kept_back = 0
-        self.outcome: Outcome | None = None
-        self._oracle = TranscriptOracle(self.floor)
-
-    def outputs(self, sample: Sample) -> Outputs:
-        answers = self.original(sample), self.deployed(sample)
-        return Outputs(*answers, self._oracle.decide(*answers))
 
     def seed(self, sample: Sample) -> Seed:
-        return Seed("a", sample, self.outputs(sample), margin_floor=self.floor, rate=RATE)
+        floor = self.oracle.floor
+        return Seed("a", sample, self.outputs(sample), margin_floor=floor, rate=RATE)
 
-    def search(
+    def listen(
         self, sample: Sample, number: int = 0, operators: tuple[str, ...] = (), **options: Any
-    ) -> "Listened":
+    ) -> Self:
         strategy = build_strategy("boundary", options, operators)
-        return self.answered(strategy(self.seed(sample), np.random.default_rng(number)))
+        return self.answer(strategy(self.seed(sample), np.random.default_rng(number)))
 
-    def answered(self, steps: Search) -> "Listened":
-        """Answer a search's requests to its end."""
-        answer: Answer | None = None
-        while self.host < 5000:
-            try:
-                ask = next(steps) if answer is None else steps.send(answer)
-            except StopIteration as stop:
-                self.outcome = stop.value
-                return self
-            self.asks.append(ask)
-            answer = Answer([self._answered(ask, one) for one in ask.samples])
-            if any(one.decision is Decision.NONFINITE for one in answer.outputs):
-                return self
-        raise AssertionError("this search does not end")
-
-    @property
-    def found(self) -> Sample:
-        assert self.outcome is not None
-        assert self.outcome.sample is not None
-        return self.outcome.sample
-
-    def _answered(self, ask: Ask, sample: Sample) -> Outputs:
-        if ask.of == "original":
-            self.host += 1
-            return Outputs(self.original(sample), None, Decision.UNDECIDED)
-        outputs = self.outputs(sample)
-        assert outputs.original is not None
-        sure = decision_margin(outputs.original)
-        if sure is not None and sure < self.floor:
-            self.kept_back += 1
-            return Outputs(outputs.original, None, Decision.BELOW_FLOOR)
-        self.queries.append((sample, outputs))
-        return outputs
+    def answer_to(self, sample: Sample, of: str) -> Outputs:
+        if of != "original":
+            original = self.original(sample)
+            sure = decision_margin(original)
+            if sure is not None and sure < self.oracle.floor:
+                self.kept_back += 1
+                return Outputs(original, None, Decision.BELOW_FLOOR)
+        return super().answer_to(sample, of)

@@ -264,7 +264,7 @@ def made(what: str) -> Iterator[tuple[Any, Callable[[Any], Any]]]:
             listened = Listened(*hearers(1.0, number))
             yield (
                 listened.seed(speech(number)),
-                lambda steps, one=listened: (one.answered(steps).outcome, one.asks),
+                lambda steps, one=listened: (one.answer(steps).outcome, one.asks),
             )
         return
     if what == "recording":

@@ -14,6 +14,7 @@ from edgeflare.strategies.boundary.paths import (
     cross_boundary,
     draw_corruptions,
     line_between,
+    line_ends,
 )
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint, to_sample
 from edgeflare.strategies.boundary.ties import Tie, find_tie
@@ -75,11 +76,7 @@ class LineCrossing:
         others = self._probe.seed.others
         drawn = self._rng.permutation(len(others))[:_MAX_SEEDS]
         found = [others[int(place)] for place in drawn]
-        seed = self._probe.seed.sample
-        fitting = [
-            one for one in found if one.shape == seed.shape and not np.array_equal(one, seed)
-        ]
-        return sorted(fitting, key=self._probe.distance)
+        return sorted(line_ends(self._probe.seed.sample, found), key=self._probe.distance)
 
 
 class MutantCrossing:

@@ -33,7 +33,7 @@ from edgeflare.strategies.boundary.options import (
     Bounds,
     refuse_class_options,
 )
-from edgeflare.strategies.boundary.paths import Bracket, LinePath, draw_corruptions
+from edgeflare.strategies.boundary.paths import Bracket, LinePath, draw_corruptions, line_ends
 from edgeflare.strategies.boundary.points import OriginalProbe, Path, space_of
 from edgeflare.strategies.boundary.probing import (
     DeviceProbe,
@@ -291,11 +291,7 @@ class _DetectionSearch:
         """Yield ways to other inputs: to other seeds, the nearest first, and by corruptions."""
         crossing, seed = self._options.crossing, self.seed
         if crossing != "natural":
-            fitting = [
-                space_of(one).values(one)
-                for one in seed.others
-                if one.shape == seed.sample.shape and not np.array_equal(one, seed.sample)
-            ]
+            fitting = [space_of(one).values(one) for one in line_ends(seed.sample, seed.others)]
             fitting.sort(key=lambda one: float(np.square(one - self._values).sum()))
             for end in fitting[:_MAX_PATHS]:
                 yield LinePath(self._values, end, max_t=1.0)

@@ -53,6 +53,11 @@ class LinePath:
         return LinePath(self.values, space.clipped(end, 1.0), self.max_t, start=self.start)
 
 
+def line_ends(seed: Sample, others: Sequence[Sample]) -> list[Sample]:
+    """Return those samples that a line from the seed may lead to: of its shape, not equal to it."""
+    return [one for one in others if one.shape == seed.shape and not np.array_equal(one, seed)]
+
+
 def line_between(probe: OriginalProbe, start: PathPoint, end: Sample) -> LinePath:
     """Return the line from a point that need not be the seed to another input."""
     return LinePath(

@@ -31,7 +31,7 @@ from edgeflare.strategies.boundary.options import (
     Bounds,
     refuse_class_options,
 )
-from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
+from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions, line_ends
 from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
@@ -162,12 +162,8 @@ class _ToleranceSearch:
         crossing, values, rng = self._options.crossing, self._values, self._rng
         found: dict[str, list[Path]] = {}
         if crossing != "natural":
-            others = [
-                self._space.values(one)
-                for one in self._seed.others
-                if one.shape == self._seed.sample.shape
-                and not np.array_equal(one, self._seed.sample)
-            ]
+            ends = line_ends(self._seed.sample, self._seed.others)
+            others = [self._space.values(one) for one in ends]
             drawn = rng.permutation(len(others))[: self._count]
             found["line"] = [LinePath(values, others[int(one)], max_t=1.0) for one in drawn]
         if crossing != "line" and self._pool:

@@ -26,7 +26,7 @@ def searched(
     samples = agreed(Listened(*hearers(drift, number)))
     assert len(samples) >= 5
     return [
-        Listened(*hearers(drift, number)).search(sample, place, operators, **options)
+        Listened(*hearers(drift, number)).listen(sample, place, operators, **options)
         for place, sample in enumerate(samples)
     ]
 
@@ -59,7 +59,7 @@ def test_a_finding_replays_from_the_seed_by_the_operators_that_were_named(
 ) -> None:
     models = Listened(*hearers(1.0))
     sample = agreed(models)[0]
-    run = Listened(*hearers(1.0)).search(sample, 3, operators, crossing="natural")
+    run = Listened(*hearers(1.0)).listen(sample, 3, operators, crossing="natural")
     assert run.outcome is not None
     if run.outcome.sample is None:
         assert operators != SOUNDS
@@ -77,7 +77,7 @@ def test_without_operators_named_the_words_keep_their_time_unless_nothing_else_c
     keeping = {"white-noise", "room", "band-pass"}
     used, moved = set(), []
     for number, sample in enumerate(agreed(models)):
-        run = Listened(*hearers(0.5)).search(sample, number)
+        run = Listened(*hearers(0.5)).listen(sample, number)
         assert run.outcome is not None
         operators = {step["operator"] for step in run.outcome.mutations}
         used |= operators
@@ -90,7 +90,7 @@ def test_without_operators_named_the_words_keep_their_time_unless_nothing_else_c
 def test_the_same_seed_and_randomness_give_the_same_questions() -> None:
     def asked(number: int) -> list[tuple[str, bytes]]:
         models = Listened(*hearers(0.3))
-        run = models.search(agreed(models)[0], number, SOUNDS, crossing="natural")
+        run = models.listen(agreed(models)[0], number, SOUNDS, crossing="natural")
         return [(ask.of, sample.tobytes()) for ask in run.asks for sample in ask.samples]
 
     assert asked(1) == asked(1)
@@ -100,7 +100,7 @@ def test_the_same_seed_and_randomness_give_the_same_questions() -> None:
 def test_no_false_alarm_where_the_deployed_model_is_the_original() -> None:
     original, _ = hearers(0.0)
     models = Listened(original, original)
-    run = models.search(recording(0), 0, SOUNDS, crossing="natural")
+    run = models.listen(recording(0), 0, SOUNDS, crossing="natural")
     assert run.outcome is not None
     assert run.outcome.sample is None
     assert "returns other words" in run.outcome.reason
@@ -111,9 +111,9 @@ def test_no_false_alarm_where_the_deployed_model_is_the_original() -> None:
 def test_a_finding_keeps_within_the_bound_that_is_stated() -> None:
     farther = []
     for number, sample in enumerate(agreed(Listened(*hearers(0.5)))[:3]):
-        free = Listened(*hearers(0.5)).search(sample, number, SOUNDS, crossing="natural")
+        free = Listened(*hearers(0.5)).listen(sample, number, SOUNDS, crossing="natural")
         bound = 0.5 * float(np.linalg.norm(free.found - sample))
-        run = Listened(*hearers(0.5)).search(
+        run = Listened(*hearers(0.5)).listen(
             sample, number, SOUNDS, crossing="natural", max_l2=bound
         )
         assert run.outcome is not None
@@ -131,7 +131,7 @@ def test_several_candidates_go_out_in_one_request() -> None:
 
 def test_inputs_of_which_the_original_is_less_sure_than_the_floor_are_not_asked_about() -> None:
     for number, sample in enumerate(agreed(Listened(*hearers(2.0), floor=0.1))[:4]):
-        run = Listened(*hearers(2.0), floor=0.1).search(sample, number, SOUNDS, crossing="natural")
+        run = Listened(*hearers(2.0), floor=0.1).listen(sample, number, SOUNDS, crossing="natural")
         assert run.kept_back == 0
         assert run.queries
 
@@ -149,13 +149,13 @@ def test_inputs_of_which_the_original_is_less_sure_than_the_floor_are_not_asked_
 def test_options_for_class_scores_are_refused(options: dict[str, Any], words: str) -> None:
     models = Listened(*hearers(0.5))
     with pytest.raises(UsageError, match=f"^strategy boundary: {words}"):
-        models.search(agreed(models)[0], **options)
+        models.listen(agreed(models)[0], **options)
 
 
 def test_operators_for_images_are_refused() -> None:
     models = Listened(*hearers(0.5))
     with pytest.raises(UsageError, match="jpeg mutates images"):
-        models.search(agreed(models)[0], 0, ("jpeg",), crossing="natural")
+        models.listen(agreed(models)[0], 0, ("jpeg",), crossing="natural")
 
 
 def test_a_non_finite_answer_of_the_original_is_put_to_both_models() -> None:
@@ -168,7 +168,7 @@ def test_a_non_finite_answer_of_the_original_is_put_to_both_models() -> None:
             return heard
         return Transcript(heard.pieces, np.full_like(heard.scores, np.nan))
 
-    run = Listened(original, deployed).search(sample, 0, SOUNDS, crossing="natural")
+    run = Listened(original, deployed).listen(sample, 0, SOUNDS, crossing="natural")
     assert run.outcome is None
     assert [ask.of for ask in run.asks] == ["original", "both"]
     assert np.array_equal(run.asks[0].samples[0], run.asks[1].samples[0])
@@ -195,7 +195,7 @@ def pictured(
     for number in range(8):
         run = Listened(*text_of_light(drift))
         if run.outputs(picture(number)).decision is Decision.AGREE:
-            runs[number] = run.search(picture(number), number, operators, **options)
+            runs[number] = run.listen(picture(number), number, operators, **options)
     assert len(runs) >= 5
     return runs
 
