@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
 from edgeflare_agent.cache import verified
-from edgeflare_agent.configuration.fixed_inputs import FixedInputs
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
 from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import (
     METADATA_KEY,
@@ -50,6 +50,7 @@ class Worker:
         self._spec: Optional[Spec] = None
         self._fixed: Optional[FixedInputs] = None
         """None: the model has a single input."""
+        self._rows = 0
         self._read: Callable[[List[Array]], RawOutput] = _first
         self._count: Optional[int] = None
         """How many outputs are returned for a sample, where they were asked for by a list."""
@@ -113,7 +114,8 @@ class Worker:
     def _configure(self, frame: Frame) -> Frame:
         runtime = self._loaded()
         spec = spec_from_json(frame.header.get("input") or {})
-        fixed, of_repair = _fixed_inputs(runtime, frame)
+        given, of_repair = _given_inputs(frame)
+        fixed = FixedInputs.of(runtime.inputs, given)
         check_fits(runtime.inputs[fixed.searched], spec.shape, spec.dtype)
         name = frame.header.get("output")
         decoder = self._decoder(frame.header.get("decoder"))
@@ -137,6 +139,7 @@ class Worker:
         get_ready(spec)
         self._read, self._count = read, count
         self._spec, self._fixed = spec, fixed if fixed.arrays else None
+        self._rows = given.rows
         return Frame(Kind.CONFIGURED, {})
 
     def _decoder(self, stated: Any) -> Optional[Decoder]:
@@ -154,16 +157,17 @@ class Worker:
         if runtime is None or spec is None:
             self._loaded()  # what is missing first
             raise RequestError("no input was configured; send CONFIGURE first")
+        rows = self._rows_of(frame)
         seconds: List[float] = []
         answers: List[RawOutput] = []
         try:
-            for sample in frame.arrays:
+            for sample, row in zip(frame.arrays, rows):
                 self._began, begin = clock(), self._timer()
                 tensor = prepare(sample, spec)
                 if self._fixed is None:
                     outputs = runtime.run(tensor)
                 else:
-                    outputs = runtime.run_several(self._fixed.tensors(tensor))
+                    outputs = runtime.run_several(self._fixed.tensors(tensor, row))
                 answers.append(self._read(outputs))
                 seconds.append(self._timer() - begin)
         finally:
@@ -178,6 +182,17 @@ class Worker:
             tuples = cast("List[Tuple[Array, ...]]", answers)
             return Frame(Kind.RESULT, header, tuple(one for answer in tuples for one in answer))
         return Frame(Kind.RESULT, header, tuple(cast("List[Array]", answers)))
+
+    def _rows_of(self, frame: Frame) -> Sequence[int]:
+        """Return the row of each sample's seed, 0 where none is stated. Raises RequestError."""
+        rows = frame.header.get("rows", [0] * len(frame.arrays))
+        if not (
+            isinstance(rows, list)
+            and len(rows) == len(frame.arrays)
+            and all(type(row) is int and 0 <= row < max(1, self._rows) for row in rows)
+        ):
+            raise RequestError("rows must name one of the configured rows for each sample")
+        return rows
 
     def _lease(self, frame: Frame) -> Frame:
         words = [frame.header.get(name) for name in ("holder", "session", "about")]
@@ -264,21 +279,24 @@ def _decoding(
     )
 
 
-def _fixed_inputs(runtime: Runtime, frame: Frame) -> Tuple[FixedInputs, Sequence[Array]]:
+def _given_inputs(frame: Frame) -> Tuple[GivenInputs, Sequence[Array]]:
     """Return the inputs of a CONFIGURE, and the arrays before theirs, which are a repair's.
 
-    Raises RequestError where they don't fit the model.
+    Raises RequestError where they are not well formed.
     """
     name, names = frame.header.get("input_name"), frame.header.get("fixed", [])
+    rows = frame.header.get("rows", 0)
     if not (name is None or isinstance(name, str)) or not (
         isinstance(names, list) and all(isinstance(one, str) for one in names)
     ):
         raise RequestError("input_name must be a name, and fixed a list of names")
     if len(set(names)) != len(names) or len(names) > len(frame.arrays):
         raise RequestError("fixed must name each input once, with an array for each")
+    if type(rows) is not int or rows < 0:
+        raise RequestError("rows must be a number of rows, 0 or more")
     first = len(frame.arrays) - len(names)
-    fixed = dict(zip(names, frame.arrays[first:]))
-    return FixedInputs.of(runtime.inputs, name, fixed), frame.arrays[:first]
+    given = GivenInputs(name, dict(zip(names, frame.arrays[first:])), rows)
+    return given, frame.arrays[:first]
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

@@ -9,6 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sample: TypeAlias = NDArray[Any]
+
+
+class SampleWithRow(NamedTuple):
+    """A sample, and the row of its seed in the arrays of a model's other inputs."""
+
+    sample: Sample
+    row: int
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the sample."""
+        return self.sample.nbytes
+
+
+Query: TypeAlias = "Sample | SampleWithRow"
+"""What a model is asked about. The row says which arrays its other inputs are given, where they have
+some for each seed; a sample without one goes with the first."""
+
+
+def with_row(sample: Sample, row: int | None) -> "Query":
+    """Return a sample with the row of its seed; as it is where that has none."""
+    return sample if row is None else SampleWithRow(sample, row)
+
+
+def split_rows(queries: "Sequence[Query]", rows: int) -> tuple[list[Sample], dict[str, Any]]:
+    """Return the samples of queries, and the header of their INFER for a model with so many rows."""
+    samples = [one.sample if isinstance(one, SampleWithRow) else one for one in queries]
+    if not rows:
+        return samples, {}
+    return samples, {"rows": [one.row if isinstance(one, SampleWithRow) else 0 for one in queries]}
+
+
 """A raw sample before any preprocessing.
 
 An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1,
@@ -303,7 +335,8 @@ class Seed:
     deviation. `known`: both models' answers to `others`, the same for every search; None without
     any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
     of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
-    whatever their labels (see `edgeflare.oracles.OracleTraits`).
+    whatever their labels (see `edgeflare.oracles.OracleTraits`). `row`: the seed's in the arrays of
+    the models' other inputs; None where they have none for each seed.
     """
 
     id: str
@@ -316,6 +349,7 @@ class Seed:
     known: KnownAnswers | None = None
     rate: int | None = None
     compares_scores: bool = False
+    row: int | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from edgeflare.devices.telemetry import Health
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare.types import Sample
+from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, GivenInputs
 from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind, encode
@@ -113,14 +114,13 @@ class FakeSession:
         repair: object = None,
         *,
         keep: Mapping[str, Any] | None = None,
-        input_name: str | None = None,
-        fixed: Mapping[str, Any] = {},
+        given: GivenInputs = ONE_INPUT,
     ) -> None:
         if self.configuring is not None:
             raise self.configuring
         self.configurations.append((spec, output))
         self.decoders.append(decoder)
-        self.inputs.append((input_name, dict(fixed)))
+        self.inputs.append(given)
         self.kept.append(keep)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":

@@ -15,38 +15,64 @@ from edgeflare_agent.preprocess import quantize
 from edgeflare_agent.runtimes.base import shape_text
 
 
+class GivenInputs(NamedTuple):
+    """What a model with several inputs is given.
+
+    `name`: the input that samples become; None: the only one that `fixed` lacks. `fixed` has an
+    array for each other input, by name, in real units or as the model stores it. Without `rows` it
+    is of the input's shape. Otherwise there are so many seeds with inputs of their own, and an array
+    with one more axis, the first, of this length has a row for each of them.
+    """
+
+    name: Optional[str] = None
+    fixed: Mapping[str, Array] = {}
+    rows: int = 0
+
+
+ONE_INPUT = GivenInputs()
+"""What a model with a single input is given: the sample."""
+
+
 class FixedInputs(NamedTuple):
     """The inputs of a model of which one is the sample.
 
     `searched`: the place of the input that samples become. `arrays`: by the place of each other
-    input, the array that it is given in every inference.
+    input, what it is given: the same array in every inference, or one of several, by row.
     """
 
     searched: int
-    arrays: Mapping[int, Array]
+    arrays: Mapping[int, Sequence[Array]]
 
     @classmethod
-    def of(
-        cls, inputs: Sequence[TensorInfo], name: Optional[str], fixed: Mapping[str, Array]
-    ) -> "FixedInputs":
-        """Return what these arrays by input name make of a model's inputs.
+    def of(cls, inputs: Sequence[TensorInfo], given: GivenInputs) -> "FixedInputs":
+        """Return what these arrays make of a model's inputs.
 
-        `name` is the input that samples become; None: the only one without an array. Raises
-        RequestError where an input is missing or unknown, or an array doesn't fit its input.
+        Raises RequestError where an input is missing or unknown, or an array doesn't fit its input.
         """
-        place = searched_input(inputs, name, fixed)
-        arrays: Dict[int, Array] = {}
+        place = searched_input(inputs, given.name, given.fixed)
+        arrays: Dict[int, Sequence[Array]] = {}
         for other, info in enumerate(inputs):
-            if other != place:
-                arrays[other] = as_stored(fixed[info.name], info)
+            if other == place:
+                continue
+            array = given.fixed[info.name]
+            has_rows = given.rows and len(array.shape) == len(info.shape) + 1
+            if has_rows and len(array) != given.rows:
+                raise RequestError(
+                    "the first axis of the input {} has the length {}, and {} seeds are named: give a "
+                    "row for each".format(info.name, len(array), given.rows)
+                )
+            arrays[other] = [as_stored(one, info) for one in (array if has_rows else [array])]
         return cls(place, arrays)
 
-    def tensors(self, tensor: Array) -> List[Array]:
-        """Return an array for each input, in the model's order; `tensor` is the sample's."""
-        arrays = self.arrays
-        return [
-            tensor if place == self.searched else arrays[place] for place in range(len(arrays) + 1)
-        ]
+    def tensors(self, tensor: Array, row: int = 0) -> List[Array]:
+        """Return an array for each input, in the model's order; `tensor` is the sample's.
+
+        `row`: that of the sample's seed, for inputs with a row for each seed.
+        """
+        tensors = [tensor] * (len(self.arrays) + 1)
+        for place, arrays in self.arrays.items():
+            tensors[place] = arrays[row if len(arrays) > 1 else 0]
+        return tensors
 
 
 def configuration_of(
@@ -54,22 +80,23 @@ def configuration_of(
     output: Any,
     decoder: Optional[Mapping[str, Any]] = None,
     keep: Optional[Mapping[str, Any]] = None,
-    name: Optional[str] = None,
-    fixed: Optional[Mapping[str, Array]] = None,
+    given: GivenInputs = ONE_INPUT,
 ) -> Tuple[Dict[str, Any], List[Array]]:
     """Return the header of a CONFIGURE that states these, and the arrays of the fixed inputs.
 
-    `output`: a name, None, or a sequence of names; `name` and `fixed` as `FixedInputs.of` has them.
+    `output`: a name, None, or a sequence of names.
     """
     several = not (output is None or isinstance(output, str))
     header = {"input": spec.to_json(), "output": list(output) if several else output}
     stated = (("decoder", decoder), ("keep", keep))
     header.update({key: dict(value) for key, value in stated if value is not None})
-    if name is not None:
-        header["input_name"] = name
-    if fixed:
-        header["fixed"] = list(fixed)
-    return header, [np.asarray(one) for one in (fixed or {}).values()]
+    if given.name is not None:
+        header["input_name"] = given.name
+    if given.fixed:
+        header["fixed"] = list(given.fixed)
+    if given.rows:
+        header["rows"] = given.rows
+    return header, [np.asarray(one) for one in given.fixed.values()]
 
 
 def searched_input(

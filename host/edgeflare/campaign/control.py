@@ -44,7 +44,7 @@ from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.statistics import rounded_up
-from edgeflare.store import SeedInput, Store
+from edgeflare.store import SEED_ORIGINS, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
 from edgeflare.store.lock import LOCK_NAMES
 
@@ -314,6 +314,8 @@ def _fill(store: Store, control: Store) -> None:
         )
     if control.campaign["seeds"].get("prioritise") not in (None, "drift"):
         copy_partners(store, control)
+    if origins := store.fact(SEED_ORIGINS):
+        control.set_fact(SEED_ORIGINS, origins)
     control.complete_seeds([], [])
 
 

@@ -329,7 +329,7 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
     )
     try:
         chosen = chosen_input(config.original, original.inputs, "the original model")
-        original.fix_inputs(chosen.name, chosen.fixed)
+        original.fix_inputs(chosen.given)
         yield original
     finally:
         original.close()

@@ -35,7 +35,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import MEASURING, Store
+from edgeflare.store import MEASURING, SEED_ROWS, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -310,6 +310,7 @@ class CampaignStage:
         self._reporter = reporter
         self._oracle = oracle
         self._replicas = replicas
+        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
     def _scheduler(

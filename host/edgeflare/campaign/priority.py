@@ -41,6 +41,11 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} needs an original with a score for each class, and these models answer with "
             f"{TASKS[sides[0].task]}: leave {_FLAG} out"
         )
+    if sides[0].chosen is not None and sides[0].chosen.rows and measure != "drift":
+        raise UsageError(
+            f"{stated} asks the original before the seeds have their own inputs: leave {_FLAG} out, "
+            "or take drift"
+        )
     if sides[0].labels_only:
         raise UsageError(
             f"{stated} needs an original with a score for each class, and this one returns a label: "

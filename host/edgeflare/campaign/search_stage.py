@@ -149,7 +149,12 @@ class SearchStage(CampaignStage):
 
         feeds = {
             name: Feed(
-                SingleQueryJob(found, self._store.get_sample(found.trigger or ""), of="deployed")
+                SingleQueryJob(
+                    found,
+                    self._store.get_sample(found.trigger or ""),
+                    of="deployed",
+                    row=self._rows.get(found.seed_id),
+                )
                 for found in self._replays(name, done)
             )
             for name in self._replica_of
@@ -252,6 +257,7 @@ class SearchStage(CampaignStage):
                 known=known,
                 rate=self._store.sample_rate,
                 compares_scores=traits_of(self._config.search.oracle).compares_scores,
+                row=self._rows.get(record.id),
             )
             if pool is None:
                 yield SearchJob(seed, settings)

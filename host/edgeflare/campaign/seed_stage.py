@@ -35,7 +35,7 @@ from edgeflare.store import (
     SeedRecord,
     Store,
 )
-from edgeflare.types import Decision, Output, Sample, Status
+from edgeflare.types import Decision, Output, Query, Status
 
 _HOPELESS = 3
 """Number of consecutive failures from the first seed on after which a device is given up."""
@@ -154,9 +154,11 @@ class SeedStage(CampaignStage):
     def answer_partners(self, read: OutputReaders) -> bool:
         """Ask both models about the partners that are no seeds, and store their scores.
 
-        These queries count as measurements. False where the query limits don't leave as many.
+        Not where the models have inputs for each seed: only seeds have those. These queries count as measurements. False where the query limits don't leave as many.
         Raises DeviceAwayError.
         """
+        if self._rows:
+            return True
         others = set(partner_samples(self._store) or ()) - {
             seed.sample for seed in self._store.seeds()
         }
@@ -230,7 +232,8 @@ class SeedStage(CampaignStage):
         return [found[seed.id] for seed in first if seed.id in found]
 
     def _query(self, seed: SeedRecord) -> SingleQueryJob[SeedRecord]:
-        return SingleQueryJob(seed, self._store.get_sample(seed.sample))
+        row = self._rows.get(seed.id)
+        return SingleQueryJob(seed, self._store.get_sample(seed.sample), row=row)
 
     def _unanswered(self, replica: str) -> Iterator[SeedRecord]:
         finished = self._store.finished_seed_ids(replica)
@@ -331,7 +334,7 @@ class _Timed:
         self._model = model
         self.seconds: list[float] = []
 
-    def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
+    def answer(self, samples: Sequence[Query]) -> tuple[Sequence[Output], Sequence[float]]:
         """Return one answer a sample, and the seconds of each."""
         answers, seconds = self._model.answer(samples)
         self.seconds += seconds

@@ -9,6 +9,7 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
+from edgeflare.campaign.pair.inputs import store_seed_rows
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import (
@@ -44,7 +45,7 @@ from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import DETECTION_TASKS, oracle_for
 from edgeflare.seeds import SeedSource
-from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
+from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
@@ -141,6 +142,7 @@ class Campaign:
                 if is_ordered_before(self._config.seeds)
                 else None,
             )
+        store_seed_rows(self._sides, self._store)
         self._note_devices()
         shared = (
             self._original,
@@ -299,10 +301,12 @@ class Campaign:
         return None
 
     def _with_samples(self, replica: str) -> Iterator[Seed]:
+        rows = self._store.fact(SEED_ROWS) or {}
         for seed in self._store.seeds(replica):
             if seed.outputs is not None:
                 sample = self._store.get_sample(seed.sample)
-                yield Seed(seed.id, sample, seed.outputs, seed.label)
+                row = rows.get(seed.id)
+                yield Seed(seed.id, sample, seed.outputs, seed.label, row=row)
 
     def _is_discardable(self, error: BaseException) -> bool:
         """Whether the folder holds nothing that a resumed campaign could use."""

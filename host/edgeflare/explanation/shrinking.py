@@ -27,7 +27,7 @@ from edgeflare.explanation.results import (
     ShrunkFindings,
 )
 from edgeflare.metrics import l2, linf, ssim
-from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store
+from edgeflare.store import SEED_ORIGINS, CampaignLock, OutcomeRecord, SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches
 from edgeflare.store.records import ReplayInput, trigger_id
 from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
@@ -187,6 +187,7 @@ def _fill(store: Store, chosen: Sequence[ReplayInput], shrinking: Store) -> None
             SeedInput(one.id, store.get_sample(seeds[one.seed_id].sample), one.label)
             for one in batch
         )
+    shrinking.set_fact(SEED_ORIGINS, {one.id: one.seed_id for one in chosen})
     shrinking.complete_seeds([], [])
 
 

@@ -10,7 +10,7 @@ from edgeflare.models.detectors import (
     infer_format,
     keep_anchors,
 )
-from edgeflare.models.fixed_inputs import ChosenInput, choose_input
+from edgeflare.models.fixed_inputs import SEED_NAMES, ChosenInput, choose_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
@@ -32,12 +32,15 @@ from edgeflare.models.outputs import (
 )
 from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
+from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT
 from edgeflare_agent.decoding import RawOutput, decoder_in
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.repair import Repair
 
 __all__ = [
+    "ONE_INPUT",
+    "SEED_NAMES",
     "SINGLE_KINDS",
     "AbsolutePath",
     "AnswerReader",

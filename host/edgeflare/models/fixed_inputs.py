@@ -9,22 +9,23 @@ from numpy.typing import NDArray
 from edgeflare.errors import UsageError
 from edgeflare.models.npz import read_npz
 from edgeflare_agent import errors as agent_errors
-from edgeflare_agent.configuration.fixed_inputs import FixedInputs
+from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, FixedInputs, GivenInputs
 from edgeflare_agent.image_spec import TensorInfo
 
+SEED_NAMES = "seeds"
+"""The array of a file of fixed inputs that names the seed of each row."""
 _MOST_BYTES = 64 << 20
 
 
 class ChosenInput(NamedTuple):
-    """The input of a model that samples become, and the arrays of the others.
+    """The input of a model that samples become, and what the others are given.
 
-    `name` and `fixed` are what `configure` of sessions and models takes: None and nothing for a
-    model with one input. `fixed` has arrays by input name, in real units or as they are stored.
+    `rows`: where inputs have a row for each seed, that of each by the seed's name; else empty.
     """
 
     tensor: TensorInfo
-    name: str | None
-    fixed: Mapping[str, NDArray[Any]]
+    given: GivenInputs
+    rows: Mapping[str, int]
 
 
 def choose_input(
@@ -32,24 +33,51 @@ def choose_input(
 ) -> ChosenInput:
     """Return which of a model's inputs the samples become.
 
-    `name`: the input as stated, None: the only one for which the file `path`, an ``.npz`` with an
-    array by input name, has no array; None: no file. Its arrays may have 64 MiB at most, packed and
-    unpacked together. `whose` names the model in messages, such as "the deployed model". Raises
-    UsageError where an input is missing or unknown, an array doesn't fit, or the file can't be read
-    or has pickled objects.
+    `name`: the input as stated, None: the only one for which the file `path` has no array; None: no
+    file. It is an ``.npz`` with an array by input name. With an array ``seeds`` of names, an array
+    with one more axis, the first, has a row for each of these seeds. They may have 64 MiB at most,
+    packed and unpacked together. `whose` names the model in messages, such as "the deployed model".
+    Raises UsageError where an input is missing or unknown, an array doesn't fit, or the file can't
+    be read or has pickled objects.
     """
     fixed = {} if path is None else _arrays_in(path)
     if path is None and name is None and len(inputs) == 1:
-        return ChosenInput(inputs[0], None, {})
+        return ChosenInput(inputs[0], ONE_INPUT, {})
+    rows: dict[str, int] = {}
+    if path is not None and not any(one.name == SEED_NAMES for one in inputs):
+        rows = _rows(fixed.pop(SEED_NAMES, None), path)
+    given = GivenInputs(name, fixed, len(rows))
     try:
-        found = FixedInputs.of(inputs, name, fixed)
+        found = FixedInputs.of(inputs, given)
     except agent_errors.RequestError as error:
         where = whose if path is None else f"{path}: {whose}"
         raise UsageError(f"{where}: {error}") from error
-    return ChosenInput(inputs[found.searched], name, fixed)
+    if rows and all(len(arrays) == 1 for arrays in found.arrays.values()) and len(rows) > 1:
+        raise UsageError(
+            f"{path}: {SEED_NAMES} names {len(rows)} seeds, and no input has a row for each of them: "
+            "give an array with one more axis, the first, of that length"
+        )
+    return ChosenInput(inputs[found.searched], given, rows)
 
 
-def _arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
+def _rows(names: NDArray[Any] | None, path: Path) -> dict[str, int]:
+    """Return the row of each seed that a file names. Raises UsageError."""
+    if names is None:
+        return {}
+    if names.ndim != 1 or names.dtype.kind != "U" or not names.size:
+        raise UsageError(
+            f"{path}: {SEED_NAMES} must be a list of the seeds' names, one for each row"
+        )
+    rows = {str(one): row for row, one in enumerate(names)}
+    if len(rows) != names.size:
+        twice = next(str(one) for row, one in enumerate(names) if rows[str(one)] != row)
+        raise UsageError(
+            f"{path}: {SEED_NAMES} names {twice} more than once: give one row for each"
+        )
+    return rows
+
+
+def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
     advice = "write it with numpy.savez, an array by input name"
     arrays = read_npz(path, "fixed inputs", advice, _MOST_BYTES)
     if not arrays:

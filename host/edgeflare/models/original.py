@@ -24,9 +24,14 @@ from edgeflare.models.original_process import (
     users_runtime,
 )
 from edgeflare.models.outputs import AnswerReader
-from edgeflare.types import Ask, Output, Sample
+from edgeflare.types import Ask, Output, Query, split_rows
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.configuration.fixed_inputs import configuration_of, searched_input
+from edgeflare_agent.configuration.fixed_inputs import (
+    ONE_INPUT,
+    GivenInputs,
+    configuration_of,
+    searched_input,
+)
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -108,7 +113,7 @@ class OriginalModel:
             loaded = first.loaded
         self.inputs: Sequence[TensorInfo] = [TensorInfo.from_json(one) for one in loaded["inputs"]]
         self._searched = 0
-        self._fixed: tuple[str | None, Mapping[str, NDArray[Any]]] = (None, {})
+        self._given = ONE_INPUT
         self._arrays: Sequence[NDArray[Any]] = ()
         self.outputs: Sequence[TensorInfo] = [
             TensorInfo.from_json(one) for one in loaded["outputs"]
@@ -128,17 +133,16 @@ class OriginalModel:
         """The input that samples become: the only one, or that of `fix_inputs`."""
         return self.inputs[self._searched]
 
-    def fix_inputs(self, name: str | None, fixed: Mapping[str, NDArray[Any]]) -> None:
+    def fix_inputs(self, given: GivenInputs) -> None:
         """Set the input that samples become, and the arrays of the others, for `configure`.
 
-        `name`: None: the only input that `fixed` lacks. Raises UsageError where an input is missing
-        or unknown.
+        Raises UsageError where an input is missing or unknown.
         """
         try:
-            self._searched = searched_input(self.inputs, name, fixed)
+            self._searched = searched_input(self.inputs, given.name, given.fixed)
         except RequestError as error:
             raise UsageError(f"the original model: {error}") from error
-        self._fixed = name, dict(fixed)
+        self._given = given
 
     def configure(
         self,
@@ -155,7 +159,7 @@ class OriginalModel:
         """
         if decoder is None and output is None:
             output = self.outputs[0].name
-        configuration, arrays = configuration_of(spec, output, decoder, keep, *self._fixed)
+        configuration, arrays = configuration_of(spec, output, decoder, keep, self._given)
         self._set(configuration, tuple(arrays))
 
     @property
@@ -186,18 +190,18 @@ class OriginalModel:
         """Set how raw outputs become answers."""
         self._reader = reader
 
-    def raw(self, sample: Sample, spec: Spec | None = None) -> RawOutput:
+    def raw(self, sample: Query, spec: Spec | None = None) -> RawOutput:
         """Return the raw output for one sample; `spec` prepares it otherwise than configured.
 
         Raises InferenceFailedError where the runtime fails on it, crashes or takes too long.
         """
         return self.raw_answer([sample], spec)[0][0]
 
-    def scores(self, samples: Sequence[Sample], spec: Spec | None = None) -> list[Output]:
+    def scores(self, samples: Sequence[Query], spec: Spec | None = None) -> list[Output]:
         """Return one answer a sample, scores or a transcript; `spec` and errors as for `raw`."""
         return self._read(self.raw_answer(samples, spec)[0])
 
-    def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
+    def answer(self, samples: Sequence[Query]) -> tuple[list[Output], list[float]]:
         """Return one answer a sample, and the seconds that the model took for each.
 
         They are processor time where the model has one thread on the CPU, else wall time. Raises as
@@ -207,7 +211,7 @@ class OriginalModel:
         return self._read(raws), seconds
 
     def raw_answer(
-        self, samples: Sequence[Sample], spec: Spec | None = None
+        self, samples: Sequence[Query], spec: Spec | None = None
     ) -> tuple[list[RawOutput], list[float]]:
         """Return the raw outputs, and seconds as `answer`; `spec`, errors as for `raw`."""
         configuration = self._configuration
@@ -219,7 +223,8 @@ class OriginalModel:
         with self._borrowed() as process:
             process.configure(configuration, self._arrays)
             for part in _parts(samples):
-                reply = process.ask(Kind.INFER, {}, part)
+                arrays, header = split_rows(part, configuration.get("rows", 0))
+                reply = process.ask(Kind.INFER, header, arrays)
                 seconds += reply.header["seconds"]
                 raws += _raw_outputs(reply)
         return raws, seconds
@@ -367,7 +372,7 @@ def _raw_outputs(reply: Frame) -> Sequence[RawOutput]:
     return [tuple(arrays[start : start + each]) for start in range(0, len(arrays), each)]
 
 
-def _parts(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+def _parts(samples: Sequence[Query]) -> Iterator[Sequence[Query]]:
     """Divide samples into requests of a bounded size."""
     most = max(1, _REQUEST_BYTES // max(1, samples[0].nbytes)) if samples else 1
     for begin in range(0, len(samples), most):

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, InferenceFailedError
 from edgeflare.scheduler.job import Feed, FleetLimits, Job, JobRun, R
-from edgeflare.types import Output, Sample
+from edgeflare.types import Output, Query
 
 MOST_SAMPLES = 2048
 """Samples in one request: its reply stays within the wire's bounds even with 20 000 classes."""
@@ -21,7 +21,7 @@ MOST_BYTES = 32 << 20
 class BatchedRequest(NamedTuple):
     """One job's request and the future of its reply."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[Query]
     future: "Future[Reply[Output]]"
 
 
@@ -35,15 +35,15 @@ class RequestBatcher:
 
     def __init__(
         self,
-        submit: "Callable[[Sequence[Sample]], Future[Reply[Output]]]",
-        on_resend: Callable[[Sequence[Sample]], None],
+        submit: "Callable[[Sequence[Query]], Future[Reply[Output]]]",
+        on_resend: Callable[[Sequence[Query]], None],
     ) -> None:
         self._submit = submit
         self._on_resend = on_resend
         self._requests: list[BatchedRequest] = []
         self._lock = threading.Lock()
 
-    def add(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+    def add(self, samples: Sequence[Query]) -> "Future[Reply[Output]]":
         """Add a request; return the future of its reply."""
         future: Future[Reply[Output]] = Future()
         with self._lock:
@@ -160,7 +160,7 @@ class Deployed(Protocol):
     @property
     def detail(self) -> str: ...  # noqa: D102
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+    def submit(self, samples: Sequence[Query]) -> "Future[Reply[Output]]":
         """Queue a request without waiting for anything."""
         ...
 
@@ -244,7 +244,7 @@ class DeviceQueue(Generic[R]):
         with self._lock:
             return self._asked
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+    def submit(self, samples: Sequence[Query]) -> "Future[Reply[Output]]":
         """Count a request and send it to the device, or add it to those that are held."""
         self._count(samples)
         if self.batches:
@@ -279,11 +279,11 @@ class DeviceQueue(Generic[R]):
         """Send requests that `take_batch` returned."""
         self._batcher.send(batch)
 
-    def _count(self, samples: Sequence[Sample]) -> None:
+    def _count(self, samples: Sequence[Query]) -> None:
         with self._lock:
             self._asked += len(samples)
 
-    def _count_again(self, samples: Sequence[Sample]) -> None:
+    def _count_again(self, samples: Sequence[Query]) -> None:
         self._each_alone = True
         self._count(samples)
 

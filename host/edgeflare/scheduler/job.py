@@ -112,11 +112,15 @@ class Job(Protocol[R_co]):
 
     `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` estimates
     its memory while it waits for a device. `most_queries`: how many inputs it gives to the device
-    at most; None: nobody knows.
+    at most; None: nobody knows. `row`: that of its seed in the arrays of the models' other inputs
+    (see `edgeflare.types.SampleWithRow`); None where they have none for each seed.
     """
 
     counters: Counters
     seconds_count: bool
+
+    @property
+    def row(self) -> int | None: ...  # noqa: D102
 
     @property
     def most_queries(self) -> int | None: ...  # noqa: D102
@@ -185,6 +189,7 @@ class SingleQueryJob(Generic[K]):
     key: K
     sample: Sample
     of: Literal["deployed", "both"] = "both"
+    row: int | None = None
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
 

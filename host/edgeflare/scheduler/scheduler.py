@@ -25,7 +25,7 @@ from edgeflare.scheduler.device_queue import (
 )
 from edgeflare.scheduler.job import Feed, FleetLimits, Job, R, Turn, answer_of
 from edgeflare.scheduler.step_threads import StepThreads
-from edgeflare.types import Answer, Ask, Output, Sample
+from edgeflare.types import Answer, Ask, Output, Query, with_row
 
 _MOST_WAITING = 64
 _MOST_BACKLOG = 24
@@ -78,7 +78,7 @@ _LAST_STEPS_S = 2.0
 class Original(Protocol):
     """The original model; called from several threads at once."""
 
-    def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
+    def answer(self, samples: Sequence[Query]) -> tuple[Sequence[Output], Sequence[float]]:
         """Return one answer a sample, scores or a transcript, and seconds.
 
         The samples may be those of several jobs. The seconds are those that each took elsewhere
@@ -117,7 +117,7 @@ class _Exchange(Generic[R]):
     def __init__(self, running: RunningJob[R], ask: Ask) -> None:
         self.running = running
         self.ask = ask
-        self.samples = ask.samples
+        self.samples = [with_row(one, running.job.row) for one in ask.samples]
         self.awaited = 2 if ask.of == "both" else 1
         self.arrivals = itertools.count(1)  # counts from several threads without a lock
         self.original: Sequence[Output] | None = None
@@ -321,7 +321,7 @@ class Scheduler(Generic[R]):
         return True
 
     def _ask_device(
-        self, running: RunningJob[R], samples: Sequence[Sample]
+        self, running: RunningJob[R], samples: Sequence[Query]
     ) -> "Future[Reply[Output]] | None":
         """Count a request and send it; None where it would pass a limit."""
         with self._counting:
@@ -397,9 +397,10 @@ class Scheduler(Generic[R]):
                 if running.queue.batches:
                     self._events.put(None)
                 return time.thread_time() - began
+            exchange = _Exchange(running, ask)
             pending = None
             if ask.of != "original":
-                pending = self._ask_device(running, ask.samples)
+                pending = self._ask_device(running, exchange.samples)
                 if pending is None:
                     self._events.put(_Lost(running, at_limit=True))
                     return 0.0
@@ -408,7 +409,6 @@ class Scheduler(Generic[R]):
             taken_s = time.thread_time() - began
             if job.seconds_count:
                 job.counters.seconds += taken_s
-            exchange = _Exchange(running, ask)
             if ask.of != "deployed":
                 self._threads.ask(running.number, exchange)
             if pending is not None:

@@ -203,6 +203,11 @@ class SearchJob:
         self.front = ParetoFront(self.seed.sample)
 
     @property
+    def row(self) -> int | None:
+        """The seed's."""
+        return self.seed.row
+
+    @property
     def held_bytes(self) -> int:
         """Estimated memory of a search: 20 times its seed's sample."""
         return _SAMPLES_HELD * self.seed.sample.nbytes

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from edgeflare.types import Sample
+from edgeflare.types import Query
 
 _SLOW_S = 0.002
 """Mean seconds of a step or an answer from which on another thread is woken, where one is idle."""
@@ -23,7 +23,7 @@ class HostRequest(Protocol):
     """A job's request that the original model is to answer."""
 
     @property
-    def samples(self) -> Sequence[Sample]: ...  # noqa: D102
+    def samples(self) -> Sequence[Query]: ...  # noqa: D102
 
 
 Q = TypeVar("Q", bound=HostRequest)

@@ -61,6 +61,7 @@ class SurveyJob(Generic[K]):
     inputs: int = 1
     sure: float = 0.0
     held_bytes: int = 0
+    row: int | None = None
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
 

@@ -5,7 +5,9 @@ from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     FAULTS,
     MEASURING,
+    SEED_ORIGINS,
     SEED_QUERIES,
+    SEED_ROWS,
     WALL_S,
     DeviceRecord,
     OutcomeCounts,
@@ -23,7 +25,9 @@ from edgeflare.types import SeedInput, Skipped
 __all__ = [
     "FAULTS",
     "MEASURING",
+    "SEED_ORIGINS",
     "SEED_QUERIES",
+    "SEED_ROWS",
     "WALL_S",
     "CampaignLock",
     "CorpusRemoved",

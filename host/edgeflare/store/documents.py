@@ -167,6 +167,8 @@ _FACTS: dict[str, Any] = {
     "replay": _Replay,
     "replicas": list[str],
     "sample_rate": int,
+    "seed origins": dict[str, str],
+    "seed rows": dict[str, Annotated[int, Field(ge=0, lt=2**63)]],
     "seed_queries": _Queries,
     "seeds_complete": bool,
     "survey families": list[str],

@@ -338,6 +338,10 @@ def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
     return original, deployed
 
 
+SEED_ORIGINS = "seed origins"
+"""The fact that has, of seeds made of another campaign's, the id there by the id here."""
+SEED_ROWS = "seed rows"
+"""The fact that has, where models have inputs for each seed, its row in their arrays, by its id."""
 FAULTS = "faults"
 """The fact that has the faults that each replica's pursuit found; there once that has ended."""
 

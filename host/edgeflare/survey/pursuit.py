@@ -67,9 +67,13 @@ _FRUITFUL = 5
 
 
 class Screen(NamedTuple):
-    """Asks the original about samples; the reply is a `Screened` of each, in order."""
+    """Asks the original about samples; the reply is a `Screened` of each, in order.
+
+    `seeds`: the place of the seed that each was made from.
+    """
 
     samples: Sequence[Sample]
+    seeds: Sequence[int]
 
 
 class Screened(NamedTuple):
@@ -386,7 +390,7 @@ class _PursuitState:
         for at in range(0, len(made), _AT_ONCE):
             some = made[at : at + _AT_ONCE]
             samples = [self._inputs.sample(one) for one, _ in some]
-            screened = yield Screen(samples)
+            screened = yield Screen(samples, [one.seed for one, _ in some])
             for (one, close), sample, (margin, label, output) in zip(
                 some, samples, screened, strict=True
             ):

@@ -4,13 +4,17 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 from command import Ran, edgeflare
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
+from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.store import Store
+from edgeflare.types import Decision
 
+SIDES = ("original", "deployed")
 CONTEXT = np.array([[0.0, 0.25, -0.25, 0.0]])
 
 
@@ -87,6 +91,62 @@ def test_what_the_other_input_is_given_changes_the_answers(home: Path, tmp_path:
         answers = [outputs for one in store.seeds() if (outputs := one.outputs) is not None]
     assert len(answers) == 8
     assert all(np.argmax(one.original) == 1 for one in answers)  # type: ignore[arg-type]
+
+
+def stated_rows(path: Path, count: int) -> Path:
+    """Random contexts of so many of the seeds, in another order than theirs."""
+    rng = np.random.default_rng(1)
+    rows, order = rng.normal(0, 3, (8, 1, 4)), rng.permutation(count)
+    np.savez(path, context=rows[order], seeds=[f"seeds.npz:{one}" for one in order])
+    return path
+
+
+def test_each_seed_is_asked_about_with_inputs_of_its_own(home: Path, tmp_path: Path) -> None:
+    fixed = stated_rows(tmp_path / "rows.npz", 8)
+    more = ("--fixed-inputs", fixed, "--max-queries", 60, "--workers", 2)
+    ran = edgeflare(
+        *("run", "--original", home / "original.onnx", "--deployed", home / "deployed.onnx"),
+        *("--seeds", home / "seeds.npz", "--input", "scale=1/255", "--out", "out", "--json", *more),
+        home=tmp_path,
+    )
+    assert ran.code == 0, ran.both
+    given = dict(zip(np.load(fixed)["seeds"], np.load(fixed)["context"], strict=True))
+    models = [onnxruntime.InferenceSession(home / f"{one}.onnx") for one in SIDES]
+
+    def answers(sample: np.ndarray, seed: str) -> list[np.ndarray]:
+        image = sample[None].astype(np.float32) / 255
+        context = given[seed].astype(np.float32)
+        return [one.run(None, {"image": image, "context": context})[0][0] for one in models]
+
+    with Store.open(tmp_path / "out") as store:
+        found = [one for one in store.outcomes() if one.trigger is not None]
+        surveyed = SurveyInputs.begin(store, store.setting("survey", "families"))
+        asked: list[tuple[str, np.ndarray, object]] = [
+            (one.seed_id, store.get_sample(one.trigger or ""), (one.original, one.deployed))
+            for one in found
+        ]
+        asked += [(one.id, store.get_sample(one.sample), one.outputs[:2]) for one in store.seeds()]  # type: ignore[index]
+        asked += [
+            (one.seed_id, surveyed.sample(one), (one.original, one.deployed))
+            for one in store.survey()
+        ]
+        for seed, sample, stored in asked:
+            np.testing.assert_allclose(stored, answers(sample, seed), atol=1e-6)  # type: ignore[arg-type]
+    assert len(found) >= 6
+    for command in ("replay", "shrink"):
+        assert edgeflare(command, "out", home=tmp_path).code in (0, 1)
+    [again] = (tmp_path / "campaigns").iterdir()
+    with Store.open(again) as store:
+        known = [one for one in store.seeds() if one.id.startswith("trigger")]
+        assert known
+        assert all(one.outputs and one.outputs.decision is Decision.DEVIATION for one in known)
+
+
+def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path: Path) -> None:
+    refused = run(home, tmp_path / "out", "--fixed-inputs", stated_rows(tmp_path / "r.npz", 6))
+    assert refused.code == 2, refused.both
+    assert "no row for 2 seeds of 8 (seeds.npz:6; seeds.npz:7)" in refused.sentence
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

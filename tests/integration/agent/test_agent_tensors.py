@@ -64,9 +64,25 @@ def test_fixed_inputs_that_make_no_sense_are_refused(loaded: AgentProcess) -> No
         ([TENS], {"fixed": ["b"], "input_name": 5}, "input_name must be a name"),
         ([TENS, TENS], {"fixed": ["b", "b"]}, "each input once"),
         ([], {"fixed": ["b"]}, "with an array for each"),
+        ([TENS], {"fixed": ["b"], "rows": -1}, "rows must be a number of rows"),
+        ([TENS[None]], {"fixed": ["b"], "rows": 2}, "b has the length 1, and 2 seeds are named"),
         ([TENS[:, :3]], {"fixed": ["b"]}, "input b has shape 1 x 3, and the model's has 1 x 4"),
     ):
         assert words in refused(configure(loaded, arrays, **header))
+
+
+def test_each_sample_goes_with_the_row_of_its_seed(loaded: AgentProcess) -> None:
+    rows = np.stack([TENS, 2 * TENS, 3 * TENS])
+    configure(loaded, [rows], fixed=["b"], rows=3)
+    result = loaded.request(Kind.INFER, {"rows": [2, 0]}, [SAMPLE, SAMPLE + 1])
+    np.testing.assert_array_equal(result.arrays[0], VALUES - 30)
+    np.testing.assert_array_equal(result.arrays[1], VALUES - 9)
+    np.testing.assert_array_equal(loaded.infer([SAMPLE]).arrays[0], VALUES - 10)
+    for bad in ([0], [0, 3], [0, -1], [0, "1"], [0, True], "01", None):
+        header = {"rows": bad}
+        assert "one of the configured rows" in refused(
+            loaded.request(Kind.INFER, header, [SAMPLE, SAMPLE])
+        )
 
 
 def test_outputs_return_in_the_order_of_the_names(loaded: AgentProcess) -> None:

@@ -17,6 +17,7 @@ from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputReader
 from edgeflare.testing import FakeAgent, Replace
+from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.wire import Frame
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
@@ -136,14 +137,14 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
             session.configure(PIXELS, None)
         with pytest.raises(ModelError, match=r"has 2 inputs .*--fixed-inputs FILE.npz"):
             here.configure(PIXELS, None)
-        session.configure(PIXELS, None, fixed=fixed)
-        here.fix_inputs(None, fixed)
+        session.configure(PIXELS, None, given=GivenInputs(None, fixed))
+        here.fix_inputs(GivenInputs(None, fixed))
         here.configure(PIXELS, None)
         assert here.input.name == FIRST
         found: Any = session.submit(samples).result(60).outputs
         raws: Any = here.raw_answer(samples)[0]
         np.testing.assert_array_equal(found, raws)
-        session.configure(PIXELS, None, input_name=FIRST, fixed={SECOND: fixed[SECOND] + 1})
+        session.configure(PIXELS, None, given=GivenInputs(FIRST, {SECOND: fixed[SECOND] + 1}))
         other: Any = session.submit(samples).result(60).outputs
         assert not np.array_equal(found, other)
 
@@ -151,7 +152,7 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
 def test_another_process_has_the_same_fixed_inputs(tmp_path: Path) -> None:
     model = TFLITE / "two_inputs.tflite"
     with original(model, "tflite") as here:
-        here.fix_inputs(None, {SECOND: np.ones((1, 8, 8, 1))})
+        here.fix_inputs(GivenInputs(None, {SECOND: np.ones((1, 8, 8, 1))}))
         here.configure(PIXELS, None)
         here.read_with(OutputReader(here.outputs[0], "probabilities"))
         with closing(here.settings.load(here=True)) as other:
@@ -268,7 +269,7 @@ def test_the_device_entry_of_this_machine_takes_two_inputs_too(
 ) -> None:
     with closing(open_device(device, TFLITE / "two_inputs.tflite")) as session:
         assert [one.name for one in session.model.inputs] == [SECOND, FIRST]
-        session.configure(PIXELS, None, input_name=SECOND, fixed={FIRST: np.ones((1, 8, 8, 1))})
+        session.configure(PIXELS, None, given=GivenInputs(SECOND, {FIRST: np.ones((1, 8, 8, 1))}))
         assert session.submit(images(1)).result(60).outputs[0].shape == (1, 4)  # type: ignore[union-attr]
 
 

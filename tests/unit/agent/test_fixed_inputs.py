@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from edgeflare_agent.configuration.fixed_inputs import FixedInputs, as_stored
+from edgeflare_agent.configuration.fixed_inputs import (
+    ONE_INPUT,
+    FixedInputs,
+    GivenInputs,
+    as_stored,
+)
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -16,7 +21,7 @@ SIZES = np.array([4, 4])
 
 
 def test_the_only_input_without_an_array_is_searched() -> None:
-    found = FixedInputs.of([MASK, IMAGE, SIZE], None, {"size": SIZES, "mask": MASKED})
+    found = FixedInputs.of([MASK, IMAGE, SIZE], GivenInputs(None, {"size": SIZES, "mask": MASKED}))
     image = np.zeros((1, 4, 4, 3), np.float32)
     first, second, third = found.tensors(image)
     assert found.searched == 1
@@ -24,8 +29,20 @@ def test_the_only_input_without_an_array_is_searched() -> None:
     assert (first.dtype, first.shape, third.dtype) == (np.float32, (1, 7), np.int64)
 
 
+def test_an_input_with_one_more_axis_has_a_row_for_each_seed() -> None:
+    given = GivenInputs("image", {"size": SIZES, "mask": np.arange(14).reshape(2, 1, 7)}, rows=2)
+    found = FixedInputs.of([MASK, IMAGE, SIZE], given)
+    image = np.zeros((1, 4, 4, 3), np.float32)
+    for row in (0, 1):
+        mask, _, size = found.tensors(image, row)
+        np.testing.assert_array_equal(mask, np.arange(7 * row, 7 * row + 7)[None])
+        np.testing.assert_array_equal(size, SIZES)
+    with pytest.raises(RequestError, match="mask has the length 2, and 3 seeds are named"):
+        FixedInputs.of([MASK, IMAGE, SIZE], given._replace(rows=3))
+
+
 def test_a_model_of_one_input_needs_nothing() -> None:
-    found = FixedInputs.of([IMAGE], None, {})
+    found = FixedInputs.of([IMAGE], ONE_INPUT)
     assert found == (0, {})
 
 
@@ -45,7 +62,7 @@ def test_what_is_missing_or_unknown_is_named(
     name: str | None, fixed: dict[str, np.ndarray], words: str
 ) -> None:
     with pytest.raises(RequestError, match=words):
-        FixedInputs.of([IMAGE, MASK, SIZE], name, fixed)
+        FixedInputs.of([IMAGE, MASK, SIZE], GivenInputs(name, fixed))
 
 
 def test_real_units_become_what_a_quantised_input_stores() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import UsageError
-from edgeflare.models import TensorInfo, choose_input
+from edgeflare.models import ONE_INPUT, TensorInfo, choose_input
 
 INPUTS = [
     TensorInfo("image", (1, 4, 4, 3), "float32"),
@@ -28,14 +28,22 @@ def test_the_file_says_which_input_is_searched(tmp_path: Path) -> None:
     path = saved(tmp_path / "f.npz", **FITTING)
     found = choose_input(INPUTS, None, path, WHOSE)
     assert found.tensor is INPUTS[0]
-    assert found.name is None
-    assert set(found.fixed) == {"mask", "state"}
-    np.testing.assert_array_equal(found.fixed["mask"], FITTING["mask"])
+    assert found.given.name is None
+    assert set(found.given.fixed) == {"mask", "state"}
+    np.testing.assert_array_equal(found.given.fixed["mask"], FITTING["mask"])
     assert choose_input(INPUTS, "image", path, WHOSE).tensor is INPUTS[0]
 
 
+def test_seeds_that_are_named_have_a_row_each(tmp_path: Path) -> None:
+    masks = np.arange(21).reshape(3, 1, 7)
+    path = saved(tmp_path / "f.npz", state=FITTING["state"], mask=masks, seeds=["b", "a", "c"])
+    found = choose_input(INPUTS, None, path, WHOSE)
+    assert found.rows == {"b": 0, "a": 1, "c": 2}
+    assert (set(found.given.fixed), found.given.rows) == ({"mask", "state"}, 3)
+
+
 def test_one_input_needs_no_file() -> None:
-    assert choose_input(INPUTS[:1], None, None, WHOSE) == (INPUTS[0], None, {})
+    assert choose_input(INPUTS[:1], None, None, WHOSE) == (INPUTS[0], ONE_INPUT, {})
     with pytest.raises(UsageError, match=r"the deployed model: the model has no input 'picture'"):
         choose_input(INPUTS[:1], "picture", None, WHOSE)
 
@@ -115,6 +123,18 @@ def write_folder(path: Path) -> None:
         (write_folder, "there is no file"),
         (lambda path: None, "there is no file"),
         (lambda path: saved(path, **FITTING, more=np.ones(3)), "has no input 'more'; it has image"),
+        (
+            lambda path: saved(path, **FITTING, seeds=["a", "b"]),
+            "seeds names 2 seeds, and no input has a row for each",
+        ),
+        (lambda path: saved(path, **FITTING, seeds=["a", "b", "a"]), "names a more than once"),
+        (lambda path: saved(path, **FITTING, seeds=[1, 2]), "must be a list of the seeds' names"),
+        (
+            lambda path: saved(
+                path, state=np.zeros((1, 3)), mask=np.ones((3, 1, 7)), seeds=["a", "b"]
+            ),
+            "mask has the length 3, and 2 seeds are named",
+        ),
         (lambda path: saved(path, mask=np.ones((1, 7))), r"of image .*, state \(1 x 3, int8\)"),
         (lambda path: saved(path, **{**FITTING, "state": np.ones(4)}), "state has shape 4, and"),
         (

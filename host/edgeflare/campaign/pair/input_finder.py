@@ -24,7 +24,7 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.metrics import class_scores
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel, as_output
+from edgeflare.models import ONE_INPUT, AnswerReader, InputSpec, OriginalModel, as_output
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,
@@ -259,10 +259,10 @@ def _asking_original(original: OriginalModel) -> _Ask:
 
 
 def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
-    name, fixed = (None, {}) if side.chosen is None else side.chosen[1:]
+    given = ONE_INPUT if side.chosen is None else side.chosen.given
 
     def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
-        session.configure(spec, side.output.name, input_name=name, fixed=fixed)
+        session.configure(spec, side.output.name, given=given)
         for pending in [session.submit([one], raw=True) for one in samples]:
             try:
                 yield as_output(pending.result().outputs[0])

@@ -2,9 +2,20 @@
 
 from collections.abc import Sequence
 
+from edgeflare._internal.text import counted, first_of
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
-from edgeflare.models import AudioSpec, ChosenInput, InputSpec, Spec, TensorInfo, choose_input
+from edgeflare.models import (
+    SEED_NAMES,
+    AudioSpec,
+    ChosenInput,
+    InputSpec,
+    Spec,
+    TensorInfo,
+    choose_input,
+)
+from edgeflare.store import SEED_ORIGINS, SEED_ROWS, Store
 
 
 def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) -> ChosenInput:
@@ -13,6 +24,32 @@ def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) 
     Raises UsageError as `edgeflare.models.choose_input`.
     """
     return choose_input(inputs, config.input_name, config.fixed_inputs, whose)
+
+
+def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:
+    """Store which row of the models' other inputs each seed has, where these have one for each.
+
+    Of a seed that was made from another campaign's the name there counts. Raises UsageError where a
+    seed has no row, or both models' files have other rows.
+    """
+    known = [one.chosen.rows for one in sides if one.chosen is not None and one.chosen.rows]
+    if not known or not store.fact("seeds_complete"):
+        return
+    if any(one != known[0] for one in known):
+        raise UsageError(
+            "the fixed inputs of the original and of the deployed model name other seeds: give both "
+            f"files the same array `{SEED_NAMES}`, in the same order"
+        )
+    origins = store.fact(SEED_ORIGINS) or {}
+    names = {one: origins.get(one, one) for one in sorted(store.seed_ids())}
+    missing = [name for name in names.values() if name not in known[0]]
+    if missing:
+        raise UsageError(
+            f"the fixed inputs have no row for {counted(len(missing), 'seed')} of {len(names)} "
+            f"({first_of(missing)}): name each seed in the array `{SEED_NAMES}`, as reports do, with "
+            "a row in the inputs' arrays"
+        )
+    store.set_fact(SEED_ROWS, {one: known[0][name] for one, name in names.items()})
 
 
 def check_inputs(original: Spec, deployed: Spec) -> None:

@@ -49,7 +49,7 @@ from edgeflare.models import (
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
 from edgeflare.oracles import TASKS, VALUE_TASKS
-from edgeflare.types import Output, Sample, Transcript
+from edgeflare.types import Output, Query, Transcript
 
 
 def _check_no_frames(output: TensorInfo, whose: str) -> None:
@@ -124,7 +124,7 @@ class CountedDevice:
         self.fingerprint = session.fingerprint
         self.samples = 0
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
+    def submit(self, samples: Sequence[Query]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
         self.samples += len(samples)
         return self._session.submit(samples, raw=True)
@@ -136,7 +136,7 @@ class RawOriginal:
     def __init__(self, original: OriginalModel) -> None:
         self._original = original
 
-    def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
+    def answer(self, samples: Sequence[Query]) -> tuple[list[Output], list[float]]:
         """Return one raw output, or transcript, a sample, and the seconds of each."""
         raws, seconds = self._original.raw_answer(samples)
         return [as_output(raw) for raw in raws], seconds
@@ -203,7 +203,7 @@ def resolve_pair(
     )
     sides = sides[0], keeping_boxes(_repaired(sides[1], config), config.detection.keep)
     decoders = (None, None) if texts is None else (texts[0].decoder, texts[1].decoder)
-    original.fix_inputs(chosen[0].name, chosen[0].fixed)
+    original.fix_inputs(chosen[0].given)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
         session.configure(
@@ -212,8 +212,7 @@ def resolve_pair(
             decoders[1],
             sides[1].repair,
             keep=sides[1].keep,
-            input_name=chosen[1].name,
-            fixed=chosen[1].fixed,
+            given=chosen[1].given,
         )
     return sides
 

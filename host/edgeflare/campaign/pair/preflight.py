@@ -21,10 +21,11 @@ from edgeflare.types import (
     Detections,
     Output,
     Outputs,
-    Sample,
+    Query,
     Seed,
     Transcript,
     Values,
+    with_row,
 )
 
 SEEDS_TRIED = 32
@@ -74,7 +75,7 @@ def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSp
 def better_preprocessing(
     seeds: Sequence[Seed],
     specs: tuple[InputSpec, InputSpec],
-    answer: Callable[[Sample, InputSpec], Output],
+    answer: Callable[[Query, InputSpec], Output],
     *,
     labels_only: bool = False,
 ) -> BetterPreprocessing | None:
@@ -92,9 +93,10 @@ def better_preprocessing(
     stated = _distances(
         tried, [view(one) for seed in tried if (one := seed.outputs.original) is not None]
     )
+    asked = [with_row(seed.sample, seed.row) for seed in tried]
     found = []
     for change, spec in _alternatives(*specs).items():
-        other = _distances(tried, [view(answer(seed.sample, spec)) for seed in tried])
+        other = _distances(tried, [view(answer(one, spec)) for one in asked])
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (

@@ -17,7 +17,7 @@ from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
 from edgeflare.metrics import decides_equally, numbers, text_of
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.types import Output, Seed, Values
+from edgeflare.types import Output, Seed, Values, with_row
 
 _EXACT = ("avx512_vnni", "avx_vnni")
 _OF_8_BITS = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"DequantizeLinear", b"QGemm")
@@ -55,10 +55,10 @@ def saturation_notice(
         model = OriginalModel(path, "onnx", {"exact_int8": True})
         try:
             if side.chosen is not None:
-                model.fix_inputs(side.chosen.name, side.chosen.fixed)
+                model.fix_inputs(side.chosen.given)
             model.configure(side.spec, side.asked, side.decoder, keep=side.keep)
             model.read_with(reader)
-            exact = model.scores([seed.sample for seed in known])
+            exact = model.scores([with_row(seed.sample, seed.row) for seed in known])
         finally:
             model.close()
     except EdgeFlareError:

@@ -26,7 +26,7 @@ from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models.image_input import options_in_file, sample_size
-from edgeflare.store import SeedInput, Store
+from edgeflare.store import SEED_ORIGINS, SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput
@@ -163,12 +163,15 @@ def _add_inputs(source: ReplaySource, fact: dict[str, Any], store: Store) -> Non
     selected, known = set(fact["selected"]), store.seed_ids()
     inputs = source.selected(selected)
     about: list[dict[str, Any]] = []
+    origins: dict[str, str] = {}
     if source.rate is not None:
         store.set_sample_rate(source.rate)
     while batch := list(islice(inputs, _BATCH)):
         store.add_seeds(_seed_of(one, sample) for one, sample in batch if one.id not in known)
         about += (one.to_json() for one, _ in batch)
+        origins.update((one.id, one.seed_id) for one, _ in batch)
     store.set_fact(REPLAY, {**fact, "inputs": about})
+    store.set_fact(SEED_ORIGINS, origins)
     store.complete_seeds([], fact["notices"])
 
 

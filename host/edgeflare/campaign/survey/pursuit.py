@@ -1,7 +1,7 @@
 """Going after the deviations that a survey saw: rounds on the devices, and the faults found."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from edgeflare.metrics import is_scores, top_label
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.oracles import Margins, certainty
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
-from edgeflare.store import FAULTS, SeedRecord, Store, SurveyRecord
+from edgeflare.store import FAULTS, SEED_ROWS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
@@ -37,7 +37,7 @@ from edgeflare.survey.pursuit import (
     pursue,
 )
 from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
-from edgeflare.types import Sample
+from edgeflare.types import Sample, with_row
 
 _PURPOSE = "pursuit"
 
@@ -129,6 +129,7 @@ class PursuitStage(CampaignStage):
                 len(inputs),
                 self._config.survey.sampling.sure,
                 held_bytes=sum(one.sample.nbytes for one in inputs),
+                row=self._rows.get(seed.id),
             )
 
     def _is_surveyed(self, replica: str) -> bool:
@@ -164,6 +165,7 @@ class _Pursuit:
         self.replica = replica
         self.faults: list[dict[str, Any]] | None = None
         self._store = store
+        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
         self._original = original
         self._made = SurveyInputs.begin(store, config.survey.families)
         self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
@@ -204,7 +206,7 @@ class _Pursuit:
                 self.faults = [self._fault(one) for one in stop.value]
                 return
             if isinstance(request, Screen):
-                self._replies = self._screen(request.samples)
+                self._replies = self._screen(request)
                 continue
             self._open(request)
             if next(self.open_inputs(), None) is not None:
@@ -269,11 +271,15 @@ class _Pursuit:
         self._asked += [one.key for one in records if one.deployed is not None]
         self._replies = [None if one.deployed is None else _reply(one) for one in records]
 
-    def _screen(self, samples: Sequence[Sample]) -> list[Screened]:
-        self._screened += len(samples)
+    def _screen(self, request: Screen) -> list[Screened]:
+        self._screened += len(request.samples)
+        asked = [
+            with_row(sample, self._rows.get(self._seeds[place].id))
+            for sample, place in zip(request.samples, request.seeds, strict=True)
+        ]
         return [
             Screened(certainty(output) or 0.0, top_label(output), output)
-            for output in self._original.scores(samples)
+            for output in self._original.scores(asked)
         ]
 
     def _as_answered(self, one: SurveyRecord) -> Answered:

@@ -29,7 +29,7 @@ from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.survey import REFERENCES
-from edgeflare.types import Output
+from edgeflare.types import Output, with_row
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
@@ -156,7 +156,7 @@ class ReferenceStage(CampaignStage):
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
             if original.chosen is not None:
-                model.fix_inputs(original.chosen.name, original.chosen.fixed)
+                model.fix_inputs(original.chosen.given)
             model.configure(original.spec, original.asked if original.outputs else name)
         except BaseException:
             model.close()
@@ -266,7 +266,8 @@ class ReferenceStage(CampaignStage):
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:
             try:
-                (output,) = model.scores([inputs.sample(record)])
+                row = self._rows.get(record.seed_id)
+                (output,) = model.scores([with_row(inputs.sample(record), row)])
             except InferenceFailedError:
                 return None
             return _answer(name, record, output, self._oracle)

@@ -106,6 +106,7 @@ class SurveyStage(CampaignStage):
             config.survey.queries,
             config.survey.sampling.sure,
             held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
+            row=self._rows.get(seed.id),
         )
 
 

@@ -38,6 +38,7 @@ from edgeflare.types import (
     Output,
     Sample,
     Seed,
+    with_row,
 )
 
 _PROBES = 2
@@ -294,7 +295,7 @@ class _Worker:
                 self._outbox.flush(soon=ask.of != "both" or self._answer_s < _HELD_S)
                 if ask.of != "deployed":
                     try:
-                        running.original, seconds = self._answers(ask)
+                        running.original, seconds = self._answers(ask, running.job.row)
                         self._answer_s = sum(seconds)
                         running.job.counters.seconds += self._answer_s
                     except InferenceFailedError as error:
@@ -314,12 +315,12 @@ class _Worker:
             text = str(error) if known else traceback.format_exc()
             self._outbox.put(number, Raised(_kind(error), text))
 
-    def _answers(self, ask: Ask) -> tuple[Sequence[Any], Sequence[float]]:
+    def _answers(self, ask: Ask, row: int | None) -> tuple[Sequence[Any], Sequence[float]]:
         if ask.want == "gradient":
             began = time.thread_time()
             gradients, _ = self.original.gradients(ask)
             return gradients, [time.thread_time() - began]
-        return self.original.answer(ask.samples)
+        return self.original.answer([with_row(one, row) for one in ask.samples])
 
     def _end(
         self, number: int, running: _Running, ending: SearchJobResult | UnconfirmedTrigger

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgeflare.devices.session.replies import Reply
-from edgeflare.types import Sample
+from edgeflare.types import Query
 from edgeflare_agent.decoding import RawOutput
 
 MAX_DEATHS = 3
@@ -24,7 +24,7 @@ class PendingRequest:
     """
 
     id: int
-    samples: Sequence[Sample]
+    samples: Sequence[Query]
     read: Callable[[RawOutput], Any] | None
     future: "Future[Reply[Any]]" = field(default_factory=Future)
     deaths: int = 0
@@ -54,7 +54,7 @@ class PendingRequests:
         return sum(request.sent_at is not None for request in self._requests.values())
 
     def add(
-        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None
+        self, samples: Sequence[Query], read: Callable[[RawOutput], Any] | None
     ) -> PendingRequest:
         """Add a request, to be sent after all others."""
         self._last_id += 1

@@ -9,14 +9,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from numpy.typing import NDArray
-
 from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.agent_link import copy
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
 from edgeflare.devices.session.replies import Reply
-from edgeflare.devices.session.session import NOTHING_FIXED, DeviceSession
+from edgeflare.devices.session.session import DeviceSession
 from edgeflare.devices.session.status import DeviceState, DeviceStatus, HealthTracker, Throughput
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
@@ -35,8 +33,9 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
-from edgeflare.types import Sample
+from edgeflare.types import Query
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, GivenInputs
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.repair import Repair
 
@@ -55,8 +54,7 @@ class _Configuration(NamedTuple):
     decoder: Mapping[str, Any] | None
     repair: Repair | None
     keep: Mapping[str, Any] | None
-    input_name: str | None
-    fixed: Mapping[str, NDArray[Any]]
+    given: GivenInputs
 
     def set_on(self, session: DeviceSession) -> None:
         """Configure a session so; raises as that does."""
@@ -66,8 +64,7 @@ class _Configuration(NamedTuple):
             self.decoder,
             self.repair,
             keep=self.keep,
-            input_name=self.input_name,
-            fixed=self.fixed,
+            given=self.given,
         )
 
 
@@ -196,8 +193,7 @@ class ReconnectingSession:
         repair: Repair | None = None,
         *,
         keep: Mapping[str, Any] | None = None,
-        input_name: str | None = None,
-        fixed: Mapping[str, NDArray[Any]] = NOTHING_FIXED,
+        given: GivenInputs = ONE_INPUT,
     ) -> None:
         """Set what `DeviceSession.configure` sets, in the same way.
 
@@ -214,9 +210,7 @@ class ReconnectingSession:
                     "them"
                 )
             session, before = self._session, self._configuration
-            configuration = _Configuration(
-                spec, output, decoder, repair, keep, input_name, dict(fixed)
-            )
+            configuration = _Configuration(spec, output, decoder, repair, keep, given)
             self._configuration = configuration
         if session is None:
             return
@@ -234,7 +228,7 @@ class ReconnectingSession:
         """Set what makes answers of raw outputs, in a thread of the session; for later requests."""
         self._read = read
 
-    def submit(self, samples: Sequence[Sample], *, raw: bool = False) -> "Future[Reply[Any]]":
+    def submit(self, samples: Sequence[Query], *, raw: bool = False) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
         The outputs are raw where `raw` says so or `read_with` was not called. The future can't be

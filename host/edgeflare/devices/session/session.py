@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -24,9 +23,9 @@ from edgeflare.devices.session.replies import (
 from edgeflare.devices.telemetry import Health
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
-from edgeflare.types import Sample
+from edgeflare.types import Query, split_rows
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.configuration.fixed_inputs import configuration_of
+from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, GivenInputs, configuration_of
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Kind
@@ -50,7 +49,6 @@ class Lease(NamedTuple):
 
 
 _FIRST_PINGS = 5
-NOTHING_FIXED: Mapping[str, NDArray[Any]] = MappingProxyType({})
 
 
 class DeviceSession:
@@ -72,6 +70,7 @@ class DeviceSession:
         }
         self.model = model
         self._reader = ReplyReader(model, None)
+        self._rows = 0
         self.fingerprint = fingerprint(self.device, model.runtime)
 
     @classmethod
@@ -175,8 +174,7 @@ class DeviceSession:
         repair: Repair | None = None,
         *,
         keep: Mapping[str, Any] | None = None,
-        input_name: str | None = None,
-        fixed: Mapping[str, NDArray[Any]] = NOTHING_FIXED,
+        given: GivenInputs = ONE_INPUT,
     ) -> None:
         """Set how samples become the input, and which output is returned (None: the only one).
 
@@ -185,21 +183,21 @@ class DeviceSession:
         None for a vocabulary it is the one in the model's file. `repair` replaces answers there.
         `keep` {"count", "scores", "axis", "rows"}: of the anchors of a detector's outputs only
         `count` return, those with the highest scores, as `edgeflare_agent.configuration.reduction.Reduction` has
-        it. `input_name`: the input that samples become, None: the only one that `fixed` lacks;
-        `fixed` has an array in real units for each other input, by name. Holds for what is
+        it. `given`: the input that samples become, and what the others are given. Holds for what is
         submitted afterwards. Raises UsageError where anything doesn't fit the model, ModelError
         where the outputs don't fit the decoder, and the errors of a failed session.
         """
-        header, given = configuration_of(spec, output, decoder, keep, input_name, fixed)
+        header, fixed = configuration_of(spec, output, decoder, keep, given)
         arrays: list[NDArray[Any]] = []
         if repair is not None:
             header["repair"], arrays = repair.about, repair.arrays
-        self._link.request(Kind.CONFIGURE, header, [*arrays, *given], read=read_empty).result()
+        self._link.request(Kind.CONFIGURE, header, [*arrays, *fixed], read=read_empty).result()
+        self._rows = given.rows
         self._reader = ReplyReader(
             self.model, output, decoded=decoder is not None, repair=repair, keep=keep
         )
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
+    def submit(self, samples: Sequence[Query]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
         The future's callbacks run in the session's reader thread: they must be short, and wait for
@@ -209,10 +207,11 @@ class DeviceSession:
         request may have.
         """
         count = len(samples)
+        arrays, header = split_rows(samples, self._rows)
         return self._link.request(
             Kind.INFER,
-            {},
-            samples,
+            header,
+            arrays,
             read=partial(self._reader.read, count=count),
             allowance_s=self._link.limits.timeout_s * max(1, count),
             most_bytes=self._reader.most_bytes * count,

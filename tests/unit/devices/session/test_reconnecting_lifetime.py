@@ -17,6 +17,7 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
+from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 
 CUT = UnreachableError("no route to pi4")
 
@@ -41,16 +42,13 @@ def test_configuration_is_sent_to_new_sessions_before_what_is_kept(bench: Bench)
 def test_fixed_inputs_and_reduction_are_set_on_new_sessions(bench: Bench) -> None:
     keep = {"count": 5, "scores": 0, "axis": [1, 1]}
     mask = {"mask": np.ones((1, 4))}
-    bench.reconnecting.configure(SPEC, ["y", "z"], keep=keep, input_name="image", fixed=mask)
-    mask.clear()
+    bench.reconnecting.configure(SPEC, ["y", "z"], keep=keep, given=GivenInputs("image", mask))
     bench.first.fail(CUT)
     second = FakeSession()
     bench.come_back(second)
     assert second.configurations == [(SPEC, ["y", "z"])]
     assert second.kept == [keep]
-    [(name, fixed)] = second.inputs
-    assert name == "image"
-    np.testing.assert_array_equal(fixed["mask"], np.ones((1, 4)))
+    assert second.inputs == [GivenInputs("image", mask)]
 
 
 def test_configuration_while_away_is_noted_for_later(bench: Bench) -> None:
