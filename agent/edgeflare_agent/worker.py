@@ -16,7 +16,7 @@ from edgeflare_agent.decoding import (
     decoder_in,
 )
 from edgeflare_agent.errors import AgentError, ModelError, RequestError
-from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.repair import Repair
@@ -116,7 +116,8 @@ class Worker:
         spec = spec_from_json(frame.header.get("input") or {})
         given, of_repair = _given_inputs(frame)
         fixed = FixedInputs.of(runtime.inputs, given)
-        check_fits(runtime.inputs[fixed.searched], spec.shape, spec.dtype)
+        check_fits(fixed.tensor, spec.shape, spec.dtype)
+        _check_parts(spec, len(fixed.searched))
         name = frame.header.get("output")
         decoder = self._decoder(frame.header.get("decoder"))
         stated, keep = frame.header.get("repair"), frame.header.get("keep")
@@ -138,7 +139,7 @@ class Worker:
             read = _picking(_index_of_output(runtime, name))
         get_ready(spec)
         self._read, self._count = read, count
-        self._spec, self._fixed = spec, fixed if fixed.arrays else None
+        self._spec, self._fixed = spec, fixed if len(runtime.inputs) > 1 else None
         self._rows = given.rows
         return Frame(Kind.CONFIGURED, {})
 
@@ -284,19 +285,33 @@ def _given_inputs(frame: Frame) -> Tuple[GivenInputs, Sequence[Array]]:
 
     Raises RequestError where they are not well formed.
     """
-    name, names = frame.header.get("input_name"), frame.header.get("fixed", [])
-    rows = frame.header.get("rows", 0)
-    if not (name is None or isinstance(name, str)) or not (
-        isinstance(names, list) and all(isinstance(one, str) for one in names)
+    searched, names = frame.header.get("searched", []), frame.header.get("fixed", [])
+    rows, axis = frame.header.get("rows", 0), frame.header.get("axis", -1)
+    if not all(
+        isinstance(some, list) and all(isinstance(one, str) for one in some)
+        for some in (searched, names)
     ):
-        raise RequestError("input_name must be a name, and fixed a list of names")
+        raise RequestError("searched and fixed must be lists of names")
     if len(set(names)) != len(names) or len(names) > len(frame.arrays):
         raise RequestError("fixed must name each input once, with an array for each")
     if type(rows) is not int or rows < 0:
         raise RequestError("rows must be a number of rows, 0 or more")
+    if axis not in (-1, -2):
+        raise RequestError("axis must be -1 or -2, that of the pictures' width")
     first = len(frame.arrays) - len(names)
-    given = GivenInputs(name, dict(zip(names, frame.arrays[first:])), rows)
+    given = GivenInputs(tuple(searched), dict(zip(names, frame.arrays[first:])), rows, axis)
     return given, frame.arrays[:first]
+
+
+def _check_parts(spec: Spec, count: int) -> None:
+    """Raise RequestError where a sample can't be cut into the pictures of so many inputs."""
+    if count > 1 and (
+        not isinstance(spec, InputSpec) or spec.resize or spec.orientation != "upright"
+    ):
+        raise RequestError(
+            "inputs that are searched together take pictures beside each other, which are neither "
+            "resized nor turned: give pictures of the model's size"
+        )
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

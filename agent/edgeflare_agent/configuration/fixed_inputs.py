@@ -18,15 +18,18 @@ from edgeflare_agent.runtimes.base import shape_text
 class GivenInputs(NamedTuple):
     """What a model with several inputs is given.
 
-    `name`: the input that samples become; None: the only one that `fixed` lacks. `fixed` has an
-    array for each other input, by name, in real units or as the model stores it. Without `rows` it
-    is of the input's shape. Otherwise there are so many seeds with inputs of their own, and an array
-    with one more axis, the first, of this length has a row for each of them.
+    `names`: the inputs that samples become; none: the only one that `fixed` lacks. Of several, which
+    take images of one shape, a sample has the pictures beside each other, in the order of the names,
+    and `axis` is that of their width, counted from the last (-1). `fixed` has an array for each other
+    input, by name, in real units or as the model stores it. Without `rows` it is of the input's
+    shape. Otherwise there are so many seeds with inputs of their own, and an array with one more
+    axis, the first, of this length has a row for each of them.
     """
 
-    name: Optional[str] = None
+    names: Tuple[str, ...] = ()
     fixed: Mapping[str, Array] = {}
     rows: int = 0
+    axis: int = -1
 
 
 ONE_INPUT = GivenInputs()
@@ -34,25 +37,29 @@ ONE_INPUT = GivenInputs()
 
 
 class FixedInputs(NamedTuple):
-    """The inputs of a model of which one is the sample.
+    """The inputs of a model of which one is the sample, or some are parts of it.
 
-    `searched`: the place of the input that samples become. `arrays`: by the place of each other
-    input, what it is given: the same array in every inference, or one of several, by row.
+    `searched`: the places of the inputs that samples become, `tensor` them as one. `arrays`: by the
+    place of each other input, what it is given: the same array in every inference, or one of
+    several, by row.
     """
 
-    searched: int
+    searched: Sequence[int]
+    tensor: TensorInfo
+    axis: int
     arrays: Mapping[int, Sequence[Array]]
 
     @classmethod
     def of(cls, inputs: Sequence[TensorInfo], given: GivenInputs) -> "FixedInputs":
         """Return what these arrays make of a model's inputs.
 
-        Raises RequestError where an input is missing or unknown, or an array doesn't fit its input.
+        Raises RequestError where an input is missing or unknown, an array doesn't fit its input, or
+        inputs that samples become are not alike.
         """
-        place = searched_input(inputs, given.name, given.fixed)
+        searched = searched_inputs(inputs, given.names, given.fixed)
         arrays: Dict[int, Sequence[Array]] = {}
-        for other, info in enumerate(inputs):
-            if other == place:
+        for place, info in enumerate(inputs):
+            if place in searched:
                 continue
             array = given.fixed[info.name]
             has_rows = given.rows and len(array.shape) == len(info.shape) + 1
@@ -61,18 +68,50 @@ class FixedInputs(NamedTuple):
                     "the first axis of the input {} has the length {}, and {} seeds are named: give a "
                     "row for each".format(info.name, len(array), given.rows)
                 )
-            arrays[other] = [as_stored(one, info) for one in (array if has_rows else [array])]
-        return cls(place, arrays)
+            arrays[place] = [as_stored(one, info) for one in (array if has_rows else [array])]
+        tensor = joined([inputs[place] for place in searched], given.axis)
+        return cls(searched, tensor, given.axis, arrays)
 
     def tensors(self, tensor: Array, row: int = 0) -> List[Array]:
         """Return an array for each input, in the model's order; `tensor` is the sample's.
 
         `row`: that of the sample's seed, for inputs with a row for each seed.
         """
-        tensors = [tensor] * (len(self.arrays) + 1)
+        tensors = [tensor] * (len(self.searched) + len(self.arrays))
+        if len(self.searched) > 1:
+            parts = np.split(tensor, len(self.searched), self.axis)
+            for place, part in zip(self.searched, parts):
+                tensors[place] = np.ascontiguousarray(part)
         for place, arrays in self.arrays.items():
             tensors[place] = arrays[row if len(arrays) > 1 else 0]
         return tensors
+
+
+def joined(inputs: Sequence[TensorInfo], axis: int) -> TensorInfo:
+    """Return inputs beside each other along an axis, counted from the last, as one.
+
+    Raises RequestError where they are not of one shape and type.
+    """
+    first = inputs[0]
+    if len(inputs) == 1:
+        return first
+    names = ",".join(info.name for info in inputs)
+    if any(info._replace(name=first.name) != first for info in inputs):
+        raise RequestError(
+            "inputs that are searched together must be of one shape and type, and {}: search one, "
+            "and give the others by --fixed-inputs".format(
+                " and ".join("{} is {}".format(info.name, _words(info)) for info in inputs)
+            )
+        )
+    if len(first.shape) < 3 or None in first.shape[1:]:
+        raise RequestError(
+            "inputs that are searched together must take images of one size, and {} is {}: export the "
+            "model with fixed shapes".format(first.name, _words(first))
+        )
+    place = len(first.shape) + axis
+    size = (first.shape[place] or 1) * len(inputs)
+    shape = tuple(size if at == place else known for at, known in enumerate(first.shape))
+    return first._replace(name=names, shape=shape)
 
 
 def configuration_of(
@@ -90,8 +129,10 @@ def configuration_of(
     header = {"input": spec.to_json(), "output": list(output) if several else output}
     stated = (("decoder", decoder), ("keep", keep))
     header.update({key: dict(value) for key, value in stated if value is not None})
-    if given.name is not None:
-        header["input_name"] = given.name
+    if given.names:
+        header["searched"] = list(given.names)
+    if len(given.names) > 1:
+        header["axis"] = given.axis
     if given.fixed:
         header["fixed"] = list(given.fixed)
     if given.rows:
@@ -99,25 +140,28 @@ def configuration_of(
     return header, [np.asarray(one) for one in given.fixed.values()]
 
 
-def searched_input(
-    inputs: Sequence[TensorInfo], name: Optional[str], fixed: Collection[str]
-) -> int:
-    """Return the place of the input that samples become; `fixed` are the names of the others.
+def searched_inputs(
+    inputs: Sequence[TensorInfo], stated: Sequence[str], fixed: Collection[str]
+) -> List[int]:
+    """Return the places of the inputs that samples become; `fixed` are the names of the others.
 
-    `name` states it; None: the only input that is not fixed. Raises RequestError with what is
-    missing, and how it is given.
+    `stated` are their names; none: the only input that is not fixed. Raises RequestError with what
+    is missing, and how it is given.
     """
     names = [info.name for info in inputs]
-    for one in fixed if name is None else [name, *fixed]:
+    for one in (*stated, *fixed):
         if one not in names:
             raise RequestError(
                 "the model has no input {!r}; it has {}".format(one, ", ".join(names))
             )
-    if name is not None and name in fixed:
-        raise RequestError(
-            "input {!r} is the one that samples become, so it can't be fixed: take it out of the "
-            "fixed inputs, or name another one (--input-name)".format(name)
-        )
+    if len(set(stated)) != len(stated):
+        raise RequestError("an input is named twice: {}".format(", ".join(stated)))
+    for one in stated:
+        if one in fixed:
+            raise RequestError(
+                "input {!r} is one that samples become, so it can't be fixed: take it out of the "
+                "fixed inputs, or name another one (--input-name)".format(one)
+            )
     free = [place for place, one in enumerate(names) if one not in fixed]
     if not free:
         raise RequestError(
@@ -125,20 +169,26 @@ def searched_input(
                 ", ".join(names)
             )
         )
-    if len(free) == 1:
-        return free[0]
-    missing = ["{} ({})".format(names[place], _words(inputs[place])) for place in free]
-    if name is None:
+    if not stated and len(free) == 1:
+        return free
+    missing = [
+        "{} ({})".format(names[place], _words(inputs[place]))
+        for place in free
+        if names[place] not in stated
+    ]
+    if not missing:
+        return [names.index(one) for one in stated]
+    if not stated:
         raise RequestError(
             "the model has {} inputs and samples become one of them: of {} all but one need a "
-            "fixed array, --fixed-inputs FILE.npz with an array by input name".format(
+            "fixed array, --fixed-inputs FILE.npz with an array by input name; name several with "
+            "--input-name to search them together, as pictures beside each other".format(
                 len(names), ", ".join(missing)
             )
         )
-    del missing[free.index(names.index(name))]
     raise RequestError(
         "samples become the model's input {}, and nothing is given for {}: give --fixed-inputs "
-        "FILE.npz with an array by input name".format(name, ", ".join(missing))
+        "FILE.npz with an array by input name".format(" and ".join(stated), ", ".join(missing))
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
+from edgeflare.models.image_input import image_layout
 from edgeflare.models.npz import read_npz
 from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, FixedInputs, GivenInputs
@@ -29,12 +30,17 @@ class ChosenInput(NamedTuple):
 
 
 def choose_input(
-    inputs: Sequence[TensorInfo], name: str | None, path: Path | None, whose: str
+    inputs: Sequence[TensorInfo],
+    name: str | None,
+    path: Path | None,
+    whose: str,
+    layout: str | None = None,
 ) -> ChosenInput:
     """Return which of a model's inputs the samples become.
 
-    `name`: the input as stated, None: the only one for which the file `path` has no array; None: no
-    file. It is an ``.npz`` with an array by input name. With an array ``seeds`` of names, an array
+    `name`: the input as stated, or several with commas, whose `layout` tells which axis is the
+    width where their shape does not; None: the only one for which the file `path` has no array;
+    None: no file. It is an ``.npz`` with an array by input name. With an array ``seeds`` of names, an array
     with one more axis, the first, has a row for each of these seeds. They may have 64 MiB at most,
     packed and unpacked together. `whose` names the model in messages, such as "the deployed model".
     Raises UsageError where an input is missing or unknown, an array doesn't fit, or the file can't
@@ -46,7 +52,13 @@ def choose_input(
     rows: dict[str, int] = {}
     if path is not None and not any(one.name == SEED_NAMES for one in inputs):
         rows = _rows(fixed.pop(SEED_NAMES, None), path)
-    given = GivenInputs(name, fixed, len(rows))
+    known = {one.name: one for one in inputs}
+    names = () if name is None else (name,) if name in known else tuple(name.split(","))
+    axis = -1
+    if len(names) > 1 and names[0] in known:
+        layout = layout or image_layout(known[names[0]], whose)
+        axis = -2 if layout == "HWC" and len(known[names[0]].shape) > 3 else -1
+    given = GivenInputs(names, fixed, len(rows), axis)
     try:
         found = FixedInputs.of(inputs, given)
     except agent_errors.RequestError as error:
@@ -57,7 +69,7 @@ def choose_input(
             f"{path}: {SEED_NAMES} names {len(rows)} seeds, and no input has a row for each of them: "
             "give an array with one more axis, the first, of that length"
         )
-    return ChosenInput(inputs[found.searched], given, rows)
+    return ChosenInput(found.tensor, given, rows)
 
 
 def _rows(names: NDArray[Any] | None, path: Path) -> dict[str, int]:

@@ -174,7 +174,7 @@ def resolve_input(
             "EdgeFlare asks about one: export it with a batch size of 1, or with the batch axis "
             "open"
         )
-    layout = stated.layout or guessed.layout or _layout(tensor, whose)
+    layout = stated.layout or guessed.layout or image_layout(tensor, whose)
     size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
     scale, mean, std = scaling.factors
     spec = InputSpec(
@@ -206,7 +206,7 @@ def sample_size(
 
     Raises UsageError if unknown.
     """
-    layout = stated.layout or guessed.layout or _layout(tensor, whose)
+    layout = stated.layout or guessed.layout or image_layout(tensor, whose)
     size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
     return upright_size(size, stated.orientation or guessed.orientation or "upright"), channels
 
@@ -218,7 +218,8 @@ def _real_range(tensor: TensorInfo) -> tuple[float, float]:
     return scale * (int(limits.min) - zero_point), scale * (int(limits.max) - zero_point)
 
 
-def _layout(tensor: TensorInfo, whose: str) -> str:
+def image_layout(tensor: TensorInfo, whose: str) -> str:
+    """Return "HWC" or "CHW", as an input's shape tells. Raises UsageError where it does not."""
     inner = tensor.shape[1:]
     if len(inner) < 3:
         return "HWC"

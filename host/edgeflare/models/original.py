@@ -30,7 +30,8 @@ from edgeflare_agent.configuration.fixed_inputs import (
     ONE_INPUT,
     GivenInputs,
     configuration_of,
-    searched_input,
+    joined,
+    searched_inputs,
 )
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
@@ -112,7 +113,8 @@ class OriginalModel:
             self._start_s = time.monotonic() - began
             loaded = first.loaded
         self.inputs: Sequence[TensorInfo] = [TensorInfo.from_json(one) for one in loaded["inputs"]]
-        self._searched = 0
+        self.input = self.inputs[0]
+        """The input that samples become, or several as one, as `fix_inputs` has them."""
         self._given = ONE_INPUT
         self._arrays: Sequence[NDArray[Any]] = ()
         self.outputs: Sequence[TensorInfo] = [
@@ -128,21 +130,20 @@ class OriginalModel:
         self._gradients: InputGradients | None = None
         self._joint: JointGradients | None = None
 
-    @property
-    def input(self) -> TensorInfo:
-        """The input that samples become: the only one, or that of `fix_inputs`."""
-        return self.inputs[self._searched]
-
     def fix_inputs(self, given: GivenInputs) -> None:
         """Set the input that samples become, and the arrays of the others, for `configure`.
 
         Raises UsageError where an input is missing or unknown.
         """
         try:
-            self._searched = searched_input(self.inputs, given.name, given.fixed)
+            self.input = self._searched(given)
         except RequestError as error:
             raise UsageError(f"the original model: {error}") from error
         self._given = given
+
+    def _searched(self, given: GivenInputs) -> TensorInfo:
+        searched = searched_inputs(self.inputs, given.names, given.fixed)
+        return joined([self.inputs[place] for place in searched], given.axis)
 
     def configure(
         self,
@@ -182,9 +183,6 @@ class OriginalModel:
         with self._borrowed() as process:
             process.configure(configuration, arrays)
         self._configuration, self._arrays = configuration, arrays
-        self._searched = searched_input(
-            self.inputs, configuration.get("input_name"), configuration.get("fixed", ())
-        )
 
     def read_with(self, reader: AnswerReader) -> None:
         """Set how raw outputs become answers."""

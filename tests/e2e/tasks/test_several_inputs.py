@@ -142,6 +142,46 @@ def test_each_seed_is_asked_about_with_inputs_of_its_own(home: Path, tmp_path: P
         assert all(one.outputs and one.outputs.decision is Decision.DEVIATION for one in known)
 
 
+def stereo(path: Path, wrong: float = 0.0) -> Path:
+    """Softmax of four scores of the difference of two pictures [1, 3, 8, 8]."""
+    weights = np.random.default_rng(7).normal(0, 0.5, (192, 4))
+    weights += np.random.default_rng(8).normal(0, wrong, weights.shape)
+    left, right, scores = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("left", [1, 3, 8, 8]), ("right", [1, 3, 8, 8]), ("scores", [1, 4]))
+    )
+    nodes = [
+        helper.make_node("Sub", ["left", "right"], ["apart"]),
+        helper.make_node("Flatten", ["apart"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "weights"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["scores"], axis=1),
+    ]
+    constants = {"weights": weights.astype(np.float32)}
+    return save_onnx(path, nodes, [right, left], [scores], constants)
+
+
+def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> None:
+    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
+    images = np.random.default_rng(3).integers(0, 256, (6, 8, 16, 3), np.uint8)
+    np.savez(tmp_path / "pairs.npz", images=images)
+    ran = edgeflare(
+        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
+        *("--input", "scale=1/255", "--input-name", "left,right", "--out", "out", "--no-survey"),
+        *("--max-queries", 60, "--workers", 0, "--json"),
+        home=tmp_path,
+    )
+    assert ran.code == 0, ran.both
+    sessions = [onnxruntime.InferenceSession(one) for one in models]
+    with Store.open(tmp_path / "out") as store:
+        found = [one for one in store.outcomes() if one.trigger is not None]
+        for one in found:
+            image = store.get_sample(one.trigger or "").transpose(2, 0, 1)[None] / np.float32(255)
+            parts = {"left": image[..., :8], "right": image[..., 8:]}
+            answers = [each.run(None, parts)[0][0] for each in sessions]
+            np.testing.assert_allclose((one.original, one.deployed), answers, atol=1e-6)  # type: ignore[arg-type]
+    assert len(found) >= 5
+
+
 def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path: Path) -> None:
     refused = run(home, tmp_path / "out", "--fixed-inputs", stated_rows(tmp_path / "r.npz", 6))
     assert refused.code == 2, refused.both
@@ -157,7 +197,7 @@ def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path:
         ({"contxt": CONTEXT}, (), "has no input 'contxt'; it has context, image"),
         ({"context": CONTEXT[0]}, (), "context has shape 4, and the model's has 1 x 4"),
         ({"context": np.array([["x"] * 4])}, (), "context is str"),
-        ({"context": CONTEXT}, ("--input-name", "context"), "'context' is the one that samples"),
+        ({"context": CONTEXT}, ("--input-name", "context"), "'context' is one that samples"),
     ],
 )
 def test_bad_inputs_get_one_sentence(

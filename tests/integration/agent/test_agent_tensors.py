@@ -49,19 +49,19 @@ def test_several_inputs_are_refused_until_all_but_one_are_given(loaded: AgentPro
     message = refused(configure(loaded))
     assert "a (1 x 4, float32), b (1 x 4, float32)" in message
     assert "--fixed-inputs FILE.npz" in message
-    assert "nothing is given for b" in refused(configure(loaded, input_name="a"))
+    assert "nothing is given for b" in refused(configure(loaded, searched=["a"]))
     assert "send CONFIGURE first" in refused(loaded.infer([SAMPLE]))
     assert configure(loaded, [TENS], fixed=["b"]).kind is Kind.CONFIGURED
     np.testing.assert_array_equal(loaded.infer([SAMPLE]).arrays[0], VALUES - 10)
-    assert configure(loaded, [TENS], fixed=["a"], input_name="b").kind is Kind.CONFIGURED
+    assert configure(loaded, [TENS], fixed=["a"], searched=["b"]).kind is Kind.CONFIGURED
     np.testing.assert_array_equal(loaded.infer([SAMPLE]).arrays[0], 10 - VALUES)
 
 
 def test_fixed_inputs_that_make_no_sense_are_refused(loaded: AgentProcess) -> None:
     for arrays, header, words in (
         ([TENS], {"fixed": ["c"]}, "no input 'c'; it has a, b"),
-        ([TENS], {"fixed": "b"}, "fixed a list of names"),
-        ([TENS], {"fixed": ["b"], "input_name": 5}, "input_name must be a name"),
+        ([TENS], {"fixed": "b"}, "searched and fixed must be lists"),
+        ([TENS], {"fixed": ["b"], "searched": "a"}, "searched and fixed must be lists"),
         ([TENS, TENS], {"fixed": ["b", "b"]}, "each input once"),
         ([], {"fixed": ["b"]}, "with an array for each"),
         ([TENS], {"fixed": ["b"], "rows": -1}, "rows must be a number of rows"),

@@ -17,6 +17,7 @@ from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputReader
 from edgeflare.testing import FakeAgent, Replace
+from edgeflare.types import SampleWithRow
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.wire import Frame
 
@@ -137,22 +138,49 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
             session.configure(PIXELS, None)
         with pytest.raises(ModelError, match=r"has 2 inputs .*--fixed-inputs FILE.npz"):
             here.configure(PIXELS, None)
-        session.configure(PIXELS, None, given=GivenInputs(None, fixed))
-        here.fix_inputs(GivenInputs(None, fixed))
+        session.configure(PIXELS, None, given=GivenInputs((), fixed))
+        here.fix_inputs(GivenInputs((), fixed))
         here.configure(PIXELS, None)
         assert here.input.name == FIRST
         found: Any = session.submit(samples).result(60).outputs
         raws: Any = here.raw_answer(samples)[0]
         np.testing.assert_array_equal(found, raws)
-        session.configure(PIXELS, None, given=GivenInputs(FIRST, {SECOND: fixed[SECOND] + 1}))
+        session.configure(PIXELS, None, given=GivenInputs((FIRST,), {SECOND: fixed[SECOND] + 1}))
         other: Any = session.submit(samples).result(60).outputs
         assert not np.array_equal(found, other)
+
+
+def test_two_inputs_are_parts_of_one_picture_over_ssh(
+    ssh_server: SshServer, tmp_path: Path
+) -> None:
+    model, [first, second, third] = TFLITE / "two_inputs.tflite", images(3)
+    rows = np.stack([second, third])[:, None] / np.float32(255)
+    apart = GivenInputs((FIRST,), {SECOND: rows}, rows=2)
+    together = GivenInputs((FIRST, SECOND), axis=-2)
+    wide = PIXELS._replace(shape=(1, 8, 16, 1), size=(8, 16))
+    with opened(ssh_server, tmp_path, model) as session, original(model, "tflite") as here:
+        session.configure(PIXELS, None, given=apart)
+        asked = [SampleWithRow(first, 1), SampleWithRow(first, 0)]
+        found: Any = session.submit(asked).result(60).outputs
+        here.fix_inputs(apart)
+        here.configure(PIXELS, None)
+        np.testing.assert_array_equal(found, here.raw_answer(asked)[0])  # type: ignore[arg-type]
+        session.configure(wide, None, given=together)
+        pictures = [np.hstack([first, third]), np.hstack([first, second])]
+        joined: Any = session.submit(pictures).result(60).outputs
+        here.fix_inputs(together)
+        assert (here.input.name, here.input.shape) == (f"{FIRST},{SECOND}", (1, 8, 16, 1))
+        here.configure(wide, None)
+        np.testing.assert_array_equal(joined, here.raw_answer(pictures)[0])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(joined, found)
+        with pytest.raises(UsageError, match="neither resized nor turned"):
+            session.configure(wide._replace(resize="bilinear"), None, given=together)
 
 
 def test_another_process_has_the_same_fixed_inputs(tmp_path: Path) -> None:
     model = TFLITE / "two_inputs.tflite"
     with original(model, "tflite") as here:
-        here.fix_inputs(GivenInputs(None, {SECOND: np.ones((1, 8, 8, 1))}))
+        here.fix_inputs(GivenInputs((), {SECOND: np.ones((1, 8, 8, 1))}))
         here.configure(PIXELS, None)
         here.read_with(OutputReader(here.outputs[0], "probabilities"))
         with closing(here.settings.load(here=True)) as other:
@@ -269,7 +297,9 @@ def test_the_device_entry_of_this_machine_takes_two_inputs_too(
 ) -> None:
     with closing(open_device(device, TFLITE / "two_inputs.tflite")) as session:
         assert [one.name for one in session.model.inputs] == [SECOND, FIRST]
-        session.configure(PIXELS, None, given=GivenInputs(SECOND, {FIRST: np.ones((1, 8, 8, 1))}))
+        session.configure(
+            PIXELS, None, given=GivenInputs((SECOND,), {FIRST: np.ones((1, 8, 8, 1))})
+        )
         assert session.submit(images(1)).result(60).outputs[0].shape == (1, 4)  # type: ignore[union-attr]
 
 

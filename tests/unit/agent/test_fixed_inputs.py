@@ -21,16 +21,16 @@ SIZES = np.array([4, 4])
 
 
 def test_the_only_input_without_an_array_is_searched() -> None:
-    found = FixedInputs.of([MASK, IMAGE, SIZE], GivenInputs(None, {"size": SIZES, "mask": MASKED}))
+    found = FixedInputs.of([MASK, IMAGE, SIZE], GivenInputs((), {"size": SIZES, "mask": MASKED}))
     image = np.zeros((1, 4, 4, 3), np.float32)
     first, second, third = found.tensors(image)
-    assert found.searched == 1
+    assert found.searched == [1]
     assert second is image
     assert (first.dtype, first.shape, third.dtype) == (np.float32, (1, 7), np.int64)
 
 
 def test_an_input_with_one_more_axis_has_a_row_for_each_seed() -> None:
-    given = GivenInputs("image", {"size": SIZES, "mask": np.arange(14).reshape(2, 1, 7)}, rows=2)
+    given = GivenInputs(("image",), {"size": SIZES, "mask": np.arange(14).reshape(2, 1, 7)}, rows=2)
     found = FixedInputs.of([MASK, IMAGE, SIZE], given)
     image = np.zeros((1, 4, 4, 3), np.float32)
     for row in (0, 1):
@@ -41,9 +41,42 @@ def test_an_input_with_one_more_axis_has_a_row_for_each_seed() -> None:
         FixedInputs.of([MASK, IMAGE, SIZE], given._replace(rows=3))
 
 
+LEFT = TensorInfo("left", (None, 3, 2, 4), "float32")
+RIGHT = LEFT._replace(name="right")
+
+
+def test_inputs_that_are_searched_together_are_parts_of_a_picture() -> None:
+    found = FixedInputs.of([RIGHT, SIZE, LEFT], GivenInputs(("left", "right"), {"size": SIZES}))
+    assert found.tensor == TensorInfo("left,right", (None, 3, 2, 8), "float32")
+    picture = np.arange(48, dtype=np.float32).reshape(1, 3, 2, 8)
+    right, size, left = found.tensors(picture)
+    np.testing.assert_array_equal(left, picture[..., :4])
+    np.testing.assert_array_equal(right, picture[..., 4:])
+    np.testing.assert_array_equal(size, SIZES)
+    last = FixedInputs.of([IMAGE, IMAGE._replace(name="b")], GivenInputs(("image", "b"), axis=-2))
+    assert last.tensor.shape == (1, 4, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "names", "words"),
+    [
+        ([LEFT, IMAGE], ("left", "image"), "must be of one shape and type, and left is . x 3 x 2"),
+        ([LEFT, RIGHT], ("left",), "samples become the model's input left, and nothing is given"),
+        ([LEFT, RIGHT], ("left", "left"), "named twice: left, left"),
+        ([LEFT, RIGHT], ("left", "rigth"), "no input 'rigth'; it has left, right"),
+        ([MASK, MASK._replace(name="b")], ("mask", "b"), "must take images of one size, and mask"),
+    ],
+)
+def test_inputs_that_are_no_pictures_of_one_size_are_refused(
+    inputs: list[TensorInfo], names: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        FixedInputs.of(inputs, GivenInputs(names))
+
+
 def test_a_model_of_one_input_needs_nothing() -> None:
     found = FixedInputs.of([IMAGE], ONE_INPUT)
-    assert found == (0, {})
+    assert found == ([0], IMAGE, -1, {})
 
 
 @pytest.mark.parametrize(
@@ -54,7 +87,7 @@ def test_a_model_of_one_input_needs_nothing() -> None:
         ("image", {"mask": MASKED}, "the model's input image, and nothing is given for size"),
         ("picture", {}, "no input 'picture'; it has image, mask, size"),
         ("image", {"maks": MASKED}, "no input 'maks'; it has image, mask, size"),
-        ("image", {"image": MASKED}, "'image' is the one that samples become"),
+        ("image", {"image": MASKED}, "'image' is one that samples become"),
         (None, {"image": SIZES, "mask": SIZES, "size": SIZES}, "all inputs of the model .* fixed"),
     ],
 )
@@ -62,7 +95,7 @@ def test_what_is_missing_or_unknown_is_named(
     name: str | None, fixed: dict[str, np.ndarray], words: str
 ) -> None:
     with pytest.raises(RequestError, match=words):
-        FixedInputs.of([IMAGE, MASK, SIZE], GivenInputs(name, fixed))
+        FixedInputs.of([IMAGE, MASK, SIZE], GivenInputs(() if name is None else (name,), fixed))
 
 
 def test_real_units_become_what_a_quantised_input_stores() -> None:

@@ -28,7 +28,7 @@ def test_the_file_says_which_input_is_searched(tmp_path: Path) -> None:
     path = saved(tmp_path / "f.npz", **FITTING)
     found = choose_input(INPUTS, None, path, WHOSE)
     assert found.tensor is INPUTS[0]
-    assert found.given.name is None
+    assert found.given.names == ()
     assert set(found.given.fixed) == {"mask", "state"}
     np.testing.assert_array_equal(found.given.fixed["mask"], FITTING["mask"])
     assert choose_input(INPUTS, "image", path, WHOSE).tensor is INPUTS[0]

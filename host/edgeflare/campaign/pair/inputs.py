@@ -23,7 +23,7 @@ def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) 
 
     Raises UsageError as `edgeflare.models.choose_input`.
     """
-    return choose_input(inputs, config.input_name, config.fixed_inputs, whose)
+    return choose_input(inputs, config.input_name, config.fixed_inputs, whose, config.input.layout)
 
 
 def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:

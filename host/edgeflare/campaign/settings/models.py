@@ -80,15 +80,17 @@ class ModelConfig(Section):
         str | None,
         Flag(
             "--input-name",
-            "Which input the samples become, by its name, where all models have several; the others "
-            "are fixed (--fixed-inputs).",
+            "Which input the samples become, by its name, where all models have several, or which "
+            "ones, with commas, take pictures beside each other; the others are given by "
+            "--fixed-inputs.",
             metavar="NAME",
             each=True,
         ),
     ] = Field(
         default=None,
         description="Which input the samples become, where the model has several; by default the "
-        "only one that is not fixed.",
+        "only one that is not fixed. Several, with commas, take pictures of one size: a sample has "
+        "them beside each other, in this order.",
         examples=["image"],
     )
     fixed_inputs: Annotated[
@@ -96,14 +98,15 @@ class ModelConfig(Section):
         Flag(
             "--fixed-inputs",
             "What the other inputs of all models are given, where they have several: an .npz with "
-            "an array by input name.",
+            "an array by input name, or with rows for the seeds that its array `seeds` names.",
             metavar="FILE",
             each=True,
         ),
     ] = Field(
         default=None,
         description="An .npz with an array by input name, in real units, for each input of the "
-        "model but the one that samples become.",
+        "model that samples don't become. With an array `seeds` of the seeds' names, an array with "
+        "one more axis, the first, has a row for each of them.",
         examples=["fixed.npz"],
     )
     output: Annotated[

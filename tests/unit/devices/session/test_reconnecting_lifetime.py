@@ -42,13 +42,13 @@ def test_configuration_is_sent_to_new_sessions_before_what_is_kept(bench: Bench)
 def test_fixed_inputs_and_reduction_are_set_on_new_sessions(bench: Bench) -> None:
     keep = {"count": 5, "scores": 0, "axis": [1, 1]}
     mask = {"mask": np.ones((1, 4))}
-    bench.reconnecting.configure(SPEC, ["y", "z"], keep=keep, given=GivenInputs("image", mask))
+    bench.reconnecting.configure(SPEC, ["y", "z"], keep=keep, given=GivenInputs(("image",), mask))
     bench.first.fail(CUT)
     second = FakeSession()
     bench.come_back(second)
     assert second.configurations == [(SPEC, ["y", "z"])]
     assert second.kept == [keep]
-    assert second.inputs == [GivenInputs("image", mask)]
+    assert second.inputs == [GivenInputs(("image",), mask)]
 
 
 def test_configuration_while_away_is_noted_for_later(bench: Bench) -> None:
