@@ -72,7 +72,13 @@ class OnnxGraph(ModelGraph):
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].HasField("t"):
                 self._constants[node.output[0]] = node.attribute[0].t
-        self.input = next(one.name for one in graph.input if one.name not in self._constants)
+        self.input, *others = (
+            one.name for one in graph.input if one.name not in self._constants
+        )
+        if others:
+            raise ModelError(
+                f"{path.name} has {1 + len(others)} inputs, and the tensors of models with one are read"
+            )
         self.output = output or graph.output[0].name
         self._nodes = list(graph.node)
         for node in self._nodes:

@@ -164,7 +164,9 @@ def answers(one: SurveyedInput, name: Name = str) -> str:
 
 
 def margins_words(one: SurveyedInput) -> str:
-    """Return both models' margins on an input."""
+    """Return both models' margins on an input; "" for answers that have none."""
+    if one.original_margin is one.deployed_margin is None:
+        return ""
     return f"{margin_text(one.original_margin)}, {margin_text(one.deployed_margin)}"
 
 
@@ -206,8 +208,10 @@ def asked_words(survey: SurveyFigures) -> str:
     """Return which inputs the device is asked about, and what counts on them."""
     if survey.mean_difference is None:
         return f"inputs at which the original's margin is >= {survey.sure:g}"
+    if not any(margins_words(one) for one in survey.worst):
+        return "any inputs"
     return (
-        "any inputs; of detectors a difference counts where the original's margin is >= "
+        "any inputs; an object's difference counts where the original's margin is >= "
         f"{survey.sure:g} of the largest possible"
     )
 
