@@ -10,6 +10,7 @@ from command import DEMO
 from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from onnxruntime.quantization import QuantFormat, QuantType
 from planted_causes import FLOAT, quantised
+from small_models import TFLITE, two_inputs_onnx
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.tensors import ModelGraph, open_graph
@@ -38,6 +39,12 @@ FILES: dict[str, Callable[[Path], Path]] = {
 @pytest.fixture(params=FILES)
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return FILES[request.param](tmp_path)
+
+
+def test_models_of_several_inputs_are_refused(tmp_path: Path) -> None:
+    for path in (two_inputs_onnx(tmp_path / "two.onnx"), TFLITE / "two_inputs.tflite"):
+        with pytest.raises(ModelError, match=rf"{path.name} has 2 inputs, and .* one are read"):
+            open_graph(path, path.suffix[1:], {})
 
 
 def opened(path: Path) -> ModelGraph:

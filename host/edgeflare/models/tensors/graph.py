@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -200,6 +201,15 @@ def _by_last_axis(values: Values) -> UnitActivations:
     rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
     means = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     return UnitActivations(means, float(rows.min()), float(rows.max()))
+
+
+def only_input(names: Sequence[str], path: Path) -> str:
+    """Return the name of a model's input. Raises ModelError where it has several."""
+    if len(names) > 1:
+        raise ModelError(
+            f"{path.name} has {len(names)} inputs, and the tensors of models with one are read"
+        )
+    return names[0]
 
 
 def of_activations(

@@ -21,6 +21,7 @@ from edgeflare.models.tensors.graph import (
     UnitActivations,
     Values,
     of_activations,
+    only_input,
 )
 from edgeflare_agent.runtimes.onnx import library_errors, session_settings
 
@@ -72,13 +73,8 @@ class OnnxGraph(ModelGraph):
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].HasField("t"):
                 self._constants[node.output[0]] = node.attribute[0].t
-        self.input, *others = (
-            one.name for one in graph.input if one.name not in self._constants
-        )
-        if others:
-            raise ModelError(
-                f"{path.name} has {1 + len(others)} inputs, and the tensors of models with one are read"
-            )
+        inputs = [one.name for one in graph.input if one.name not in self._constants]
+        self.input = only_input(inputs, path)
         self.output = output or graph.output[0].name
         self._nodes = list(graph.node)
         for node in self._nodes:

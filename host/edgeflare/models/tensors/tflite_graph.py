@@ -21,6 +21,7 @@ from edgeflare.models.tensors.graph import (
     SubModel,
     Values,
     of_activations,
+    only_input,
 )
 from edgeflare_agent.runtimes import tflite
 from edgeflare_agent.runtimes.tflite_delegates import DELEGATED
@@ -54,7 +55,8 @@ class TFLiteGraph(ModelGraph):
                 name = f"{name}#{one['index']}"
             self._indices[name] = int(one["index"])
         self._names = {index: name for name, index in self._indices.items()}
-        self.input = self._names[self._reading.get_input_details()[0]["index"]]
+        inputs = [self._names[one["index"]] for one in self._reading.get_input_details()]
+        self.input = only_input(inputs, path)
         outputs = self._reading.get_output_details()
         chosen = [one["index"] for one in outputs if output in (None, str(one["name"]))]
         if not chosen:
