@@ -82,9 +82,11 @@ class Kind(IntEnum):
 
     CONFIGURE has ``input`` (a spec) and ``output``: a name, null for the only one, or a list of
     names. It may have ``decoder``; ``repair``, whose arrays come first; ``keep`` {count, scores,
-    axis, rows}, for anchors of which some return (`configuration.reduction`); ``input_name``, the
-    input that samples become; and ``fixed``, the names of the others, whose arrays come last
-    (`configuration.fixed_inputs`). Where ``output`` is a list of k names, RESULT has k arrays a
+    axis, rows}, for anchors of which some return (`configuration.reduction`); ``searched``, the
+    names of the inputs that samples become, with ``axis``, along which they are cut for several;
+    and ``fixed``, the names of the others, whose arrays come last, with ``rows``, the number of
+    seeds that have a row in them (`configuration.fixed_inputs`); INFER then has ``rows``, the row of
+    each sample. Where ``output`` is a list of k names, RESULT has k arrays a
     sample, in that order, and the header ``outputs``: k.
     """
 

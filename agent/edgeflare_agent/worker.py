@@ -16,7 +16,7 @@ from edgeflare_agent.decoding import (
     decoder_in,
 )
 from edgeflare_agent.errors import AgentError, ModelError, RequestError
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.repair import Repair
@@ -117,7 +117,7 @@ class Worker:
         given, of_repair = _given_inputs(frame)
         fixed = FixedInputs.of(runtime.inputs, given)
         check_fits(fixed.tensor, spec.shape, spec.dtype)
-        _check_parts(spec, len(fixed.searched))
+        fixed.check_spec(spec)
         name = frame.header.get("output")
         decoder = self._decoder(frame.header.get("decoder"))
         stated, keep = frame.header.get("repair"), frame.header.get("keep")
@@ -301,17 +301,6 @@ def _given_inputs(frame: Frame) -> Tuple[GivenInputs, Sequence[Array]]:
     first = len(frame.arrays) - len(names)
     given = GivenInputs(tuple(searched), dict(zip(names, frame.arrays[first:])), rows, axis)
     return given, frame.arrays[:first]
-
-
-def _check_parts(spec: Spec, count: int) -> None:
-    """Raise RequestError where a sample can't be cut into the pictures of so many inputs."""
-    if count > 1 and (
-        not isinstance(spec, InputSpec) or spec.resize or spec.orientation != "upright"
-    ):
-        raise RequestError(
-            "inputs that are searched together take pictures beside each other, which are neither "
-            "resized nor turned: give pictures of the model's size"
-        )
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

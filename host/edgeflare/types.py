@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sample: TypeAlias = NDArray[Any]
+"""A raw sample before any preprocessing.
+
+An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1,
+1], of any length from 1; its rate in Hz is given separately.
+"""
 
 
 class SampleWithRow(NamedTuple):
@@ -25,7 +30,7 @@ class SampleWithRow(NamedTuple):
 
 Query: TypeAlias = "Sample | SampleWithRow"
 """What a model is asked about. The row says which arrays its other inputs are given, where they have
-some for each seed; a sample without one goes with the first."""
+some for each seed; row 0 is used for a sample without one."""
 
 
 def with_row(sample: Sample, row: int | None) -> "Query":
@@ -39,13 +44,6 @@ def split_rows(queries: "Sequence[Query]", rows: int) -> tuple[list[Sample], dic
     if not rows:
         return samples, {}
     return samples, {"rows": [one.row if isinstance(one, SampleWithRow) else 0 for one in queries]}
-
-
-"""A raw sample before any preprocessing.
-
-An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1,
-1], of any length from 1; its rate in Hz is given separately.
-"""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import quantize
 from edgeflare_agent.runtimes.base import shape_text
 
@@ -31,6 +31,10 @@ class GivenInputs(NamedTuple):
     rows: int = 0
     axis: int = -1
 
+    def has_rows(self, info: TensorInfo) -> bool:
+        """Whether the array of an input has a row for each seed."""
+        return self.rows > 0 and len(self.fixed[info.name].shape) == len(info.shape) + 1
+
 
 ONE_INPUT = GivenInputs()
 """What a model with a single input is given: the sample."""
@@ -40,37 +44,46 @@ class FixedInputs(NamedTuple):
     """The inputs of a model of which one is the sample, or some are parts of it.
 
     `searched`: the places of the inputs that samples become, `tensor` them as one. `arrays`: by the
-    place of each other input, what it is given: the same array in every inference, or one of
-    several, by row.
+    place of each other input, what it is given, with one more axis, the first: of length 1 where it
+    is the same in every inference, else with a row for each seed.
     """
 
     searched: Sequence[int]
     tensor: TensorInfo
     axis: int
-    arrays: Mapping[int, Sequence[Array]]
+    arrays: Mapping[int, Array]
 
     @classmethod
     def of(cls, inputs: Sequence[TensorInfo], given: GivenInputs) -> "FixedInputs":
-        """Return what these arrays make of a model's inputs.
+        """Resolve a model's inputs: which ones samples become, and the stored arrays of the others.
 
         Raises RequestError where an input is missing or unknown, an array doesn't fit its input, or
         inputs that samples become are not alike.
         """
         searched = searched_inputs(inputs, given.names, given.fixed)
-        arrays: Dict[int, Sequence[Array]] = {}
+        tensor = joined([inputs[place] for place in searched], given.axis)
+        arrays: Dict[int, Array] = {}
         for place, info in enumerate(inputs):
             if place in searched:
                 continue
-            array = given.fixed[info.name]
-            has_rows = given.rows and len(array.shape) == len(info.shape) + 1
-            if has_rows and len(array) != given.rows:
-                raise RequestError(
-                    "the first axis of the input {} has the length {}, and {} seeds are named: give a "
-                    "row for each".format(info.name, len(array), given.rows)
-                )
-            arrays[place] = [as_stored(one, info) for one in (array if has_rows else [array])]
-        tensor = joined([inputs[place] for place in searched], given.axis)
+            array, wanted = given.fixed[info.name], info
+            if tensor.shape[:1] == info.shape[:1] == (None,):  # both batches, of one sample
+                wanted = info._replace(shape=(1, *info.shape[1:]))
+            if given.has_rows(info):
+                wanted = wanted._replace(shape=(given.rows, *wanted.shape))
+            stored = as_stored(array, wanted)
+            arrays[place] = stored if given.has_rows(info) else stored[np.newaxis]
         return cls(searched, tensor, given.axis, arrays)
+
+    def check_spec(self, spec: Spec) -> None:
+        """Raise RequestError where a sample of this spec can't be cut into the inputs' pictures."""
+        if len(self.searched) > 1 and (
+            not isinstance(spec, InputSpec) or spec.resize or spec.orientation != "upright"
+        ):
+            raise RequestError(
+                "inputs that are searched together take pictures beside each other, which are "
+                "neither resized nor turned: give pictures of the model's size"
+            )
 
     def tensors(self, tensor: Array, row: int = 0) -> List[Array]:
         """Return an array for each input, in the model's order; `tensor` is the sample's.
@@ -82,8 +95,8 @@ class FixedInputs(NamedTuple):
             parts = np.split(tensor, len(self.searched), self.axis)
             for place, part in zip(self.searched, parts):
                 tensors[place] = np.ascontiguousarray(part)
-        for place, arrays in self.arrays.items():
-            tensors[place] = arrays[row if len(arrays) > 1 else 0]
+        for place, rows in self.arrays.items():
+            tensors[place] = rows[row if len(rows) > 1 else 0, ...]  # an array without axes, too
         return tensors
 
 
@@ -171,13 +184,14 @@ def searched_inputs(
         )
     if not stated and len(free) == 1:
         return free
+    searched = [names.index(one) for one in stated]
     missing = [
         "{} ({})".format(names[place], _words(inputs[place]))
         for place in free
-        if names[place] not in stated
+        if place not in searched
     ]
     if not missing:
-        return [names.index(one) for one in stated]
+        return searched
     if not stated:
         raise RequestError(
             "the model has {} inputs and samples become one of them: of {} all but one need a "
@@ -206,7 +220,7 @@ def as_stored(array: Array, info: TensorInfo) -> Array:
     )
     if not fits:
         raise RequestError(
-            "the fixed input {} has shape {}, and the model's has {}".format(
+            "the fixed input {} has shape {}, and {} is needed".format(
                 info.name, shape_text(array.shape), shape_text(info.shape)
             )
         )
@@ -218,7 +232,7 @@ def as_stored(array: Array, info: TensorInfo) -> Array:
             "the fixed input {} is {}, and the model's is {}: give an array of that type{}".format(
                 info.name,
                 array.dtype.name,
-                _words(info).split(", ")[-1],
+                info.dtype,
                 ", whose range its values keep to" if array.dtype.kind in "iuf" else "",
             )
         )
@@ -253,4 +267,7 @@ def _dtype(name: str) -> Optional[DType]:
 
 
 def _words(info: TensorInfo) -> str:
-    return "{}, {}".format(shape_text(info.shape) or "one value", info.dtype)
+    words = "{}, {}".format(shape_text(info.shape) or "one value", info.dtype)
+    if info.quantization is None:
+        return words
+    return "{} of scale {:g} and zero point {}".format(words, *info.quantization)

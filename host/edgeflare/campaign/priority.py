@@ -43,8 +43,8 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
         )
     if sides[0].chosen is not None and sides[0].chosen.rows and measure != "drift":
         raise UsageError(
-            f"{stated} asks the original before the seeds have their own inputs: leave {_FLAG} out, "
-            "or take drift"
+            f"{stated} orders the seeds before their rows of the other inputs are known: leave {_FLAG} "
+            "out, or take drift"
         )
     if sides[0].labels_only:
         raise UsageError(

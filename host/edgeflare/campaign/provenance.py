@@ -109,7 +109,8 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
     """Return the digest of the configured original's raw outputs on fixed noise, as an entry.
 
     It belongs to the host's environment: a runtime chooses its kernels by the processor, and others
-    may round otherwise. Empty where the original can't answer on noise.
+    may round otherwise. Empty where the original can't answer on noise. Raises UsageError where its
+    fixed inputs make it answer for several samples.
     """
     rng = np.random.default_rng(0)
     if isinstance(spec, InputSpec):
@@ -122,6 +123,7 @@ def answer_digest(original: OriginalModel, spec: Spec) -> dict[str, str]:
         answers, _ = original.raw_answer(list(probes))
     except InferenceFailedError:
         return {}
+    original.check_fixed_inputs(answers[0])
     digest = hashlib.sha256()
     for raw in answers:
         digest.update(raw_bytes(raw))

@@ -154,8 +154,8 @@ class SeedStage(CampaignStage):
     def answer_partners(self, read: OutputReaders) -> bool:
         """Ask both models about the partners that are no seeds, and store their scores.
 
-        Not where the models have inputs for each seed: only seeds have those. These queries count as measurements. False where the query limits don't leave as many.
-        Raises DeviceAwayError.
+        Not where the models have inputs for each seed: only seeds have those. These queries count
+        as measurements. False where the query limits don't leave as many. Raises DeviceAwayError.
         """
         if self._rows:
             return True

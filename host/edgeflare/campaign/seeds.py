@@ -176,6 +176,11 @@ def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
 
 def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     seeds, known = config.seeds, _known(config, original)
+    if seeds.resize is not None and len(original.given.names) > 1:
+        raise UsageError(
+            "the pictures of inputs that are searched together are not resized: leave --resize out, "
+            "and give pictures of the model's size beside each other"
+        )
     if seeds.size and not (config.original.input.size or known.size):
         known = known.model_copy(update={"size": seeds.size})
     size, channels = sample_size(original.input, config.original.input, known, _WHOSE)

@@ -13,6 +13,7 @@ from edgeflare._internal.files import replacing
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.pair.inputs import seed_origins
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.seeds import partners
@@ -187,7 +188,8 @@ def _fill(store: Store, chosen: Sequence[ReplayInput], shrinking: Store) -> None
             SeedInput(one.id, store.get_sample(seeds[one.seed_id].sample), one.label)
             for one in batch
         )
-    shrinking.set_fact(SEED_ORIGINS, {one.id: one.seed_id for one in chosen})
+    origins = seed_origins(store, {one.id: one.seed_id for one in chosen})
+    shrinking.set_fact(SEED_ORIGINS, origins)
     shrinking.complete_seeds([], [])
 
 

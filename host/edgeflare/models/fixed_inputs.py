@@ -1,11 +1,14 @@
 """Models with several inputs: which one the samples become, and what the others are given."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import counted
 from edgeflare.errors import UsageError
 from edgeflare.models.image_input import image_layout
 from edgeflare.models.npz import read_npz
@@ -15,7 +18,7 @@ from edgeflare_agent.image_spec import TensorInfo
 
 SEED_NAMES = "seeds"
 """The array of a file of fixed inputs that names the seed of each row."""
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 128 << 20
 
 
 class ChosenInput(NamedTuple):
@@ -40,53 +43,57 @@ def choose_input(
 
     `name`: the input as stated, or several with commas, whose `layout` tells which axis is the
     width where their shape does not; None: the only one for which the file `path` has no array;
-    None: no file. It is an ``.npz`` with an array by input name. With an array ``seeds`` of names, an array
-    with one more axis, the first, has a row for each of these seeds. They may have 64 MiB at most,
-    packed and unpacked together. `whose` names the model in messages, such as "the deployed model".
-    Raises UsageError where an input is missing or unknown, an array doesn't fit, or the file can't
-    be read or has pickled objects.
+    None: no file. It is an ``.npz`` with an array by input name. With an array ``seeds`` of names,
+    an array with one more axis, the first, has a row for each of these seeds. They may have 128 MiB
+    at most, packed and unpacked together. `whose` names the model in messages, such as "the
+    deployed model". Raises UsageError where an input is missing or unknown, an array doesn't fit,
+    or the file can't be read or has pickled objects.
     """
     fixed = {} if path is None else _arrays_in(path)
     if path is None and name is None and len(inputs) == 1:
         return ChosenInput(inputs[0], ONE_INPUT, {})
-    rows: dict[str, int] = {}
-    if path is not None and not any(one.name == SEED_NAMES for one in inputs):
-        rows = _rows(fixed.pop(SEED_NAMES, None), path)
     known = {one.name: one for one in inputs}
-    names = () if name is None else (name,) if name in known else tuple(name.split(","))
+    seeds: list[str] = []
+    if path is not None and SEED_NAMES not in known:
+        seeds = _seeds(fixed.pop(SEED_NAMES, None), path)
+    names = (name,) if name in known else tuple(one.strip() for one in (name or "").split(","))
     axis = -1
     if len(names) > 1 and names[0] in known:
         layout = layout or image_layout(known[names[0]], whose)
         axis = -2 if layout == "HWC" and len(known[names[0]].shape) > 3 else -1
-    given = GivenInputs(names, fixed, len(rows), axis)
+    given = GivenInputs(() if name is None else names, fixed, len(seeds), axis)
     try:
         found = FixedInputs.of(inputs, given)
     except agent_errors.RequestError as error:
         where = whose if path is None else f"{path}: {whose}"
         raise UsageError(f"{where}: {error}") from error
-    if rows and all(len(arrays) == 1 for arrays in found.arrays.values()) and len(rows) > 1:
+    has_rows = [one for one in known.values() if one.name in fixed and given.has_rows(one)]
+    if seeds and not has_rows:
         raise UsageError(
-            f"{path}: {SEED_NAMES} names {len(rows)} seeds, and no input has a row for each of them: "
-            "give an array with one more axis, the first, of that length"
+            f"{path}: {SEED_NAMES} names {counted(len(seeds), 'seed')}, and no input has a row for "
+            "each: give an array with one more axis, the first, of that length"
         )
-    return ChosenInput(found.tensor, given, rows)
+    order = np.argsort(np.array(seeds))  # so that files in any order have the same rows
+    sorted_rows = {one.name: fixed[one.name][order] for one in has_rows}
+    rows = {seeds[place]: row for row, place in enumerate(order)}
+    return ChosenInput(found.tensor, given._replace(fixed=fixed | sorted_rows), rows)
 
 
-def _rows(names: NDArray[Any] | None, path: Path) -> dict[str, int]:
-    """Return the row of each seed that a file names. Raises UsageError."""
+def _seeds(names: NDArray[Any] | None, path: Path) -> list[str]:
+    """Return the names of the seeds in a file's order; none where it has none. Raises UsageError."""
     if names is None:
-        return {}
+        return []
     if names.ndim != 1 or names.dtype.kind != "U" or not names.size:
         raise UsageError(
             f"{path}: {SEED_NAMES} must be a list of the seeds' names, one for each row"
         )
-    rows = {str(one): row for row, one in enumerate(names)}
-    if len(rows) != names.size:
-        twice = next(str(one) for row, one in enumerate(names) if rows[str(one)] != row)
+    seeds: list[str] = names.tolist()
+    twice = next((one for one, count in Counter(seeds).items() if count > 1), None)
+    if twice is not None:
         raise UsageError(
             f"{path}: {SEED_NAMES} names {twice} more than once: give one row for each"
         )
-    return rows
+    return seeds
 
 
 def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:

@@ -4,6 +4,7 @@ Such a process can be ended at any time, so that an inference without an end, or
 crashes, costs one answer and not the campaign.
 """
 
+import math
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
@@ -115,7 +117,8 @@ class OriginalModel:
         self.inputs: Sequence[TensorInfo] = [TensorInfo.from_json(one) for one in loaded["inputs"]]
         self.input = self.inputs[0]
         """The input that samples become, or several as one, as `fix_inputs` has them."""
-        self._given = ONE_INPUT
+        self.given = ONE_INPUT
+        """What its inputs are given, as `fix_inputs` has it."""
         self._arrays: Sequence[NDArray[Any]] = ()
         self.outputs: Sequence[TensorInfo] = [
             TensorInfo.from_json(one) for one in loaded["outputs"]
@@ -139,7 +142,7 @@ class OriginalModel:
             self.input = self._searched(given)
         except RequestError as error:
             raise UsageError(f"the original model: {error}") from error
-        self._given = given
+        self.given = given
 
     def _searched(self, given: GivenInputs) -> TensorInfo:
         searched = searched_inputs(self.inputs, given.names, given.fixed)
@@ -160,7 +163,7 @@ class OriginalModel:
         """
         if decoder is None and output is None:
             output = self.outputs[0].name
-        configuration, arrays = configuration_of(spec, output, decoder, keep, self._given)
+        configuration, arrays = configuration_of(spec, output, decoder, keep, self.given)
         self._set(configuration, tuple(arrays))
 
     @property
@@ -226,6 +229,24 @@ class OriginalModel:
                 seconds += reply.header["seconds"]
                 raws += _raw_outputs(reply)
         return raws, seconds
+
+    def check_fixed_inputs(self, raw: RawOutput) -> None:
+        """Raise UsageError where a raw output isn't of one sample, as by fixed inputs of several."""
+        configuration = self._configuration
+        if not self.given.fixed or configuration is None or "decoder" in configuration:
+            return
+        names = configuration["output"]
+        names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
+        shapes = {one.name: one.shape for one in self.outputs}
+        for name, one in zip(names, raws, strict=True):
+            known = [size for size in shapes[name][1:] if size is not None]
+            whole = len(known) == len(shapes[name]) - 1
+            if isinstance(one, np.ndarray) and whole and one.size != math.prod(known):
+                raise UsageError(
+                    f"with these fixed inputs the original answers one sample with {one.size} values "
+                    f"of output {name!r}, which has {math.prod(known)}: give arrays for one sample, or "
+                    "rows for the seeds that an array `seeds` names"
+                )
 
     def gradients(self, ask: Ask) -> tuple[list[Any], list[float]]:
         """Return a gradient for each sample of a request, as `Answer` has it, joint ones, too.

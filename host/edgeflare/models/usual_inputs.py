@@ -73,24 +73,28 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
     return found
 
 
-def usual_ways(spec: InputSpec, other: InputSpec, sample_size: tuple[int, int]) -> list[InputSpec]:
+def usual_ways(
+    spec: InputSpec, other: InputSpec, sample_size: tuple[int, int], *, placed: bool = True
+) -> list[InputSpec]:
     """Return ways for images of a size (height, width) to enter the model that `spec` is for.
 
     They have the usual scalings, that of the `other` model and both colour orders, placed as `spec`
     says; then all placements (orientations, resize rules where sizes differ, layouts where the
-    shape doesn't tell them), scaled and coloured as `spec` says.
+    shape doesn't tell them), scaled and coloured as `spec` says; not `placed`: no others than its.
     """
     colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
     scaled = [one for color in colors for one in _scalings(spec, other, color)]
     square = spec.size[0] == spec.size[1]
+    if not placed:
+        return scaled
     turns = [one for one in ORIENTATIONS if square or one not in QUARTER_TURNS]
     rules = RESIZES if sample_size != spec.upright_size else (spec.resize,)
     layouts = LAYOUTS if _is_flat(spec) else (spec.layout,)
-    placed = [
+    ways = [
         spec._replace(orientation=turn, resize=rule, layout=layout)
         for turn, rule, layout in product(turns, rules, layouts)
     ]
-    return list(dict.fromkeys([*scaled, *placed]))
+    return list(dict.fromkeys([*scaled, *ways]))
 
 
 def combined_ways(ways: Sequence[InputSpec]) -> list[InputSpec]:

@@ -1,6 +1,8 @@
 """Campaigns with models of two inputs: one is searched, the other is fixed by a file."""
 
 import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from onnx import TensorProto, helper
 from small_models import save_onnx
 
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.store import Store
+from edgeflare.store import SEED_ORIGINS, Store
 from edgeflare.types import Decision
 
 SIDES = ("original", "deployed")
@@ -101,45 +103,97 @@ def stated_rows(path: Path, count: int) -> Path:
     return path
 
 
+class Alone:
+    """Both models of a folder, asked by onnxruntime alone with the rows of a file."""
+
+    def __init__(self, home: Path, rows: Path) -> None:
+        with np.load(rows) as given:
+            self.rows = dict(zip(given["seeds"], given["context"].astype(np.float32), strict=True))
+        self.models = [onnxruntime.InferenceSession(home / f"{one}.onnx") for one in SIDES]
+
+    def answers(self, sample: np.ndarray, seed: str) -> list[np.ndarray]:
+        given = {"image": sample[None] / np.float32(255), "context": self.rows[seed]}
+        return [one.run(None, given)[0][0] for one in self.models]
+
+    def check_triggers(self, store: Store, seed_of: Mapping[str, str] | None = None) -> int:
+        """Check both models' answers to the triggers, and return their number."""
+        found = [one for one in store.outcomes() if one.trigger is not None]
+        for one in found:
+            seed = one.seed_id if seed_of is None else seed_of[one.seed_id]
+            alone = self.answers(store.get_sample(one.trigger or ""), seed)
+            np.testing.assert_allclose([one.original, one.deployed], alone, atol=1e-6)  # type: ignore[arg-type]
+        return len(found)
+
+
 def test_each_seed_is_asked_about_with_inputs_of_its_own(home: Path, tmp_path: Path) -> None:
-    fixed = stated_rows(tmp_path / "rows.npz", 8)
-    more = ("--fixed-inputs", fixed, "--max-queries", 60, "--workers", 2)
+    alone = Alone(home, fixed := stated_rows(tmp_path / "rows.npz", 8))
     ran = edgeflare(
         *("run", "--original", home / "original.onnx", "--deployed", home / "deployed.onnx"),
-        *("--seeds", home / "seeds.npz", "--input", "scale=1/255", "--out", "out", "--json", *more),
+        *("--seeds", home / "seeds.npz", "--input", "scale=1/255", "--out", "out", "--json"),
+        *("--fixed-inputs", fixed, "--max-queries", 60, "--workers", 2, "--limit", 7),
         home=tmp_path,
     )
     assert ran.code == 0, ran.both
-    given = dict(zip(np.load(fixed)["seeds"], np.load(fixed)["context"], strict=True))
-    models = [onnxruntime.InferenceSession(home / f"{one}.onnx") for one in SIDES]
-
-    def answers(sample: np.ndarray, seed: str) -> list[np.ndarray]:
-        image = sample[None].astype(np.float32) / 255
-        context = given[seed].astype(np.float32)
-        return [one.run(None, {"image": image, "context": context})[0][0] for one in models]
-
     with Store.open(tmp_path / "out") as store:
-        found = [one for one in store.outcomes() if one.trigger is not None]
+        assert alone.check_triggers(store) >= 5
+        assert store.fact("partner answers") is None  # of an input that is no seed
         surveyed = SurveyInputs.begin(store, store.setting("survey", "families"))
         asked: list[tuple[str, np.ndarray, object]] = [
-            (one.seed_id, store.get_sample(one.trigger or ""), (one.original, one.deployed))
-            for one in found
+            (one.id, store.get_sample(one.sample), one.outputs[:2])  # type: ignore[index]
+            for one in store.seeds()
         ]
-        asked += [(one.id, store.get_sample(one.sample), one.outputs[:2]) for one in store.seeds()]  # type: ignore[index]
         asked += [
             (one.seed_id, surveyed.sample(one), (one.original, one.deployed))
             for one in store.survey()
         ]
         for seed, sample, stored in asked:
-            np.testing.assert_allclose(stored, answers(sample, seed), atol=1e-6)  # type: ignore[arg-type]
-    assert len(found) >= 6
-    for command in ("replay", "shrink"):
-        assert edgeflare(command, "out", home=tmp_path).code in (0, 1)
-    [again] = (tmp_path / "campaigns").iterdir()
-    with Store.open(again) as store:
-        known = [one for one in store.seeds() if one.id.startswith("trigger")]
-        assert known
-        assert all(one.outputs and one.outputs.decision is Decision.DEVIATION for one in known)
+            np.testing.assert_allclose(stored, alone.answers(sample, seed), atol=1e-6)  # type: ignore[arg-type]
+    assert edgeflare("shrink", "out", home=tmp_path).code in (0, 1)
+    with Store.open(tmp_path / "out" / "shrunk") as store:
+        assert alone.check_triggers(store, store.fact(SEED_ORIGINS))
+    for source in ("out", "out/shrunk"):
+        assert edgeflare("replay", source, "--out", "again", home=tmp_path).code in (0, 1)
+        with Store.open(tmp_path / "again") as store:
+            known = [one for one in store.seeds() if one.id.startswith("trigger")]
+            assert known
+            assert all(one.outputs and one.outputs.decision is Decision.DEVIATION for one in known)
+        shutil.rmtree(tmp_path / "again")
+
+
+@pytest.mark.extended
+def test_triggers_of_another_device_go_with_their_rows(home: Path, tmp_path: Path) -> None:
+    alone = Alone(home, fixed := stated_rows(tmp_path / "rows.npz", 8))
+    (tmp_path / "campaign.toml").write_text(
+        'devices = ["local", "local"]\nfleet.mode = "replicate"\nsearch.strategy = "boundary"\n'
+        'workers = 0\nsurvey.enabled = false\nout = "out"\n'
+        + "".join(
+            f'[{one}]\npath = "{home / one}.onnx"\nfixed_inputs = "{fixed}"\ninput.scale = "1/255"\n'
+            for one in SIDES
+        )
+        + f'[seeds]\npath = "{home / "seeds.npz"}"\n'
+    )
+    ran = edgeflare("run", "campaign.toml", home=tmp_path)
+    assert ran.code == 0, ran.both
+    with Store.open(tmp_path / "out") as store:
+        assert alone.check_triggers(store)
+        for one in store.replays():
+            deployed = alone.answers(store.get_sample(one.trigger), one.seed_id)[1]
+            np.testing.assert_allclose(one.deployed, deployed, atol=1e-6)  # type: ignore[arg-type]
+
+
+def test_the_likeliest_preprocessing_is_found_with_the_rows(home: Path, tmp_path: Path) -> None:
+    alone = Alone(home, fixed := stated_rows(tmp_path / "rows.npz", 8))
+    with np.load(home / "seeds.npz") as given:
+        images = given["images"]
+    labels = [
+        int(np.argmax(alone.answers(image[..., None], f"seeds.npz:{place}")[0]))
+        for place, image in enumerate(images)
+    ]
+    np.savez(tmp_path / "seeds.npz", images=images, labels=labels)
+    models = (home / "original.onnx", home / "deployed.onnx")
+    ran = edgeflare("inputs", *models, "seeds.npz", "--fixed-inputs", fixed, home=tmp_path)
+    assert ran.code in (0, 1), ran.both
+    assert "scale=1/255" in ran.out.split("mean=")[0]
 
 
 def stereo(path: Path, wrong: float = 0.0) -> Path:
@@ -182,6 +236,33 @@ def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> Non
     assert len(found) >= 5
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--input", "resize=bilinear"), "neither resized nor turned"),
+        (
+            ("--resize", "letterbox"),
+            "the pictures of inputs .* are not resized: leave --resize out",
+        ),
+        (("--task", "detection"), "boxes don't tell which of the pictures beside each other"),
+        (("--input-name", "left,rigth"), "has no input 'rigth'; it has right, left"),
+    ],
+)
+def test_what_pictures_beside_each_other_cannot_be_is_refused(
+    tmp_path: Path, more: tuple[str, ...], words: str
+) -> None:
+    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
+    np.savez(tmp_path / "pairs.npz", images=np.zeros((2, 8, 16, 3), np.uint8))
+    names = () if "--input-name" in more else ("--input-name", "left, right")
+    refused = edgeflare(
+        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
+        *("--input", "scale=1/255", *names, *more),
+        home=tmp_path,
+    )
+    assert refused.code == 2, refused.both
+    assert re.search(words, refused.sentence), refused.sentence
+
+
 def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path: Path) -> None:
     refused = run(home, tmp_path / "out", "--fixed-inputs", stated_rows(tmp_path / "r.npz", 6))
     assert refused.code == 2, refused.both
@@ -195,7 +276,7 @@ def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path:
         (None, (), r"has 2 inputs .* context \(1 x 4, float32\), image \(1 x 8 x 8 x 1, float32\)"),
         (None, ("--input-name", "image"), "nothing is given for context .*--fixed-inputs FILE.npz"),
         ({"contxt": CONTEXT}, (), "has no input 'contxt'; it has context, image"),
-        ({"context": CONTEXT[0]}, (), "context has shape 4, and the model's has 1 x 4"),
+        ({"context": CONTEXT[0]}, (), "context has shape 4, and 1 x 4 is needed"),
         ({"context": np.array([["x"] * 4])}, (), "context is str"),
         ({"context": CONTEXT}, ("--input-name", "context"), "'context' is one that samples"),
     ],

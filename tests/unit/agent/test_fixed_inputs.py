@@ -37,7 +37,7 @@ def test_an_input_with_one_more_axis_has_a_row_for_each_seed() -> None:
         mask, _, size = found.tensors(image, row)
         np.testing.assert_array_equal(mask, np.arange(7 * row, 7 * row + 7)[None])
         np.testing.assert_array_equal(size, SIZES)
-    with pytest.raises(RequestError, match="mask has the length 2, and 3 seeds are named"):
+    with pytest.raises(RequestError, match=r"mask has shape 2 x 1 x 7, and 3 x 1 x \? is needed"):
         FixedInputs.of([MASK, IMAGE, SIZE], given._replace(rows=3))
 
 
@@ -62,6 +62,12 @@ def test_inputs_that_are_searched_together_are_parts_of_a_picture() -> None:
     [
         ([LEFT, IMAGE], ("left", "image"), "must be of one shape and type, and left is . x 3 x 2"),
         ([LEFT, RIGHT], ("left",), "samples become the model's input left, and nothing is given"),
+        ([LEFT, LEFT], ("left",), "samples become the model's input left, and nothing is given"),
+        (
+            [INT8, INT8._replace(name="b", quantization=(0.25, 10))],
+            ("state", "b"),
+            "state is 1 x 3, int8 of scale 0.5 and zero point 10 and b is .* of scale 0.25 and",
+        ),
         ([LEFT, RIGHT], ("left", "left"), "named twice: left, left"),
         ([LEFT, RIGHT], ("left", "rigth"), "no input 'rigth'; it has left, right"),
         ([MASK, MASK._replace(name="b")], ("mask", "b"), "must take images of one size, and mask"),
@@ -72,6 +78,13 @@ def test_inputs_that_are_no_pictures_of_one_size_are_refused(
 ) -> None:
     with pytest.raises(RequestError, match=words):
         FixedInputs.of(inputs, GivenInputs(names))
+
+
+def test_batches_are_of_one_sample() -> None:
+    batched = [LEFT, MASK._replace(shape=(None, 7))]
+    assert FixedInputs.of(batched, GivenInputs((), {"mask": MASKED})).arrays[1].shape == (1, 1, 7)
+    with pytest.raises(RequestError, match="mask has shape 8 x 7, and 1 x 7 is needed"):
+        FixedInputs.of(batched, GivenInputs((), {"mask": np.ones((8, 7))}, rows=8))
 
 
 def test_a_model_of_one_input_needs_nothing() -> None:
@@ -118,8 +131,8 @@ def test_numbers_are_cast_where_nothing_is_lost_of_their_meaning() -> None:
 @pytest.mark.parametrize(
     ("array", "info", "words"),
     [
-        (np.ones((1, 4, 4)), IMAGE, "input image has shape 1 x 4 x 4, and the model's has 1 x 4"),
-        (np.ones((1, 0)), MASK, r"input mask has shape 1 x 0, and the model's has 1 x \?"),
+        (np.ones((1, 4, 4)), IMAGE, "input image has shape 1 x 4 x 4, and 1 x 4 x 4 x 3 is needed"),
+        (np.ones((1, 0)), MASK, r"input mask has shape 1 x 0, and 1 x \? is needed"),
         (
             np.ones(2),
             SIZE,

@@ -1,6 +1,7 @@
 """A wrong preprocessing told from labels alone, where the deployed model gives no more."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from search_models import WEIGHTS, softmax
@@ -8,7 +9,7 @@ from search_models import WEIGHTS, softmax
 from edgeflare.campaign.pair.preflight import better_preprocessing
 from edgeflare.models import InputSpec
 from edgeflare.oracles import LabelOracle
-from edgeflare.types import Outputs, Sample, Scores, Seed
+from edgeflare.types import Outputs, Query, Sample, SampleWithRow, Scores, Seed
 
 SPEC = InputSpec(shape=(1, 64), dtype="float32", size=(8, 8), channels=1)
 BRIGHT = SPEC._replace(scale=(255.0, 1.0))
@@ -47,6 +48,20 @@ def test_a_change_that_only_makes_the_original_surer_explains_no_label() -> None
     assert better_preprocessing(alike, (SPEC, SPEC), unsure, labels_only=True) is None
     misled = better_preprocessing(alike, (SPEC, SPEC), unsure)
     assert misled is not None, "not a pair on which scores mislead"
+
+
+def test_the_original_is_asked_with_the_row_of_each_seed() -> None:
+    asked: list[int] = []
+
+    def answer(query: Query, spec: InputSpec) -> Scores:
+        assert isinstance(query, SampleWithRow)
+        asked.append(query.row)
+        return biased(query.sample, spec)
+
+    known = [replace(one, row=31 - place) for place, one in enumerate(seeds(biased, BRIGHT))]
+    explained = better_preprocessing(known, (SPEC, BRIGHT), answer, labels_only=True)
+    assert explained is not None
+    assert asked[:32] == [*range(31, -1, -1)]
 
 
 def test_another_scale_is_distinguished_from_labels() -> None:

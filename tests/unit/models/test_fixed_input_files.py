@@ -38,7 +38,8 @@ def test_seeds_that_are_named_have_a_row_each(tmp_path: Path) -> None:
     masks = np.arange(21).reshape(3, 1, 7)
     path = saved(tmp_path / "f.npz", state=FITTING["state"], mask=masks, seeds=["b", "a", "c"])
     found = choose_input(INPUTS, None, path, WHOSE)
-    assert found.rows == {"b": 0, "a": 1, "c": 2}
+    assert found.rows == {"a": 0, "b": 1, "c": 2}
+    np.testing.assert_array_equal(found.given.fixed["mask"], masks[[1, 0, 2]])
     assert (set(found.given.fixed), found.given.rows) == ({"mask", "state"}, 3)
 
 
@@ -71,9 +72,9 @@ def write_empty(path: Path) -> None:
 
 
 def write_large(path: Path) -> None:
-    """A small file, which holds 65 MiB."""
+    """A small file, which holds 129 MiB."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("mask.npy", bytes(65 << 20))
+        archive.writestr("mask.npy", bytes(129 << 20))
 
 
 def write_vast(path: Path) -> None:
@@ -119,7 +120,7 @@ def write_folder(path: Path) -> None:
         (write_encrypted, "something else than plain arrays"),
         (write_cut, "is no .npz file, or is damaged"),
         (write_empty, "holds no array"),
-        (write_large, "holds more than 64 MiB"),
+        (write_large, "holds more than 128 MiB"),
         (write_folder, "there is no file"),
         (lambda path: None, "there is no file"),
         (lambda path: saved(path, **FITTING, more=np.ones(3)), "has no input 'more'; it has image"),
@@ -133,9 +134,12 @@ def write_folder(path: Path) -> None:
             lambda path: saved(
                 path, state=np.zeros((1, 3)), mask=np.ones((3, 1, 7)), seeds=["a", "b"]
             ),
-            "mask has the length 3, and 2 seeds are named",
+            r"mask has shape 3 x 1 x 7, and 2 x 1 x \? is needed",
         ),
-        (lambda path: saved(path, mask=np.ones((1, 7))), r"of image .*, state \(1 x 3, int8\)"),
+        (
+            lambda path: saved(path, mask=np.ones((1, 7))),
+            r"of image .*, state \(1 x 3, int8 of scale 0.5 and zero point 10\)",
+        ),
         (lambda path: saved(path, **{**FITTING, "state": np.ones(4)}), "state has shape 4, and"),
         (
             lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.nan)}),

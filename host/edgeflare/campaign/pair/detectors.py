@@ -30,12 +30,17 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
             f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
             "that takes upright images"
         )
+    if model.parts > 1:
+        raise UsageError(
+            f"{model.whose} detects objects, and boxes don't tell which of the pictures beside each other "
+            "they are in: search one input, and give the others by --fixed-inputs"
+        )
     stated = model.config.decoder
     if isinstance(stated, DetectorOptions):
         return stated
     if stated is not None:
         raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
-    found = infer_format(model.named, model.spec.size, model.metadata)
+    found = infer_format(model.named, model.size, model.metadata)
     if found is None:
         shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
         raise ModelError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import percent_text
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.inputs import seed_rows
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -33,7 +34,7 @@ from edgeflare.models.usual_inputs import (
     with_values_of,
 )
 from edgeflare.seeds import SeedSource
-from edgeflare.types import Output, Sample, SeedInput
+from edgeflare.types import Output, Query, SampleWithRow, SeedInput, with_row
 
 Probabilities: TypeAlias = NDArray[np.float64]
 
@@ -145,7 +146,9 @@ def find_among(
     if len(specs) < 2 or not sides[0].has_classes:
         raise UsageError("the preprocessing can be found of models that classify images alone")
     reporter(Stage("seeds", config.seeds.path.name))
-    samples, labels = _chosen(source, config.search.seed, count)
+    chosen, labels = _chosen(source, config.search.seed, count)
+    rows = seed_rows(sides, [one.id for one in chosen])
+    samples = [with_row(one.sample, rows.get(one.id)) for one in chosen]
     session = fleet.sessions[0]
     first = _Model(specs[0], samples, _asking_original(original))
     second = _Model(specs[1], samples, _asking_device(session, sides[1]))
@@ -159,7 +162,9 @@ def find_among(
             "a model answers on none of the seeds; `edgeflare devices check` tells more"
         )
     (first.reader, second.reader), _ = readers(whole, sides, (raws[0], raws[1]))
-    search = _Search(first, second, labels, labels_only=sides[1].labels_only)
+    search = _Search(
+        first, second, labels, labels_only=sides[1].labels_only, placed=sides[0].parts == 1
+    )
     stated = search.pair(first.spec, second.spec) if whole is config else None
     return FoundInputs(
         tuple(search.run(stated=stated is not None)),
@@ -229,7 +234,7 @@ def _filled(config: CampaignConfig, missing: dict[str, str]) -> CampaignConfig:
     return config.model_copy(update=update)
 
 
-def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[Sample], NDArray[np.int64]]:
+def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[SeedInput], NDArray[np.int64]]:
     """Return at most so many of the first seeds, chosen at random, and their labels, -1 for none."""
     rng = np.random.default_rng(seed)
     chosen: list[SeedInput] = []
@@ -240,15 +245,15 @@ def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[Sample], ND
             chosen[instead] = one
     rng.shuffle(chosen)
     labels = [-1 if one.label is None else one.label for one in chosen]
-    return [one.sample for one in chosen], np.array(labels, np.int64)
+    return chosen, np.array(labels, np.int64)
 
 
-_Ask: TypeAlias = Callable[[Sequence[Sample], InputSpec], Iterator[Output | None]]
+_Ask: TypeAlias = Callable[[Sequence[Query], InputSpec], Iterator[Output | None]]
 """Yields the raw output for each sample under a preprocessing, None where the model fails on it."""
 
 
 def _asking_original(original: OriginalModel) -> _Ask:
-    def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
+    def ask(samples: Sequence[Query], spec: InputSpec) -> Iterator[Output | None]:
         for one in samples:
             try:
                 yield as_output(original.raw(one, spec))
@@ -261,7 +266,7 @@ def _asking_original(original: OriginalModel) -> _Ask:
 def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
     given = ONE_INPUT if side.chosen is None else side.chosen.given
 
-    def ask(samples: Sequence[Sample], spec: InputSpec) -> Iterator[Output | None]:
+    def ask(samples: Sequence[Query], spec: InputSpec) -> Iterator[Output | None]:
         session.configure(spec, side.output.name, given=given)
         for pending in [session.submit([one], raw=True) for one in samples]:
             try:
@@ -275,7 +280,7 @@ def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
 class _Model:
     """A model's answers on the seeds under any preprocessing, each asked for once."""
 
-    def __init__(self, spec: InputSpec, samples: Sequence[Sample], ask: _Ask) -> None:
+    def __init__(self, spec: InputSpec, samples: Sequence[Query], ask: _Ask) -> None:
         self.spec = spec
         self._samples = samples
         self._ask = ask
@@ -305,7 +310,9 @@ class _Model:
     @cached_property
     def sample_size(self) -> tuple[int, int]:
         """(height, width) of the samples."""
-        height, width = self._samples[0].shape[:2]
+        first = self._samples[0]
+        sample = first.sample if isinstance(first, SampleWithRow) else first
+        height, width = sample.shape[:2]
         return height, width
 
 
@@ -313,8 +320,16 @@ class _Search:
     """Compares ways for images to enter two models."""
 
     def __init__(
-        self, original: _Model, deployed: _Model, labels: NDArray[np.int64], *, labels_only: bool
+        self,
+        original: _Model,
+        deployed: _Model,
+        labels: NDArray[np.int64],
+        *,
+        labels_only: bool,
+        placed: bool,
     ) -> None:
+        """`placed`: whether images may be turned and resized, too."""
+        self._placed = placed
         self._original = original
         self._deployed = deployed
         known = labels[labels >= 0]
@@ -328,8 +343,8 @@ class _Search:
         original, deployed = self._original, self._deployed
         size = original.sample_size
         ways = (
-            usual_ways(original.spec, deployed.spec, size),
-            usual_ways(deployed.spec, original.spec, size),
+            usual_ways(original.spec, deployed.spec, size, placed=self._placed),
+            usual_ways(deployed.spec, original.spec, size, placed=self._placed),
         )
         alike = sorted(ways[0], key=self._plausibility, reverse=True)
         if stated:

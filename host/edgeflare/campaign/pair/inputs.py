@@ -1,6 +1,6 @@
 """The inputs of both models: which one samples become, and whether both take the same samples."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from edgeflare._internal.text import counted, first_of
 from edgeflare.campaign.pair.interface import ModelInterface
@@ -29,27 +29,45 @@ def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) 
 def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:
     """Store which row of the models' other inputs each seed has, where these have one for each.
 
-    Of a seed that was made from another campaign's the name there counts. Raises UsageError where a
-    seed has no row, or both models' files have other rows.
+    Of a seed that was made from another campaign's the name there counts. Raises as `seed_rows`.
+    """
+    if store.fact("seeds_complete"):
+        origins = store.fact(SEED_ORIGINS) or {}
+        names = {one: origins.get(one, one) for one in sorted(store.seed_ids())}
+        if rows := seed_rows(sides, names.values()):
+            store.set_fact(SEED_ROWS, {one: rows[name] for one, name in names.items()})
+
+
+def seed_rows(sides: Sequence[ModelInterface], names: Collection[str]) -> Mapping[str, int]:
+    """Return the row of each seed by its name; empty where the models have no inputs for each.
+
+    Raises UsageError where one of these seeds has no row, or both models' files have others.
     """
     known = [one.chosen.rows for one in sides if one.chosen is not None and one.chosen.rows]
-    if not known or not store.fact("seeds_complete"):
-        return
+    if not known:
+        return {}
     if any(one != known[0] for one in known):
         raise UsageError(
-            "the fixed inputs of the original and of the deployed model name other seeds: give both "
-            f"files the same array `{SEED_NAMES}`, in the same order"
+            "the fixed inputs of the original and of the deployed model have rows for other seeds: "
+            f"give both files the same names in the array `{SEED_NAMES}`"
         )
-    origins = store.fact(SEED_ORIGINS) or {}
-    names = {one: origins.get(one, one) for one in sorted(store.seed_ids())}
-    missing = [name for name in names.values() if name not in known[0]]
+    missing = [name for name in names if name not in known[0]]
     if missing:
         raise UsageError(
             f"the fixed inputs have no row for {counted(len(missing), 'seed')} of {len(names)} "
             f"({first_of(missing)}): name each seed in the array `{SEED_NAMES}`, as reports do, with "
             "a row in the inputs' arrays"
         )
-    store.set_fact(SEED_ROWS, {one: known[0][name] for one, name in names.items()})
+    return known[0]
+
+
+def seed_origins(source: Store | None, made: Mapping[str, str]) -> dict[str, str]:
+    """Return the fact SEED_ORIGINS of seeds made from those of another campaign, by their ids.
+
+    Where that one's seeds were made from an earlier campaign's, the names there count.
+    """
+    before = {} if source is None else source.fact(SEED_ORIGINS) or {}
+    return {one: before.get(seed, seed) for one, seed in made.items()}
 
 
 def check_inputs(original: Spec, deployed: Spec) -> None:

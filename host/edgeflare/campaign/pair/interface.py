@@ -79,8 +79,13 @@ class ModelInterface(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """The height and width of the input, (0, 0) of audio."""
-        return self.spec.size if isinstance(self.spec, InputSpec) else (0, 0)
+        """The height and width of the input, (0, 0) of audio; of several searched ones, of each."""
+        return picture_size(self.spec, self.parts)
+
+    @property
+    def parts(self) -> int:
+        """The number of the inputs that samples become."""
+        return 1 if self.chosen is None else max(1, len(self.chosen.given.names))
 
     @property
     def asked(self) -> str | tuple[str, ...]:
@@ -112,6 +117,11 @@ class ModelInterface(NamedTuple):
         kind, detector = stored_format(output, folder)
         side = self if detector is None else self._replace(detector=detector)
         return side.reader(kind)
+
+
+def picture_size(spec: Spec, parts: int) -> tuple[int, int]:
+    """Return the height and width of each of so many pictures beside each other, (0, 0) of audio."""
+    return (spec.size[0], spec.size[1] // parts) if isinstance(spec, InputSpec) else (0, 0)
 
 
 def stored_format(

@@ -183,8 +183,22 @@ def resolve_pair(
     )
     check_inputs(*specs)
     outputs = (
-        ModelOutputs(original.outputs, original.metadata, config.original, specs[0], whose[0]),
-        ModelOutputs(model.outputs, model.metadata, config.deployed, specs[1], whose[1]),
+        ModelOutputs(
+            original.outputs,
+            original.metadata,
+            config.original,
+            specs[0],
+            whose[0],
+            max(1, len(chosen[0].given.names)),
+        ),
+        ModelOutputs(
+            model.outputs,
+            model.metadata,
+            config.deployed,
+            specs[1],
+            whose[1],
+            max(1, len(chosen[1].given.names)),
+        ),
     )
     if texts is not None:
         check_settings(config, "transcript")

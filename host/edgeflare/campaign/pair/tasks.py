@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from edgeflare.campaign.pair.interface import picture_size
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import ModelError, UsageError
@@ -19,6 +20,13 @@ class ModelOutputs(NamedTuple):
     config: ModelConfig
     spec: Spec
     whose: str
+    parts: int = 1
+    """The number of the inputs that samples become."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The height and width of an input, (0, 0) of audio."""
+        return picture_size(self.spec, self.parts)
 
     @property
     def named(self) -> Sequence[TensorInfo]:
@@ -62,8 +70,8 @@ def find_task(
             return "detection", ""
     if original.config.output != "auto" or deployed.config.output != "auto":
         return "classification", ""
-    found = infer_format(original.named, original.spec.size, original.metadata)
-    if found is None:
+    found = infer_format(original.named, original.size, original.metadata)
+    if found is None or original.parts > 1:
         return "classification", ""
     return (
         "detection",

@@ -158,8 +158,8 @@ def _channel_axis(
         moved = _other_layout(shape, other)
         if moved is not None:
             return -1 if moved[0] == 0 else 0
-    size = spec.size if isinstance(spec, InputSpec) else None
-    if size is not None and (shape[-2:] == size) != (shape[:2] == size):
+    size = model.size
+    if isinstance(spec, InputSpec) and (shape[-2:] == size) != (shape[:2] == size):
         return 0 if shape[-2:] == size else -1
     return -1 if isinstance(spec, InputSpec) and spec.layout == "HWC" else 0
 

@@ -16,6 +16,7 @@ from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.pair.inputs import seed_origins
 from edgeflare.campaign.pair.interface import stored_format
 from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
@@ -171,7 +172,7 @@ def _add_inputs(source: ReplaySource, fact: dict[str, Any], store: Store) -> Non
         about += (one.to_json() for one, _ in batch)
         origins.update((one.id, one.seed_id) for one, _ in batch)
     store.set_fact(REPLAY, {**fact, "inputs": about})
-    store.set_fact(SEED_ORIGINS, origins)
+    store.set_fact(SEED_ORIGINS, seed_origins(source.store, origins))
     store.complete_seeds([], fact["notices"])
 
 

@@ -29,7 +29,7 @@ from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.survey import REFERENCES
-from edgeflare.types import Output, with_row
+from edgeflare.types import Output
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
@@ -266,8 +266,7 @@ class ReferenceStage(CampaignStage):
 
         def ask(record: SurveyRecord) -> ReferenceAnswer | None:
             try:
-                row = self._rows.get(record.seed_id)
-                (output,) = model.scores([with_row(inputs.sample(record), row)])
+                (output,) = model.scores([inputs.sample(record)])
             except InferenceFailedError:
                 return None
             return _answer(name, record, output, self._oracle)
