@@ -244,7 +244,7 @@ def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path
 
 
 @pytest.mark.virtual
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_board_repairs_as_this_machine_does(virtual_board: VirtualBoard, tmp_path: Path) -> None:
     out, seeds = tmp_path / "out", {"path": DEMO / "seeds.npz", "limit": 20}
     model = {"path": DEMO / "deployed.tflite", "options": {"delegate": False}}
