@@ -154,6 +154,7 @@ def test_bias_is_the_disparity_of_confusion() -> None:
     assert drawn.biases != found.biases
 
 
+@pytest.mark.extended
 def test_where_nothing_was_changed_something_is_found_in_a_twentieth_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
