@@ -132,7 +132,9 @@ def notices(folder: Path) -> list[str]:
         return list(store.notices())
 
 
-@pytest.mark.parametrize("strategy", ["dflare", "boundary"])
+@pytest.mark.parametrize(
+    "strategy", ["dflare", pytest.param("boundary", marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize(
     "workers",
     [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.extended)],

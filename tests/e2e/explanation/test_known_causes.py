@@ -281,6 +281,7 @@ def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board
     assert set(found.counts) == {"instruction set"}
 
 
+@pytest.mark.extended
 def test_a_file_that_this_machine_can_not_run_is_told(
     campaign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

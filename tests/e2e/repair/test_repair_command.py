@@ -198,6 +198,7 @@ def test_a_repaired_model_is_searched_and_told_apart(copy: Path, tmp_path: Path)
     assert "r.npz is gone" in edgeflare("resume", "again", home=tmp_path).err
 
 
+@pytest.mark.extended
 def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path) -> None:
     save_repair(Repair(10, "probabilities", below=0.001), tmp_path / "r.npz")
     assert run_with("r.npz", tmp_path).code == 0
