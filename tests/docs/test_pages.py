@@ -45,8 +45,20 @@ LANGUAGES = (
 """Of these shell and Python are run; others, such as sh or console, are mistakes."""
 NIGHTLY = {"concepts", "extend", "research"}
 """Folders whose blocks run at night; those of the others tell users what to type."""
+LONG = {
+    f"docs/how-to/{page}.md"
+    for page in (
+        *("repair", "search-options", "explain", "inspect-units", "inspect"),
+        *("compare", "pytest", "library", "broken-links", "fleets"),
+    )
+}
+"""Pages that take longest: tests in `e2e` do what their blocks do, so these run at night, too."""
 WITH_BLOCKS = [
-    pytest.param(page, id=name(page), marks=[pytest.mark.slow] * (page.parent.name in NIGHTLY))
+    pytest.param(
+        page,
+        id=name(page),
+        marks=[pytest.mark.slow] * (page.parent.name in NIGHTLY or name(page) in LONG),
+    )
     for page in PAGES
     if any(block.runs for block in blocks(page))
 ]

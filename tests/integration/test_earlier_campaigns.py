@@ -59,6 +59,7 @@ def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
     assert len(triggers) == shown["found"]
 
 
+@IN_THE_GATE
 def test_candidates_are_compared_as_it_was_run_with_or_without_a_survey(earlier, tmp_path):
     found = run_candidates(
         earlier.campaign, [DEMO / "deployed.tflite"], out=tmp_path / "candidates"

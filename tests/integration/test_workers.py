@@ -132,10 +132,12 @@ def notices(folder: Path) -> list[str]:
         return list(store.notices())
 
 
-@pytest.mark.parametrize("strategy", ["dflare", "boundary"])
+@pytest.mark.parametrize(
+    "strategy", ["dflare", pytest.param("boundary", marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize(
     "workers",
-    [pytest.param(1, marks=pytest.mark.extended), 2, pytest.param(3, marks=pytest.mark.extended)],
+    [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.extended)],
 )
 def test_any_number_of_workers_finds_the_same(
     tmp_path: Path, in_one_process: Callable[[str], Found], strategy: str, workers: int

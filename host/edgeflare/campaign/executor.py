@@ -59,6 +59,9 @@ Fill: TypeAlias = Callable[[Store], None]
 WITHOUT_SURVEY = {"survey": {"enabled": False}}
 """What a campaign of an edgeflare that had no survey goes on with."""
 
+Check: TypeAlias = Callable[[OriginalModel], None]
+"""Raises UsageError where the loaded original doesn't fit; nothing is made and no device asked yet."""
+
 After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
 """Called once every search is finished, with the devices closed and the folder still locked."""
 
@@ -68,6 +71,7 @@ def start(
     *,
     devices: Sequence[Device] = (),
     fill: Fill | None = None,
+    check: Check | None = None,
     keep_seeds: bool = False,
     after: After | None = None,
     name: str | None = None,
@@ -78,6 +82,7 @@ def start(
     """Run a campaign and return its folder.
 
     `devices` stand in for those that the configuration names, `fill` for the source of the seeds.
+    `check` is called with the loaded original.
     `keep_seeds`: the campaign's folder gets a copy of the seeds' file, which is then its source.
     The rest, and what it raises, are as `run_campaign` says.
     """
@@ -94,6 +99,8 @@ def start(
     with ExitStack() as stack:
         with ExitStack() as searching:
             original, source = _load(config, searching, with_seeds=fill is None)
+            if check is not None:
+                check(original)
             opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
             fleet = searching.enter_context(opened)
             try:

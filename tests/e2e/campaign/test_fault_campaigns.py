@@ -64,7 +64,7 @@ def under(plans: Sequence[FaultPlan], folder: Path, **more: object) -> Found:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_campaign_over_a_breaking_link_finds_the_same(
     tmp_path: Path, undisturbed: Found, seed: int
 ) -> None:

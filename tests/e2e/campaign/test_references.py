@@ -284,6 +284,7 @@ def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
     flags = (
         *("--original", MNIST / "lenet5.onnx", "--deployed", MNIST / "lenet5_pruned.onnx"),

@@ -116,6 +116,7 @@ def test_a_wrong_key(virtual_board: VirtualBoard, tmp_path: Path) -> None:
     assert "ssh-copy-id" in (found["key"].fix or "")
 
 
+@pytest.mark.slow
 def test_a_banner_in_bashrc(virtual_board: VirtualBoard, made: Made) -> None:
     made(NOISY_USER)
     found = lines(virtual_board.device, user="noisy")

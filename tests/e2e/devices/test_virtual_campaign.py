@@ -33,6 +33,7 @@ def test_the_demo_finds_triggers_on_arm64_over_ssh(
     assert fared["queries"] == sum(summary["total_queries"][kind] for kind in ON_THE_DEVICE)
 
 
+@pytest.mark.slow
 def test_the_demo_reports_what_arm64_does_differently(
     virtual_board: VirtualBoard, tmp_path: Path
 ) -> None:

@@ -99,7 +99,7 @@ def test_the_layer_that_a_device_computes_wrongly_contributes_most(tmp_path: Pat
 
 @pytest.mark.sshd
 @pytest.mark.extended
-@pytest.mark.parametrize("operator", [CONVOLUTION, DENSE])
+@pytest.mark.parametrize("operator", [CONVOLUTION, pytest.param(DENSE, marks=pytest.mark.slow)])
 def test_so_does_the_layer_that_a_board_computes_wrongly(
     tmp_path: Path, board: Board, operator: int
 ) -> None:

@@ -31,6 +31,8 @@ DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
 SCALED = {"scale": "1/255"}
 ORIGINAL: dict[str, Any] = {"path": DEMO / "original.onnx"}
 COPY: dict[str, Any] = {"path": DEMO / "original.tflite"}
+FEW: dict[str, Any] = {"options": {"device_budget": 20}, "max_queries": 2000}
+"""Limits of a search that finds enough to explain."""
 Board = Callable[..., dict[str, Any]]
 
 
@@ -44,10 +46,9 @@ def explained(
     **more: Any,
 ) -> Explanation:
     """Search, and explain what was found: at least so many findings."""
-    limits = {"options": {"device_budget": 20}, "max_queries": 2000}
     float_model = more.pop("float_model", None)
     progress = more.pop("progress", silent)
-    search(original, deployed, seeds, folder=folder, **limits, **more)
+    search(original, deployed, seeds, folder=folder, **FEW, **more)
     config = replay_config(replay_base(folder))
     found = explain_campaign(folder, config, float_model=float_model, progress=progress)
     assert len(found.findings) >= least
@@ -78,8 +79,23 @@ def delegate(folder: Path, operator: int, **spoilt: str) -> dict[str, Any]:
     return {"delegate": str(library), "delegate_options": given, "allow_fallback": True}
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of the original with a badly quantised layer, `coarse.onnx` beside it."""
+    folder = tmp_path_factory.mktemp("searched")
+    deployed = {"path": coarse(folder / "coarse.onnx", 0)}
+    search(ORIGINAL, deployed, DIGITS, folder=folder / "out", **FEW)
+    return folder / "out"
+
+
+@pytest.fixture
+def campaign(searched: Path, tmp_path: Path) -> Path:
+    """A copy of that campaign."""
+    return Path(shutil.copytree(searched, tmp_path / "out"))
+
+
 @pytest.mark.parametrize(
-    "layer", [0, *(pytest.param(one, marks=pytest.mark.extended) for one in (1, 2, 3))]
+    "layer", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3))]
 )
 def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> None:
     found = explained(
@@ -113,17 +129,24 @@ def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
     assert not any("may be another model" in one for one in found.notices)
 
 
-def test_a_float_model_that_can_not_be_it_is_refused_and_another_model_told(
+def test_a_float_model_that_can_not_be_it_is_refused(
+    campaign: Path, searched: Path, tmp_path: Path
+) -> None:
+    config = replay_config(replay_base(campaign))
+    same = Path(shutil.copy(searched.with_name("coarse.onnx"), tmp_path / "copy.onnx"))
+    for model, why in ((same, "the deployed model itself"), (COPY["path"], "no file for onnx")):
+        with pytest.raises(UsageError, match=f"^--float-model .*{model.name} is {why}"):
+            explain_campaign(campaign, config, float_model=model)
+    assert not (campaign / "explanation").exists()
+
+
+@pytest.mark.extended
+def test_a_float_model_of_another_network_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, deployed = tmp_path / "out", coarse(tmp_path / "coarse.onnx", 0)
     search(ORIGINAL, {"path": deployed}, {**DIGITS, "limit": 20}, folder=folder)
     config = replay_config(replay_base(folder))
-    same = Path(shutil.copy(deployed, tmp_path / "copy.onnx"))
-    for model, why in ((same, "the deployed model itself"), (COPY["path"], "no file for onnx")):
-        with pytest.raises(UsageError, match=f"^--float-model .*{model.name} is {why}"):
-            explain_campaign(folder, config, float_model=model)
-    assert not (folder / "explanation").exists()
 
     def none(_: object) -> None:
         raise UsageError("of one kind")
@@ -186,7 +209,7 @@ def test_a_board_that_computes_wrongly_is_hardware(tmp_path: Path, board: Board)
 @pytest.mark.parametrize(
     ("seeds", "wrong"),
     [
-        (DIGITS, {**SCALED, "mean": [0.03]}),
+        pytest.param(DIGITS, {**SCALED, "mean": [0.03]}, marks=pytest.mark.slow),
         (
             np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3), np.uint8),
             {**SCALED, "color": "BGR"},
@@ -258,22 +281,21 @@ def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board
     assert set(found.counts) == {"instruction set"}
 
 
+@pytest.mark.extended
 def test_a_file_that_this_machine_can_not_run_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    campaign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "out"
-    search(ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", 0)}, DIGITS, folder=folder)
-
     def refused(path: Path, *_: object) -> None:
         raise ModelError(f"{path.name} is compiled for an accelerator")
 
     monkeypatch.setattr("edgeflare.explanation.ladder.OriginalModel", refused)
-    found = explain_campaign(folder, replay_config(replay_base(folder)))
+    found = explain_campaign(campaign, replay_config(replay_base(campaign)))
     assert [name for name, _, _ in found.rungs] == ["control", "device"]
     assert set(found.counts) == {"compression"}
     assert found.notices[0].startswith("coarse.onnx can't be run on this machine (coarse.onnx is")
 
 
+@pytest.mark.extended
 def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) -> None:
     """A replay has it once."""
     two = {"device": ("local", "local"), "fleet": {"mode": "replicate"}}
@@ -284,10 +306,8 @@ def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) 
     assert all(one.device == one.replica for one in found.findings)
 
 
-def test_an_interrupted_explanation_goes_on(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    search(ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", 0)}, DIGITS, folder=folder)
-    config = replay_config(replay_base(folder))
+def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
+    folder, config = campaign, replay_config(replay_base(campaign))
     stages = 0
 
     def interrupt(event: object) -> None:

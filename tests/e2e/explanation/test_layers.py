@@ -36,7 +36,7 @@ def layers_of(found: Explanation) -> Layers:
 
 
 @pytest.mark.parametrize(
-    "place", [1, *(pytest.param(one, marks=pytest.mark.extended) for one in (0, 2, 3))]
+    "place", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3))]
 )
 def test_the_badly_quantised_layer_contributes_most(tmp_path: Path, place: int) -> None:
     bad = coarse(tmp_path / "coarse.onnx", place)
@@ -51,6 +51,7 @@ def test_the_badly_quantised_layer_contributes_most(tmp_path: Path, place: int) 
     assert found.groups[0].layer == WEIGHTED[place]
 
 
+@pytest.mark.extended
 def test_contributions_are_those_of_cuts_that_are_fed_one_by_one(tmp_path: Path) -> None:
     """Recomputed with parts of the files that onnx cuts out, the original's by onnx itself."""
     deployed = quantised(tmp_path / "deployed.onnx", activations=QuantType.QInt8)
@@ -111,6 +112,7 @@ def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> N
     assert values == {name: one["mean"] for one in found["layers"] for name in one["deployed"]}
 
 
+@pytest.mark.extended
 def test_what_the_preprocessing_changes_is_no_layers(tmp_path: Path) -> None:
     """Layers change the compression's step alone, where another mean is a step of its own."""
     scaled = {"scale": "1/255"}

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from campaigns import found_in
 from command import DEMO, edgeflare
 from planted_causes import FLOAT, coarse
@@ -81,6 +82,7 @@ def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> N
         assert "nothing to" in refused.err
 
 
+@pytest.mark.extended
 def test_deviations_of_the_survey_shrink_in_their_parameters(tmp_path: Path) -> None:
     ran = edgeflare(
         "run", "--original", FLOAT, "--deployed", coarse(tmp_path / "coarse.onnx", 1),

@@ -205,6 +205,7 @@ def test_a_file_of_the_profile_that_can_not_be_read_is_told(home: Path) -> None:
     assert any("1 file skipped: broken.png" in one for one in found["notices"])
 
 
+@pytest.mark.extended
 def test_equal_models_are_said_to_be_so(tmp_path: Path) -> None:
     models = ("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx")
     seeds = ("--seeds", DEMO / "seeds.npz", "--strategy", "none", "--no-survey", "--out", "c")

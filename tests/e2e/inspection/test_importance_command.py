@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from edgeflare.reports import importance_document
 from edgeflare.reports.document import to_markdown
 from edgeflare.store import Store
 
-pytest.importorskip("torch", reason="it is in the extra inspection")
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is in the extra inspection"),
+]
 ORIGINAL = DEMO / "original.onnx"
 
 

@@ -68,6 +68,7 @@ def check_script(script: Path, model: Path) -> None:
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.extended
 def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
     tmp_path: Path,
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
     assert "there is no recipe int8-float-1; take int8-per-channel, " in unknown.sentence
 
 
+@pytest.mark.extended
 def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
     """Of a distilled model one layer may stand for all of the original's."""
     pair = (MNIST / "lenet5.onnx", MNIST / "lenet5_distilled.onnx")
@@ -120,15 +122,24 @@ def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(
         assert made.read_bytes() == Path(files[ran.json["winner"]]).read_bytes()
 
 
-def test_a_quantiser_that_cannot_be_installed_is_told(tmp_path: Path) -> None:
+def run_of_tflite(home: Path) -> None:
     flags = ("--original", DEMO / "original.tflite", "--deployed", DEMO / "deployed.tflite")
     seeds = ("--seeds", DEMO / "seeds.npz", "--limit", 2, "--no-survey", "--out", "out")
-    assert edgeflare("run", *flags, *seeds, home=tmp_path).code == 0
+    assert edgeflare("run", *flags, *seeds, home=home).code == 0
+
+
+@pytest.mark.extended
+def test_a_quantiser_that_cannot_be_installed_is_told(tmp_path: Path) -> None:
+    run_of_tflite(tmp_path)
     offline = {"PIP_NO_INDEX": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     ran = edgeflare("repair", "recipes", "out", home=tmp_path, extra=offline)
     assert ran.code == 2
     assert "pip can't install it into" in ran.sentence
     assert ran.sentence.endswith("--quantizer-python PATH")
+
+
+def test_a_stated_python_without_the_quantiser_is_told(tmp_path: Path) -> None:
+    run_of_tflite(tmp_path)
     stated = ("--quantizer-python", tmp_path / "python")
     ran = edgeflare("repair", "recipes", "out", *stated, home=tmp_path)
     assert ran.code == 2

@@ -198,6 +198,7 @@ def test_a_repaired_model_is_searched_and_told_apart(copy: Path, tmp_path: Path)
     assert "r.npz is gone" in edgeflare("resume", "again", home=tmp_path).err
 
 
+@pytest.mark.extended
 def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path) -> None:
     save_repair(Repair(10, "probabilities", below=0.001), tmp_path / "r.npz")
     assert run_with("r.npz", tmp_path).code == 0
@@ -244,7 +245,7 @@ def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path
 
 
 @pytest.mark.virtual
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_board_repairs_as_this_machine_does(virtual_board: VirtualBoard, tmp_path: Path) -> None:
     out, seeds = tmp_path / "out", {"path": DEMO / "seeds.npz", "limit": 20}
     model = {"path": DEMO / "deployed.tflite", "options": {"delegate": False}}

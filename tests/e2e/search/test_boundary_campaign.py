@@ -197,7 +197,7 @@ def test_nothing_is_measured_for_another_strategy(
     assert options_of(folder) == {}
 
 
-@pytest.mark.parametrize("crossing", ["least-l2", "line"])
+@pytest.mark.parametrize("crossing", ["least-l2", pytest.param("line", marks=pytest.mark.slow)])
 def test_the_limit_does_not_change_what_both_campaigns_search(
     tmp_path: Path, crossing: str
 ) -> None:

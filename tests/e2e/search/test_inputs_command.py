@@ -46,7 +46,7 @@ def likeliest(ran: Ran) -> tuple[Any, Any]:
     return best["original"], best["deployed"]
 
 
-@pytest.mark.parametrize("side", ["original", "deployed"])
+@pytest.mark.parametrize("side", [pytest.param("original", marks=pytest.mark.extended), "deployed"])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_stated_mistake_is_named(home: Path, side: str, mistake: str) -> None:
     other = "deployed" if side == "original" else "original"

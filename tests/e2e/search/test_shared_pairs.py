@@ -62,8 +62,8 @@ def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
     ("name", "wrong"),
     [
         ("resnet20", ["color=BGR"]),
-        pytest.param("resnet20", ["mean=0", "std=1"], marks=pytest.mark.extended),
-        pytest.param("resnet20", ["mean=0", "std=255"], marks=pytest.mark.extended),
+        pytest.param("resnet20", ["mean=0", "std=1"], marks=pytest.mark.slow),
+        pytest.param("resnet20", ["mean=0", "std=255"], marks=pytest.mark.slow),
         ("lenet1", ["scale=1"]),
     ],
     ids=["swapped colours", "missing mean and std", "other scaling", "lenet1 raw"],

@@ -77,7 +77,14 @@ def ask(session: ReconnectingSession, values: range) -> list[float]:
     return [float(one.result(120).outputs[0]) for one in pending]
 
 
-@pytest.mark.parametrize("loss", ["offline", "unplugged", "link cut"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param("offline", marks=pytest.mark.extended),
+        "unplugged",
+        pytest.param("link cut", marks=pytest.mark.extended),
+    ],
+)
 def test_what_was_asked_is_answered_after_the_phone_is_back(
     session: ReconnectingSession, adb_server: FakeAdbServer, loss: str
 ) -> None:

@@ -154,7 +154,8 @@ def test_more_requests_than_the_queue_holds_are_refused(
     }
     assert {answer.header["code"] for answer in answers} == {"bad-request"}
     refused = [answer.header["id"] for answer in answers]
-    assert refused in ([2, 3], [1, 2, 3], [1, 3])  # the slow one may be waiting still
+    # The slow one may be waiting still when some of them come.
+    assert refused in ([2, 3], [1, 2, 3], [1, 3], [1, 2])
 
 
 def test_ctrl_c_is_the_hosts_business(agent: AgentProcess) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from ssh_servers import SshServer
 
 from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.provisioning.upload import Provisioned
@@ -58,6 +59,18 @@ def next_request():
 """What scripted agents share: they speak the wire, load anything, and leave the rest to the test."""
 
 FakeAgent = Callable[[str], LocalTransport]
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param("openssh", marks=[pytest.mark.sshd, pytest.mark.extended]), "asyncssh"],
+)
+def ssh_server(request: pytest.FixtureRequest) -> SshServer:
+    """Each of both servers in turn; here one is enough by default, as `integration/ssh` has both."""
+    server: SshServer = request.getfixturevalue(f"{request.param}_server")
+    return server
+
+
 NOTHING_THERE = Provisioned("agent.pyz", "nowhere", f"{'0' * 64}.onnx", "0" * 64, Path("m.onnx"))
 """What a scripted agent is told to load; it looks at none of it."""
 

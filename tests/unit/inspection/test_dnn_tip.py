@@ -3,14 +3,17 @@
 Its sections are open above and its boundaries count as crossed where a value is equal: inputs here lie on none.
 """
 
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
 import numpy as np
 import pytest
 
 from edgeflare.inspection import DSC, KMNC, LSC, NBC, NC, SNAC, TKNC, Activations
 from edgeflare.models.tensors import UnitActivations
 
-coverage = pytest.importorskip("dnn_tip.neuron_coverage", reason="it is in the extra dev")
-surprise = pytest.importorskip("dnn_tip.surprise", reason="it is in the extra dev")
+pytestmark = pytest.mark.skipif(find_spec("dnn_tip") is None, reason="dnn-tip is in the extra dev")
 
 MODEL = "0" * 64
 LAYERS = ("first", "second")
@@ -51,19 +54,21 @@ NO_STD = [np.zeros(size) for size in SIZES]
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (NC(MODEL, LAYERS), coverage.NAC(0.75)),
+        (NC(MODEL, LAYERS), lambda library: library.NAC(0.75)),
         (
             KMNC(MODEL, LAYERS, sections=10),
-            coverage.KMNC([one.astype(float) for one in LEAST], LARGEST, 10),
+            lambda library: library.KMNC([one.astype(float) for one in LEAST], LARGEST, 10),
         ),
-        (NBC(MODEL, LAYERS), coverage.NBC(LEAST, LARGEST, NO_STD, 0)),
-        (SNAC(MODEL, LAYERS), coverage.SNAC(LARGEST, NO_STD, 0)),
-        (TKNC(MODEL, LAYERS, k=2), coverage.TKNC(2)),
+        (NBC(MODEL, LAYERS), lambda library: library.NBC(LEAST, LARGEST, NO_STD, 0)),
+        (SNAC(MODEL, LAYERS), lambda library: library.SNAC(LARGEST, NO_STD, 0)),
+        (TKNC(MODEL, LAYERS, k=2), lambda library: library.TKNC(2)),
     ],
 )
-def test_of_units(ours: NC, theirs: object) -> None:
+def test_of_units(ours: NC, theirs: Callable[[Any], Any]) -> None:
+    from dnn_tip import neuron_coverage
+
     ours.fit(activations(PROFILE, PROFILE_LABELS))
-    _, profiles = theirs(NEW)  # type: ignore[operator]
+    _, profiles = theirs(neuron_coverage)(NEW)
     for one, expected in zip(activations(NEW, NEW_LABELS), profiles, strict=True):
         covered = np.zeros(expected.size, bool)
         covered[ours._sections_of(one)] = True
@@ -73,6 +78,8 @@ def test_of_units(ours: NC, theirs: object) -> None:
 
 
 def test_of_distances() -> None:
+    from dnn_tip import surprise
+
     ours = DSC(MODEL, LAYERS, sections=25)
     ours.fit(activations(PROFILE, PROFILE_LABELS))
     values = surprise.DSA(PROFILE, PROFILE_LABELS)(NEW, NEW_LABELS)
@@ -85,6 +92,8 @@ def test_of_distances() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*scipy:UserWarning")
 def test_of_likelihoods() -> None:
+    from dnn_tip import surprise
+
     ours = LSC(MODEL, LAYERS, ridge=0)
     ours.fit(activations(PROFILE, PROFILE_LABELS))
     theirs = surprise.MultiModalSA.build_by_class(

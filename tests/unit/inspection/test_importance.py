@@ -1,6 +1,7 @@
 """Importance-driven coverage: clusters, combinations, and what holds of all criteria."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from edgeflare.inspection import (
 )
 from edgeflare.models.tensors import UnitActivations
 
-metrics = pytest.importorskip("sklearn.metrics", reason="it is in the extra inspection")
+pytestmark = pytest.mark.skipif(
+    find_spec("sklearn") is None, reason="scikit-learn is in the extra inspection"
+)
 
 MODEL = "0123456789abcdef" * 4
 
@@ -57,6 +60,8 @@ def state(criterion: IDC) -> Any:
 @pytest.mark.parametrize("clusters", [2, 3, 5])
 @pytest.mark.parametrize("kind", ["spread", "ties", "alone"])
 def test_the_silhouette_is_that_of_scikit_learn(clusters: int, kind: str) -> None:
+    from sklearn.metrics import silhouette_score
+
     rng = np.random.default_rng(clusters)
     values = rng.normal(size=80)
     if kind == "ties":
@@ -66,7 +71,7 @@ def test_the_silhouette_is_that_of_scikit_learn(clusters: int, kind: str) -> Non
     if kind == "alone":
         labels[:] = np.maximum(labels, 1) - (clusters == 2)
         labels[0], labels[1] = 0, 1
-    expected = metrics.silhouette_score(values[:, np.newaxis], labels)
+    expected = silhouette_score(values[:, np.newaxis], labels)
     assert silhouette(values, labels) == pytest.approx(expected, abs=1e-12)
 
 

@@ -1,5 +1,6 @@
 """What matters in each layer of a model, and what sets of inputs reach of it."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,10 @@ from edgeflare.inspection import (
 from edgeflare.models import InputOptions, InputSpec, TensorInfo, prepare, resolve_input
 from edgeflare.models.tensors import open_graph
 
-pytest.importorskip("torch", reason="it is in the extra inspection")
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is in the extra inspection"),
+]
 
 
 def spec_of(*shape: int) -> InputSpec:

@@ -1,6 +1,7 @@
 """Layer-wise relevance propagation against its formulas, and what it conserves."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from edgeflare.models import InputOptions, InputSpec, TensorInfo, prepare, resol
 from edgeflare.models.gradients import DifferentiableModel
 from edgeflare.models.tensors import open_graph
 
-pytest.importorskip("torch", reason="it is in the extra torch")
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is in the extra torch"),
+]
 
 RNG = np.random.default_rng(0)
 FIRST = RNG.normal(size=(6, 8)).astype(np.float32)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import gaussian_kde
+import scipy
 
 from edgeflare.errors import UsageError
 from edgeflare.inspection import DSC, LSC, Activations
@@ -47,7 +47,7 @@ def test_likelihood_is_that_of_scipys_density() -> None:
     near = LSC(MODEL, LAYERS)
     near.fit(activations(KNOWN, KNOWN_LABELS))
     for one, trace, label in zip(activations(NEW, NEW_LABELS), NEW, NEW_LABELS, strict=True):
-        density = gaussian_kde(KNOWN[label == KNOWN_LABELS].T.astype(np.float64))
+        density = scipy.stats.gaussian_kde(KNOWN[label == KNOWN_LABELS].T.astype(np.float64))
         expected = -density.logpdf(trace.astype(np.float64))[0]
         assert lsc.surprise(one) == pytest.approx(expected, rel=1e-9)
         assert near.surprise(one) == pytest.approx(expected, rel=1e-3)
@@ -62,7 +62,9 @@ def test_units_of_low_variance_are_dropped_for_each_class() -> None:
     kept = {0: range(6), 1: [0, 1, 3, 4, 5], 2: [0, 1, 2, 3, 5]}
     for one, trace, label in zip(activations(NEW, NEW_LABELS), NEW, NEW_LABELS, strict=True):
         units = list(kept[int(label)])
-        density = gaussian_kde(known[label == KNOWN_LABELS][:, units].T.astype(np.float64))
+        density = scipy.stats.gaussian_kde(
+            known[label == KNOWN_LABELS][:, units].T.astype(np.float64)
+        )
         expected = -density.logpdf(trace[units].astype(np.float64))[0]
         assert lsc.surprise(one) == pytest.approx(expected, rel=1e-9)
 

@@ -75,7 +75,7 @@ def noisy(rng: np.random.Generator, count: int) -> Examples:
     )
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_bound_on_what_is_induced_holds_on_average_on_other_inputs() -> None:
     rng = np.random.default_rng(0)
     bound, plain, bounded = 0.05, [], []

@@ -190,7 +190,7 @@ def test_whatever_numpy_wrote_is_read_as_numpy_reads_it(
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", [pytest.param("C", marks=pytest.mark.extended), "F"])
 def test_memory_is_a_fraction_of_the_archive(tmp_path, save, order):
     images = np.random.default_rng(0).integers(0, 4, (400, 100, 100, 3), np.uint8)
     save(tmp_path / "a.npz", images=np.asarray(images, order=order))

@@ -63,7 +63,7 @@ seeds()
 """
 
 
-@pytest.mark.parametrize("reports", [1, 7, 90])
+@pytest.mark.parametrize("reports", [1, pytest.param(7, marks=pytest.mark.extended), 90])
 def test_what_was_acknowledged_before_kill_9_is_there_and_nothing_half(tmp_path, reports):
     sample = np.zeros((8, 8, 1), np.uint8)
     with Store.create(tmp_path / "c", {}) as store:

@@ -26,6 +26,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from, load
 from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
 from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.models import OriginalModel
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SEED_ORIGINS, SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
@@ -108,7 +109,7 @@ def run_replay(
         config = _prepared(config, opened)
         executor.check_files(config)
         selected = {one.id for one in chosen}
-        _check_sample(config, next(opened.selected(selected))[1], opened.rate)
+        sample = next(opened.selected(selected))[1]
         notices = _notices(config, opened, chosen, only)
         for text in notices:
             progress(Notice(text))
@@ -116,6 +117,7 @@ def run_replay(
             config,
             devices=_devices(config, opened.store),
             fill=partial(_import_inputs, opened, sorted(selected), notices),
+            check=partial(_check_sample, config, sample, opened.rate),
             name=name,
             ask=ask,
             progress=progress,
@@ -259,24 +261,25 @@ def _same_file(path: Path, known: dict[str, Any]) -> bool:
     return path.is_file() and file_sha256(path) == known.get("sha256")
 
 
-def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> None:
+def _check_sample(
+    config: CampaignConfig, sample: Sample, rate: int | None, original: OriginalModel
+) -> None:
     """Raise UsageError where this input has not the kind, size or rate that the original takes."""
     stated, name = config.original.input, config.original.path.name
     if stated.resize is not None and rate is None:
         return
-    with executor.opened_original(config) as original:
-        tensor = original.input
-        audio = expected_audio(config, original)
-        if audio is not None or rate is not None:
-            _check_sound(audio and audio[0], rate, name)
-            return
-        in_file = options_in_file(original.metadata, str(original.path))
-        height, width, channels = sample.shape
-        try:
-            size, depth = sample_size(tensor, stated, in_file, "the original model")
-        except UsageError:  # open axes, which the inputs fill
-            in_file = in_file.model_copy(update={"size": (height, width)})
-            size, depth = sample_size(tensor, stated, in_file, "the original model")
+    tensor = original.input
+    audio = expected_audio(config, original)
+    if audio is not None or rate is not None:
+        _check_sound(audio and audio[0], rate, name)
+        return
+    in_file = options_in_file(original.metadata, str(original.path))
+    height, width, channels = sample.shape
+    try:
+        size, depth = sample_size(tensor, stated, in_file, "the original model")
+    except UsageError:  # open axes, which the inputs fill
+        in_file = in_file.model_copy(update={"size": (height, width)})
+        size, depth = sample_size(tensor, stated, in_file, "the original model")
     if (*size, depth) != (height, width, channels):
         raise UsageError(
             f"the inputs to replay are {_shape(height, width, channels)}, but the original model "

@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from fake_sessions import FakeSession, sample
@@ -46,7 +47,13 @@ class Worked(FakeSession):
         super().close()
 
 
-@pytest.mark.parametrize("seed", range(6))
+def seeds(few: int, all_of_them: int) -> list[Any]:
+    """Return seeds of which some are in the extended tests alone."""
+    more = range(few, all_of_them)
+    return [*range(few), *(pytest.param(one, marks=pytest.mark.extended) for one in more)]
+
+
+@pytest.mark.parametrize("seed", seeds(2, 6))
 def test_every_request_is_answered_once_through_random_failures(seed: int) -> None:
     rng = random.Random(seed)
     sessions: list[Worked] = []
@@ -102,7 +109,7 @@ def test_every_request_is_answered_once_through_random_failures(seed: int) -> No
             assert sent == sorted(sent)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(6, 20))
 def test_close_and_withdraw_at_any_moment_leave_nothing_pending(seed: int) -> None:
     rng = random.Random(seed)
     sessions: list[Worked] = []

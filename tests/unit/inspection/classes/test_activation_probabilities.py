@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 from onnx import helper
 from onnx_nets import convolutional, saved
-from scipy.spatial.distance import cdist
 
 from edgeflare.errors import UsageError
 from edgeflare.inspection import (
@@ -65,7 +65,7 @@ def test_the_matrix_is_that_of_plain_loops() -> None:
     assert np.isnan(found.matrix[:, 2]).all()
     assert found.inputs.tolist() == [sum(one.label == k for one in inputs) for k in range(5)]
     known = [0, 1, 3, 4]
-    distances = cdist(matrix[:, known].T, matrix[:, known].T)
+    distances = scipy.spatial.distance.cdist(matrix[:, known].T, matrix[:, known].T)
     np.testing.assert_allclose(found.distances[np.ix_(known, known)], distances, atol=1e-12)
     np.testing.assert_allclose(napvd(matrix)[np.ix_(known, known)], distances, atol=1e-12)
     assert np.isnan(found.distances[2]).all()
@@ -88,7 +88,7 @@ def test_distances_of_nearly_equal_classes_are_not_those_of_rounding() -> None:
     columns = rng.random((5000, 4))
     columns[:, 1] = columns[:, 0]
     columns[:, 2] = columns[:, 0] + rng.normal(0, 1e-9, 5000)
-    expected_ = cdist(columns.T, columns.T)
+    expected_ = scipy.spatial.distance.cdist(columns.T, columns.T)
     np.testing.assert_allclose(napvd(columns), expected_, rtol=1e-9, atol=0)
 
 

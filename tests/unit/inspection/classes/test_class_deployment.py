@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from edgeflare.errors import UsageError
 from edgeflare.inspection import (
@@ -46,7 +46,7 @@ def test_counts_and_ps_are_those_of_plain_loops_and_scipy(labelled: bool) -> Non
         assert (one.original, one.deployed) == tuple(
             np.count_nonzero(side == one.label) for side in (before, after)
         )
-        assert one.p == pytest.approx(binomtest(gained, gained + lost).pvalue)
+        assert one.p == pytest.approx(scipy.stats.binomtest(gained, gained + lost).pvalue)
         assert one.moved == gained + lost
         assert one.change.low <= (gained - lost) / 300 <= one.change.high
         if labelled:
@@ -64,7 +64,7 @@ def test_counts_and_ps_are_those_of_plain_loops_and_scipy(labelled: bool) -> Non
         was, is_ = before[of_pair] == said, after[of_pair] == said
         gained, lost = np.count_nonzero(is_ & ~was), np.count_nonzero(was & ~is_)
         assert (pair.inputs, pair.original, pair.deployed) == (of_pair.sum(), was.sum(), is_.sum())
-        expected = binomtest(gained, gained + lost).pvalue if gained + lost else 1
+        expected = scipy.stats.binomtest(gained, gained + lost).pvalue if gained + lost else 1
         assert pair.p == pytest.approx(expected)
         for leak, scores in ((pair.original_leak, logits), (pair.deployed_leak, other)):
             assert leak == pytest.approx(softmax(scores)[of_pair, said].mean())
@@ -154,6 +154,7 @@ def test_bias_is_the_disparity_of_confusion() -> None:
     assert drawn.biases != found.biases
 
 
+@pytest.mark.extended
 def test_where_nothing_was_changed_something_is_found_in_a_twentieth_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.integrate import trapezoid
-from scipy.stats import spearmanr
+import scipy
 
 from edgeflare.errors import UsageError
 from edgeflare.inspection import (
@@ -98,7 +97,7 @@ def test_precision_and_recall() -> None:
 def curve_area(order: list[int], true: list[bool]) -> float:
     """The area under the curve of one order, by scipy's trapezoids."""
     found = np.concatenate([[0], np.cumsum([true[one] for one in order])]) / sum(true)
-    return float(trapezoid(found, np.linspace(0, 1, len(order) + 1)))
+    return float(scipy.integrate.trapezoid(found, np.linspace(0, 1, len(order) + 1)))
 
 
 def test_the_area_is_that_of_the_whole_curve() -> None:
@@ -130,7 +129,7 @@ def test_spearman_is_scipys_without_what_isnt_known() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.integers(6, size=(2, 50)).astype(float)
     y += x
-    expected = spearmanr(x[2:], y[2:]).statistic
+    expected = scipy.stats.spearmanr(x[2:], y[2:]).statistic
     x[0], y[1] = np.nan, np.nan
     assert spearman(x, y) == pytest.approx(expected)
     assert spearman([1, 2], [3, 3]) is None

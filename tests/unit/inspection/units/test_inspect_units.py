@@ -147,6 +147,7 @@ def test_nothing_is_read_after_it_ends_and_the_order_is_drawn() -> None:
     assert list(other.read)[:50] != list(data.read)[:50] != sorted(data.read)[:50]
 
 
+@pytest.mark.extended
 def test_the_error_is_within_its_bound_in_nearly_all_orders() -> None:
     """95 % of the orders are to be without any miss, over 236 units and 2 hypotheses."""
     whole = inspect([BRIGHT, DARK], error=None).scores["pearson"].score

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, mutual_info_score
 
 from edgeflare.inspection.units.measures import (
     BINS,
@@ -88,6 +86,8 @@ def test_mutual_information_stays_within_what_so_many_bins_can_tell() -> None:
 
 @pytest.mark.parametrize("column", [0, 1])
 def test_mutual_information_is_scikit_learns_less_its_bias(column: int) -> None:
+    from sklearn.metrics import mutual_info_score
+
     units, values = drawn(400, 4)
     found = in_blocks(MutualInformation(), units, values).scores(0.05).score[column]
     shares = np.arange(1, BINS) / BINS
@@ -111,6 +111,9 @@ def test_independent_variables_have_about_no_information() -> None:
 
 
 def test_f1_is_scikit_learns_on_the_held_out_half() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
+
     units, values = drawn(600, 6)
     groups = [slice(0, 1), slice(1, 4)]
     measure = in_blocks(LogisticF1(groups), units, values)
