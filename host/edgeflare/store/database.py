@@ -25,7 +25,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError, StatementError
-from sqlalchemy.util import LRUCache
 
 from edgeflare._internal.files import is_disk_full
 from edgeflare._version import __version__
@@ -146,23 +145,6 @@ CORPUS_NAME = "corpus.sqlite"
 UNFINISHED_NAME = f"{DATABASE_NAME}.new"
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
-
-
-class _Statements(LRUCache[Any, Any]):
-    """Statements in SQLite's SQL, compiled once for all databases that are opened.
-
-    SQLAlchemy keeps them for one engine: its keys begin with that engine's dialect. Here all dialects
-    of one class count as the same one, since every engine is made with the same settings.
-    """
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get((type(key[0]), *key[1:]), default)
-
-    def __setitem__(self, key: Any, statement: Any) -> None:
-        super().__setitem__((type(key[0]), *key[1:]), statement)
-
-
-_STATEMENTS = _Statements(500)
 
 Errors: TypeAlias = Callable[[Path], AbstractContextManager[None]]
 """Turns the errors of a folder's disk and database into StoreError."""
@@ -313,7 +295,6 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin)
-        return engine.execution_options(compiled_cache=_STATEMENTS)
     return engine
 
 
@@ -326,7 +307,6 @@ def connect_to_read(database: Path) -> Engine:
             query={"mode": "ro", "immutable": "1", "uri": "true"},
         ),
         json_deserializer=read_json,
-        execution_options={"compiled_cache": _STATEMENTS},
     )
 
 

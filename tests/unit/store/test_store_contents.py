@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from edgeflare.errors import StoreError
 from edgeflare.store import (
@@ -392,24 +391,3 @@ def test_a_sample_is_read_without_evaluating_its_header(store, monkeypatch, shap
     digest = store.put_sample(sample)
     monkeypatch.delattr("numpy.load")
     assert np.array_equal(store.get_sample(digest), sample)
-
-
-def test_statements_are_compiled_once_for_all_campaigns(tmp_path, monkeypatch):
-    def use(name):
-        with Store.create(tmp_path / name, {}) as store:
-            store.add_seeds([SeedInput("a", SAMPLE)])
-        with Store.open(tmp_path / name) as store:
-            assert [one.id for one in store.seeds()] == ["a"]
-
-    use("first")
-    compiled = []
-    compile_anew = SQLCompiler.__init__
-    monkeypatch.setattr(
-        SQLCompiler,
-        "__init__",
-        lambda self, *given, **more: (compiled.append(given), compile_anew(self, *given, **more))[
-            1
-        ],
-    )
-    use("second")
-    assert compiled == []
