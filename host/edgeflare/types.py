@@ -28,17 +28,17 @@ class SampleWithRow(NamedTuple):
         return self.sample.nbytes
 
 
-Query: TypeAlias = "Sample | SampleWithRow"
+Query: TypeAlias = Sample | SampleWithRow
 """What a model is asked about. The row says which arrays its other inputs are given, where they have
 some for each seed; row 0 is used for a sample without one."""
 
 
-def with_row(sample: Sample, row: int | None) -> "Query":
+def with_row(sample: Sample, row: int | None) -> Query:
     """Return a sample with the row of its seed; as it is where that has none."""
     return sample if row is None else SampleWithRow(sample, row)
 
 
-def split_rows(queries: "Sequence[Query]", rows: int) -> tuple[list[Sample], dict[str, Any]]:
+def split_rows(queries: Sequence[Query], rows: int) -> tuple[list[Sample], dict[str, Any]]:
     """Return the samples of queries, and the header of their INFER for a model with so many rows."""
     samples = [one.sample if isinstance(one, SampleWithRow) else one for one in queries]
     if not rows:
