@@ -229,6 +229,7 @@ def test_another_scale_or_colour_order_is_preprocessing(
     assert set(found.counts) == {"preprocessing"}
 
 
+@pytest.mark.extended
 def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Path) -> None:
     """The input holds 0 to 1: the original with the same preprocessing is given no more, either."""
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
@@ -306,6 +307,7 @@ def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) 
     assert all(one.device == one.replica for one in found.findings)
 
 
+@pytest.mark.extended
 def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     folder, config = campaign, replay_config(replay_base(campaign))
     stages = 0

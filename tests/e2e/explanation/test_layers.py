@@ -35,6 +35,7 @@ def layers_of(found: Explanation) -> Layers:
     return found.layers
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "place", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3))]
 )

@@ -13,6 +13,7 @@ from edgeflare.oracles import margin
 from edgeflare.store import Store
 
 
+@pytest.mark.extended
 def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) -> None:
     more = ("--seeds", DEMO / "seeds.npz", "--limit", 6, "--no-survey", "--out", "out")
     ran = edgeflare(

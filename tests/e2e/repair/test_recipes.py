@@ -30,6 +30,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.extended
 def test_they_are_searched_again_and_the_best_is_a_script_that_makes_it_again(
     campaign: Path,
 ) -> None:

@@ -158,6 +158,7 @@ def test_the_snippet_in_cpp_decides_as_the_repair_does(tmp_path: Path) -> None:
         assert int(decided) == (-1 if abstains else made.argmax())
 
 
+@pytest.mark.extended
 def test_examples_are_files_with_the_originals_answers(copy: Path, tmp_path: Path) -> None:
     ran = edgeflare("repair", "examples", "out", "set", home=tmp_path)
     assert ran.code == 0, ran.err
@@ -184,6 +185,7 @@ def test_examples_are_files_with_the_originals_answers(copy: Path, tmp_path: Pat
     assert "isn't empty" in again.err
 
 
+@pytest.mark.extended
 def test_a_repaired_model_is_searched_and_told_apart(copy: Path, tmp_path: Path) -> None:
     repair = Repair(10, "probabilities", below=0.99)
     save_repair(repair, tmp_path / "r.npz")

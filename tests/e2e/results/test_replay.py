@@ -228,6 +228,7 @@ def test_an_unfinished_campaign_is_replayed_as_far_as_it_came(tmp_path: Path) ->
     assert len(summary.agrees) == 4
 
 
+@pytest.mark.extended
 def test_a_corpus_is_replayed_with_the_models_of_a_campaign(campaign: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     add_to_corpus(corpus, campaign)

@@ -85,6 +85,7 @@ def test_images_in_memory_leave_nothing_where_no_search_began(tmp_path: Path, di
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.extended
 def test_a_saved_campaign_names_its_own_seeds_and_is_replayed(tmp_path: Path, digits) -> None:
     result = edgeflare.search(ORIGINAL, DEPLOYED, digits["images"], strategy="none", control=True)
     saved = result.save(tmp_path / "saved")
