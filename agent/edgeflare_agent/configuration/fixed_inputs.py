@@ -69,6 +69,12 @@ class FixedInputs(NamedTuple):
             array, wanted = given.fixed[info.name], info
             if tensor.shape[:1] == info.shape[:1] == (None,):  # both batches, of one sample
                 wanted = info._replace(shape=(1, *info.shape[1:]))
+            extra = len(array.shape) == len(info.shape) + 1
+            if extra and len(array) != given.rows:
+                raise RequestError(
+                    "rows of the input {}: {}, seeds that are named: {}; name the seed of each row "
+                    "in an array `seeds`".format(info.name, len(array), given.rows)
+                )
             if given.has_rows(info):
                 wanted = wanted._replace(shape=(given.rows, *wanted.shape))
             stored = as_stored(array, wanted)

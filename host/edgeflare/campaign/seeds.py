@@ -191,6 +191,7 @@ def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         resize=seeds.resize,
         labels=_labels(seeds),
         limit=_limit(seeds),
+        parts=max(1, len(original.given.names)),
     )
 
 

@@ -43,7 +43,7 @@ from edgeflare.devices import check_equivalent
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
-from edgeflare.oracles import DETECTION_TASKS, oracle_for
+from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
 from edgeflare.store.records import REPLAY
@@ -282,7 +282,7 @@ class Campaign:
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
-        if self._sides[0].task not in ("classification", *DETECTION_TASKS):
+        if self._sides[0].task == "transcript":
             return None
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),

@@ -52,6 +52,9 @@ def choose_input(
     fixed = {} if path is None else _arrays_in(path)
     if path is None and name is None and len(inputs) == 1:
         return ChosenInput(inputs[0], ONE_INPUT, {})
+    for one, array in fixed.items():
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise UsageError(f"{path}: the array {one} holds NaN: give numbers")
     known = {one.name: one for one in inputs}
     seeds: list[str] = []
     if path is not None and SEED_NAMES not in known:

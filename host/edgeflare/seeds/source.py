@@ -166,6 +166,7 @@ def open_seeds(
     resize: str | None = None,
     labels: dict[str, int] | None = None,
     limit: int | None = None,
+    parts: int = 1,
 ) -> SeedSource:
     """Find seed images; each is read and converted to uint8 [height, width, channels] when needed.
 
@@ -177,7 +178,8 @@ def open_seeds(
     `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one
     of RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its
     class index; the outermost folder it knows decides. `limit`: the number of usable
-    images that are taken, the first ones.
+    images that are taken, the first ones. `parts`: the number of pictures that an image has beside
+    each other.
 
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """
@@ -185,7 +187,7 @@ def open_seeds(
         raise SeedError(f"unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}")
     source = Path(source)
     found = _READER.find(source, labels, limit)
-    return _ImageSeeds(source, found, _Shape(size, channels, resize), limit)
+    return _ImageSeeds(source, found, _Shape(size, channels, resize, parts), limit)
 
 
 class _Shape(NamedTuple):
@@ -194,6 +196,7 @@ class _Shape(NamedTuple):
     size: tuple[int, int] | None
     channels: int
     resize: str | None
+    parts: int = 1
 
     def of(self, name: str, sample: Sample) -> Sample:
         """Return the sample in this shape. Raises SeedError for another size without a rule."""
@@ -202,6 +205,12 @@ class _Shape(NamedTuple):
     def _sized(self, name: str, sample: Sample) -> Sample:
         if self.size is None or sample.shape[:2] == self.size:
             return sample
+        if self.parts > 1:
+            raise SeedError(
+                f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width); a seed "
+                f"has the pictures of {self.parts} inputs beside each other, together "
+                f"{self.size[0]} x {self.size[1]}: make such images"
+            )
         if self.resize is None:
             raise SeedError(
                 f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "

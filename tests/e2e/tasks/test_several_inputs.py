@@ -236,10 +236,25 @@ def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> Non
     assert len(found) >= 5
 
 
+def test_another_order_of_the_pictures_is_told(tmp_path: Path) -> None:
+    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
+    images = np.random.default_rng(3).integers(0, 256, (3, 8, 16, 3), np.uint8)
+    np.savez(tmp_path / "pairs.npz", images=images)
+    ran = edgeflare(
+        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
+        *("--input", "scale=1/255", "--strategy", "none", "--no-survey"),
+        *("--original-input-name", "left,right", "--deployed-input-name", "right,left"),
+        home=tmp_path,
+    )
+    told = " ".join(ran.err.split())
+    assert "left, right for the original and right, left for the deployed model" in told
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (("--input", "resize=bilinear"), "neither resized nor turned"),
+        (("--seeds", "single.npz"), "pictures of 2 inputs beside each other, together 8 x 16"),
         (
             ("--resize", "letterbox"),
             "the pictures of inputs .* are not resized: leave --resize out",
@@ -253,10 +268,12 @@ def test_what_pictures_beside_each_other_cannot_be_is_refused(
 ) -> None:
     models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
     np.savez(tmp_path / "pairs.npz", images=np.zeros((2, 8, 16, 3), np.uint8))
+    np.savez(tmp_path / "single.npz", images=np.zeros((2, 8, 8, 3), np.uint8))
     names = () if "--input-name" in more else ("--input-name", "left, right")
     refused = edgeflare(
-        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
-        *("--input", "scale=1/255", *names, *more),
+        *("run", "--original", models[0], "--deployed", models[1], *names),
+        *("--input", "scale=1/255", *(() if "--seeds" in more else ("--seeds", "pairs.npz"))),
+        *more,
         home=tmp_path,
     )
     assert refused.code == 2, refused.both

@@ -68,7 +68,7 @@ def test_fixed_inputs_that_make_no_sense_are_refused(loaded: AgentProcess) -> No
         (
             [TENS[None]],
             {"fixed": ["b"], "rows": 2},
-            "b has shape 1 x 1 x 4, and 2 x 1 x 4 is needed",
+            "b: 1, seeds that are named: 2;",
         ),
         ([TENS[:, :3]], {"fixed": ["b"]}, "input b has shape 1 x 3, and 1 x 4 is needed"),
     ):

@@ -11,7 +11,7 @@ import soundfile
 from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import SeedError, UsageError
-from edgeflare.models import OriginalModel, TensorInfo
+from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo
 from edgeflare.seeds import SeedSource
 from edgeflare_mutators import MutationError, get
 
@@ -47,6 +47,7 @@ def source(
         metadata={},
         decoder={"kind": "tokens"} if words else None,
         input=TensorInfo("input", (1, 49, 10, 1), "float32", None),
+        given=ONE_INPUT,
     )
     return seed_source(config_from(values, "test"), cast("OriginalModel", model))
 

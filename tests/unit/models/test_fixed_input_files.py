@@ -128,13 +128,21 @@ def write_folder(path: Path) -> None:
             lambda path: saved(path, **FITTING, seeds=["a", "b"]),
             "seeds names 2 seeds, and no input has a row for each",
         ),
+        (
+            lambda path: saved(path, state=np.zeros((1, 3)), mask=np.ones((3, 1, 7))),
+            "mask: 3, seeds that are named: 0; name the seed of each row in an array `seeds`",
+        ),
+        (
+            lambda path: saved(path, **{**FITTING, "mask": np.full((1, 7), np.nan)}),
+            "mask holds NaN",
+        ),
         (lambda path: saved(path, **FITTING, seeds=["a", "b", "a"]), "names a more than once"),
         (lambda path: saved(path, **FITTING, seeds=[1, 2]), "must be a list of the seeds' names"),
         (
             lambda path: saved(
                 path, state=np.zeros((1, 3)), mask=np.ones((3, 1, 7)), seeds=["a", "b"]
             ),
-            r"mask has shape 3 x 1 x 7, and 2 x 1 x \? is needed",
+            "mask: 3, seeds that are named: 2;",
         ),
         (
             lambda path: saved(path, mask=np.ones((1, 7))),
@@ -142,7 +150,7 @@ def write_folder(path: Path) -> None:
         ),
         (lambda path: saved(path, **{**FITTING, "state": np.ones(4)}), "state has shape 4, and"),
         (
-            lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.nan)}),
+            lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.inf)}),
             "state is float64, and the model's is int8",
         ),
     ],

@@ -26,6 +26,17 @@ def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) 
     return choose_input(inputs, config.input_name, config.fixed_inputs, whose, config.input.layout)
 
 
+def other_order(original: ChosenInput, deployed: ChosenInput) -> str:
+    """Return a notice where both models' inputs have the same names, stated in another order."""
+    ours, theirs = original.given.names, deployed.given.names
+    if ours == theirs or set(ours) != set(theirs):
+        return ""
+    return (
+        f"the pictures beside each other are {', '.join(ours)} for the original and "
+        f"{', '.join(theirs)} for the deployed model, as --input-name states: check the order"
+    )
+
+
 def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:
     """Store which row of the models' other inputs each seed has, where these have one for each.
 

@@ -12,7 +12,7 @@ from edgeflare.campaign.pair.detectors import (
     keeping_boxes,
     with_background_of,
 )
-from edgeflare.campaign.pair.inputs import check_inputs, chosen_input
+from edgeflare.campaign.pair.inputs import check_inputs, chosen_input, other_order
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import (
     ModelOutputs,
@@ -211,7 +211,8 @@ def resolve_pair(
             chosen=chosen[0],
         ),
         sides[1]._replace(
-            doubt=contradiction(second, config.deployed.input, in_files[1], whose[1]),
+            doubt=contradiction(second, config.deployed.input, in_files[1], whose[1])
+            or other_order(*chosen),
             chosen=chosen[1],
         ),
     )

@@ -133,6 +133,7 @@ OBJECTS_LIMIT = 0.12
 21 to 23 % with another colour order or scaling."""
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
+_MANY_OBJECTS = 100
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
 
@@ -194,7 +195,7 @@ def check_pair(
     With fewer than 20 seeds it only warns. `audio`: the models take audio. A notice says where all
     labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
-    notices = _one_class(seeds) + _no_objects(seeds)
+    notices = _one_class(seeds) + _unlikely_objects(seeds)
     problems = [
         problem
         for problem in (
@@ -232,15 +233,22 @@ def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
     return [text]
 
 
-def _no_objects(seeds: Sequence[SeedFigures]) -> list[str]:
-    """Return a notice where a detector sees nothing: no campaign tells anything of it."""
-    if not seeds or any(seed.detected != 0 for seed in seeds):
+def _unlikely_objects(seeds: Sequence[SeedFigures]) -> list[str]:
+    """Return a notice where a detector sees nothing, or more than images show."""
+    detected = [seed.detected for seed in seeds if seed.detected is not None]
+    usual = median(detected) if detected else 1
+    if any(detected) and usual <= _MANY_OBJECTS:
         return []
-    text = (
-        f"the original detects nothing on any of {counted(len(seeds), 'seed')}: check the decoder "
-        "(--decoder), the confidence (--confidence) and the preprocessing (--input)"
+    found = (
+        f"{usual:g} objects on the median seed"
+        if usual > _MANY_OBJECTS
+        else f"nothing on any of {counted(len(seeds), 'seed')}"
     )
-    return [text]
+    text = (
+        f"the original detects {found}: check the decoder (--decoder), the confidence (--confidence) "
+        "and the preprocessing (--input)"
+    )
+    return [text] if detected else []
 
 
 def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:

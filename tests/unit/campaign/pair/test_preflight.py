@@ -112,6 +112,9 @@ def test_objects_near_the_confidence_may_all_differ() -> None:
 def test_a_detector_that_sees_nothing_is_told_of() -> None:
     (notice,) = check_pair(deviating(3, detected(), detected()), allow=False)
     assert "detects nothing on any of 3 seeds: check the decoder" in notice
+    many = detected(*[0] * 101)
+    (notice,) = check_pair(deviating(3, many, many), allow=False)
+    assert "detects 101 objects on the median seed: check the decoder" in notice
 
 
 def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
