@@ -1,4 +1,4 @@
-"""How outputs become text, as flags and a campaign.toml state it, and as a resumed campaign checks it."""
+"""How outputs become text or boxes, as flags and a campaign.toml state it, and as a resumed campaign checks it."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,14 @@ import pytest
 from speech_models import LETTERS, ctc_model
 
 from edgeflare.campaign import provenance
+from edgeflare.campaign.pair.detectors import detector_format, detector_sides
+from edgeflare.campaign.pair.tasks import ModelOutputs
 from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.settings.config import config_from, load_config
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.cli.options import typed
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import DetectorOptions, InputSpec, TensorInfo
 
 
 class Kept:
@@ -46,6 +50,51 @@ def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:
     model = {"path": tmp_path, "decoder": {"vocabulary": "v.txt", "blanks": 1}}
     with pytest.raises(UsageError, match=r"blanks"):
         config_from({"original": model, "deployed": model, "seeds": model}, "run")
+
+
+def test_a_misspelt_entry_alone_is_said_not_to_exist() -> None:
+    flags = typed({"decoder": ["kin=fastestdet"], "original": "o", "deployed": "d", "seeds": "s"})
+    with pytest.raises(UsageError) as error:
+        config_from(flags.values, "run", flags.flags)
+    assert str(error.value) == "there is no setting --decoder kin"
+
+
+RAW_OUTPUTS = tuple(
+    TensorInfo(name, shape, "float32")
+    for name, shape in (("scores", (1, 4420, 2)), ("boxes", (1, 4420, 4)))
+)
+IMAGES = InputSpec(shape=(1, 240, 320, 3), dtype="float32", channels=3, size=(240, 320))
+
+
+def outputs_of(decoder: dict[str, Any], **metadata: str) -> ModelOutputs:
+    config = ModelConfig.model_validate({"path": "m.onnx", "decoder": decoder})
+    again = ModelConfig.model_validate(config.model_dump(mode="json"))  # as a store has it
+    assert again == config
+    return ModelOutputs(RAW_OUTPUTS, metadata, again, IMAGES, "the original model")
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"background": 0}, {"box": "xyxy"}, {"units": "shares"}, {"outputs": ["scores", "boxes"]}],
+)
+def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(
+    stated: dict[str, Any],
+) -> None:
+    expected = {"kind": "ssd-raw", "outputs": ["scores", "boxes"], **stated}
+    assert detector_format(outputs_of(stated)) == DetectorOptions.model_validate(expected)
+
+
+def test_a_stated_kind_does_not_hide_what_the_file_says() -> None:
+    with pytest.raises(ModelError, match="metadata states poses"):
+        detector_format(outputs_of({"kind": "yolo"}, task="pose"))
+
+
+@pytest.mark.parametrize("background", [2, 7])
+def test_a_background_beyond_the_classes_is_refused(background: int) -> None:
+    flags = {"original": {"path": "m"}, "deployed": {"path": "m"}, "seeds": {"path": "s"}}
+    original = outputs_of({"background": background})
+    with pytest.raises(ModelError, match=f"background must be -1 to 1, not {background}: output"):
+        detector_sides(config_from(flags, "run"), original, outputs_of({"background": 0}), "")
 
 
 def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None:

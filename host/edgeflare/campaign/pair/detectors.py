@@ -10,6 +10,7 @@ from edgeflare.models import (
     DetectionReader,
     DetectorOptions,
     InputSpec,
+    check_format,
     complete_options,
     infer_format,
     keep_anchors,
@@ -36,11 +37,15 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
             "they are in: search one input, and give the others by --fixed-inputs"
         )
     stated = model.config.decoder
-    if isinstance(stated, DetectorOptions):
-        return stated
-    if stated is not None:
+    if stated is None:
+        stated = DetectorOptions()
+    if not isinstance(stated, DetectorOptions):
         raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
-    found = infer_format(model.named, model.size, model.metadata)
+    if stated.kind != "auto":
+        check_format(stated, model.tensors, model.metadata)
+        return stated
+    named = [one for one in model.named if one.name in stated.outputs] or model.named
+    found = infer_format(named, model.size, model.metadata)
     if found is None:
         shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
         raise ModelError(
@@ -48,7 +53,8 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
             "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "
             "else another --task"
         )
-    return found[0]
+    kept = {name: value for name, value in stated if name != "kind" and value not in (None, ())}
+    return found.options.model_copy(update=kept)
 
 
 def detector_sides(
@@ -61,8 +67,9 @@ def detector_sides(
         _side(model, options, compared)
         for model, options in zip((original, deployed), formats, strict=True)
     )
+    readers = _usual_reader(first), _usual_reader(second)
     if formats[0].background == formats[1].background:
-        check_same_objects(_usual_reader(first), _usual_reader(second))
+        check_same_objects(*readers)
     return first._replace(inferred=reason), second
 
 

@@ -190,12 +190,16 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
 def _causes(problems: Sequence[Any]) -> Iterator[Any]:
     """Yield pydantic's problems that aren't the consequence of another one.
 
-    An entry that is wrong counts as missing from its list.
+    An entry that is wrong counts as missing from its list, and what a decoder lacks may be what is
+    misspelt.
     """
+    misspelt = {problem["loc"][:-1] for problem in problems if problem["type"] == "extra_forbidden"}
     places = [tuple(problem["loc"]) for problem in problems]
     for problem, place in zip(problems, places, strict=True):
         within = any(other[: len(place)] == place and other != place for other in places)
-        if problem["type"] != "too_short" or not within:
+        of_decoder = not set(place).isdisjoint(KINDS_OF_DECODERS)
+        lacking = problem["type"] == "missing" and of_decoder and place[:-1] in misspelt
+        if not lacking and (problem["type"] != "too_short" or not within):
             yield problem
 
 

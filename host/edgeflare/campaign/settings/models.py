@@ -17,9 +17,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_KEYS_OF_DETECTORS = DetectorOptions.model_fields.keys() - DecoderOptions.model_fields.keys()
+
+
 def _kind_of_decoder(value: Any) -> str:
-    kind = value.get("kind", "ctc") if isinstance(value, Mapping) else value
-    of_text = isinstance(kind, DecoderOptions) or kind in ("ctc", "tokens")
+    if isinstance(value, Mapping):
+        usual = "ctc" if _KEYS_OF_DETECTORS.isdisjoint(value) else "auto"
+        of_text = value.get("kind", usual) in ("ctc", "tokens")
+    else:
+        of_text = isinstance(value, DecoderOptions)
     return KINDS_OF_DECODERS[0 if of_text else 1]
 
 

@@ -1,7 +1,12 @@
 """The outputs of detectors: their formats, and how they become `edgeflare.types.Detections`."""
 
 from edgeflare.models.detectors.completion import complete_options
-from edgeflare.models.detectors.inference import InferredFormat, class_names, infer_format
+from edgeflare.models.detectors.inference import (
+    InferredFormat,
+    check_format,
+    class_names,
+    infer_format,
+)
 from edgeflare.models.detectors.options import FASTESTDET, DetectorOptions, GridOptions
 from edgeflare.models.detectors.reader import CANDIDATE_SHARE, DetectionReader, keep_anchors
 
@@ -12,6 +17,7 @@ __all__ = [
     "DetectorOptions",
     "GridOptions",
     "InferredFormat",
+    "check_format",
     "class_names",
     "complete_options",
     "infer_format",

@@ -97,6 +97,12 @@ class SplitHead:
         """Raise ModelError for tensors that are not of the same anchors."""
         shapes, axis = (self.scores.shape, self.boxes.shape), box_axis(self.boxes)
         alike = axis and len(shapes[0]) == 3 and shapes[0][3 - axis] == shapes[1][3 - axis]
+        if alike and self.background >= (count := shapes[0][axis] or 0) > 0:
+            raise ModelError(
+                f"background must be -1 to {count - 1}, not {self.background}: output "
+                f"{self.scores.name!r} of shape {shape_text(shapes[0])} has scores of {count} classes; state the "
+                "background's number with `--decoder background=`, or -1 for none"
+            )
         if not alike or self.classes < 1:
             raise ModelError(
                 f"outputs {self.scores.name!r} and {self.boxes.name!r} of shapes "

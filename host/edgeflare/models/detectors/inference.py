@@ -7,7 +7,7 @@ from typing import NamedTuple
 from edgeflare._internal.text import clean_text, shape_text
 from edgeflare.errors import ModelError
 from edgeflare.models.detectors.heads import box_axis, channel_axis
-from edgeflare.models.detectors.options import DetectorOptions
+from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
 from edgeflare.models.detectors.processed import ssd_places
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -41,8 +41,10 @@ def infer_format(
     frames of speech and tokens don't have. Raises ModelError for models of poses, masks and oriented
     boxes, of which the boxes alone would be compared.
     """
+    _check_metadata(outputs, metadata)
     task = metadata.get("task")
-    _check_task(task, outputs, size)
+    if task is None:
+        _check_shapes(outputs, size)
     if task == "classify":
         return None
     if len(outputs) == 1:
@@ -78,23 +80,60 @@ def class_names(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(clean_text(name) for name in names) or None
 
 
-def _check_task(task: str | None, outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
-    """Raise ModelError for a model that also states poses, masks or angles."""
-    what = {"pose": "poses", "segment": "masks of objects", "obb": "oriented boxes"}.get(task or "")
-    anchors = dict(_anchor_counts(size, several=False))
-    if task is None and any(
-        len(one.shape) == 3 and not anchors.keys().isdisjoint(one.shape[1:]) for one in outputs
-    ):
-        if any(len(one.shape) == 4 and _MASKS in one.shape[1::2] for one in outputs):
-            what = "masks of objects"
-        elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
-            what = "poses"
-    if what is not None:
+def check_format(
+    options: DetectorOptions, outputs: Sequence[TensorInfo], metadata: Mapping[str, str]
+) -> None:
+    """Raise ModelError for a stated format of boxes where a model's metadata says more than boxes.
+
+    A user's own decoder may read any outputs.
+    """
+    if options.kind in BUILT_IN:
+        _check_metadata(outputs, metadata)
+
+
+_UNSUPPORTED = {"pose": "poses", "segment": "masks of objects", "obb": "oriented boxes"}
+"""Tasks of Ultralytics whose boxes alone would be compared."""
+_ADVICE = (
+    "give a model that detects boxes, or state a decoder of your own with `--decoder kind=NAME`"
+)
+
+
+def _check_metadata(outputs: Sequence[TensorInfo], metadata: Mapping[str, str]) -> None:
+    """Raise ModelError for a model whose metadata says that it has poses, masks or angles."""
+    task = metadata.get("task") or ("pose" if "kpt_shape" in metadata else "")
+    if task in _UNSUPPORTED:
         raise ModelError(
-            f"the model states {what} ({', '.join(shape_text(one.shape) for one in outputs)}), which "
-            "aren't supported yet: give a model that detects boxes, or state a decoder of your own "
-            "with `--decoder kind=NAME`"
+            f"the model's metadata states {_UNSUPPORTED[task]} ({_shapes(outputs)}), which aren't supported "
+            f"yet: {_ADVICE}"
         )
+
+
+def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
+    """Raise ModelError for outputs of the shapes of poses or masks."""
+    anchors = dict(_anchor_counts(size, several=False))
+    heads = [
+        one
+        for one in outputs
+        if len(one.shape) == 3 and not anchors.keys().isdisjoint(one.shape[1:])
+    ]
+    if not heads:
+        return
+    if any(len(one.shape) == 4 and _MASKS in one.shape[1::2] for one in outputs):
+        what, classes = "masks of objects", ""
+        stated = f"`--decoder kind=yolo --decoder outputs={heads[0].name}`"
+    elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
+        what, classes = "poses", f" of {_POSE_CHANNELS - 4} classes"
+        stated = "`--decoder kind=yolo`"
+    else:
+        return
+    raise ModelError(
+        f"the outputs ({_shapes(outputs)}) have the shape of {what}, which aren't supported yet: if the "
+        f"model is a detector{classes}, state {stated}, else {_ADVICE}"
+    )
+
+
+def _shapes(outputs: Sequence[TensorInfo]) -> str:
+    return ", ".join(shape_text(one.shape) for one in outputs)
 
 
 def _of_one(

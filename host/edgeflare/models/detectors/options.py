@@ -9,6 +9,7 @@ from typing_extensions import Self
 from edgeflare._internal import plugins
 
 BUILT_IN: tuple[str, ...] = (
+    "auto",
     "yolo",
     "yolo-objectness",
     "end-to-end",
@@ -74,6 +75,7 @@ class DetectorOptions(BaseModel):
 
     `kind`:
 
+    - "auto": one of the following, by the outputs' names and shapes; what else is stated is kept;
     - "yolo": [1, 4 + classes, anchors] or [1, anchors, 4 + classes], boxes and scores of the classes
       without objectness, as YOLOv8, v9 and v11 have it;
     - "yolo-objectness": the same with 5 + classes, the fifth the objectness that scores are
@@ -102,7 +104,7 @@ class DetectorOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: DetectorKind
+    kind: DetectorKind = "auto"
     outputs: Annotated[
         tuple[str, ...], BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)
     ] = ()

@@ -163,6 +163,11 @@ def decoder_of(
             return SplitHead(tensors[0], tensors[1], options, size)
         case "grid" | "fastestdet":
             return Grids(tensors, options, size)
+        case "auto":
+            raise ModelError(
+                "the kind of the decoder is auto, which reads nothing: take the format that `infer_format` "
+                "returns, or state the kind"
+            )
         case name:
             return _UsersDecoder(tensors, name, size)
 

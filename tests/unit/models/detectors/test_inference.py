@@ -10,6 +10,7 @@ from edgeflare.errors import ModelError
 from edgeflare.models import (
     DetectorOptions,
     TensorInfo,
+    check_format,
     class_names,
     complete_options,
     infer_format,
@@ -123,11 +124,23 @@ def test_scores_and_boxes_of_the_same_anchors() -> None:
 @pytest.mark.parametrize(
     ("shapes", "metadata", "words"),
     [
-        ([(1, 56, 8400)], {}, "states poses .*1 x 56 x 8400"),
-        ([(1, 11, 8400)], {"task": "pose"}, "states poses"),
-        ([(1, 116, 8400), (1, 32, 160, 160)], {}, "states masks of objects"),
-        ([(1, 8400, 116), (1, 160, 160, 32)], {}, "states masks of objects"),
-        ([(1, 20, 8400)], {"task": "obb"}, "states oriented boxes"),
+        (
+            [(1, 56, 8400)],
+            {},
+            (
+                r"outputs \(1 x 56 x 8400\) have the shape of poses.* detector of 52 classes, "
+                "state `--decoder kind=yolo`, else"
+            ),
+        ),
+        ([(1, 11, 8400)], {"task": "pose"}, "metadata states poses .*1 x 11 x 8400"),
+        ([(1, 11, 8400)], {"kpt_shape": "[2, 3]"}, "metadata states poses"),
+        (
+            [(1, 116, 8400), (1, 32, 160, 160)],
+            {},
+            "the shape of masks of objects.* state `--decoder kind=yolo --decoder outputs=out0`",
+        ),
+        ([(1, 8400, 116), (1, 160, 160, 32)], {}, "the shape of masks of objects"),
+        ([(1, 20, 8400)], {"task": "obb"}, "metadata states oriented boxes"),
     ],
 )
 def test_poses_and_masks_are_refused(
@@ -136,6 +149,15 @@ def test_poses_and_masks_are_refused(
     with pytest.raises(ModelError, match=words) as error:
         infer_format(tensors(*shapes), SIZE, metadata)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("metadata", [{"task": "pose"}, {"task": "segment"}, {"kpt_shape": "x"}])
+def test_a_stated_format_does_not_hide_poses_and_masks(metadata: dict[str, str]) -> None:
+    outputs = tensors((1, 56, 8400))
+    with pytest.raises(ModelError, match=r"metadata states (poses|masks of objects)"):
+        check_format(DetectorOptions(kind="yolo"), outputs, metadata)
+    check_format(DetectorOptions(kind="yolo"), outputs, ULTRALYTICS)
+    check_format(DetectorOptions(kind="yolo"), outputs, {})
 
 
 def test_names_of_classes() -> None:
