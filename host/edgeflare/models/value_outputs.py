@@ -156,7 +156,16 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
         lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
         raise UsageError(f"{where} has an embedding that is 0 or not finite; leave it out")
-    return np.asarray(rows / lengths)
+    entries = np.asarray(rows / lengths) + 0.0  # -0.0 becomes 0.0, of other bytes
+    seen: dict[bytes, int] = {}
+    for place, entry in enumerate(entries):
+        first = seen.setdefault(entry.tobytes(), place)
+        if first != place:
+            raise UsageError(
+                f"{where} has the same embedding in rows {first} and {place} (counted from 0), which no answer "
+                "tells apart: leave one out"
+            )
+    return entries
 
 
 def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:
