@@ -1,6 +1,7 @@
 """Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +86,12 @@ class TagsReader(NamedTuple):
     def kind(self) -> OutputKind:
         """What the output is."""
         return "tag-logits" if self.logits else "tags"
+
+    @property
+    def classes(self) -> int:
+        """The number of labels; 0 where the output's shape doesn't tell."""
+        shape = self.tensor.shape
+        return prod(size or 0 for size in (shape[1:] if len(shape) > 1 else shape))
 
     def read(self, raw: RawOutput | Output) -> Output:
         """Return the labels of one sample, the highest score first: `MOST_TAGS`, or all detected ones.
