@@ -73,6 +73,7 @@ class ValueFigures:
 
     `tolerance` is the largest distance that is no deviation, None where a user's oracle decides.
     `seeds` and `triggers` are the distances, `mean_iou` the median over the seeds, of label maps.
+    `by_element`: each element has a tolerance of its own, which its difference is divided by.
     """
 
     measure: ValueMeasure
@@ -80,6 +81,7 @@ class ValueFigures:
     seeds: Spread | None
     triggers: Spread | None
     mean_iou: float | None
+    by_element: bool = False
 
 
 def counted_differences(
@@ -189,6 +191,7 @@ def value_figures(store: Store) -> ValueFigures | None:
         spread([distance(*both) for both in seeds]),
         spread([distance(*both) for both in triggers]),
         median(overlaps),
+        bool(seeds[0][0].rules.tolerances),
     )
 
 

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.pair.detectors import class_names_notice
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
+from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.metrics import class_scores, is_finite
@@ -90,7 +92,8 @@ class SeedStage(CampaignStage):
             for which in ("original", "deployed")
         )
         (original, deployed), doubts = readers(self._config, sides, (raws[0], raws[1]))
-        for doubt in doubts:
+        count = class_names_notice(self._config, self._store.fact(CLASS_NAMES), original)
+        for doubt in [*doubts, *([count] if count else [])]:
             self._reporter.notice(doubt)
         self._store.set_models(
             model_identity(self._config.original, sides[0], original, self._original.in_effect),

@@ -1,6 +1,7 @@
 """Raw outputs that are neither class scores, text nor boxes: values, embeddings, and labels of which several apply."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +87,12 @@ class TagsReader(NamedTuple):
         """What the output is."""
         return "tag-logits" if self.logits else "tags"
 
+    @property
+    def classes(self) -> int:
+        """The number of labels; 0 where the output's shape doesn't tell."""
+        shape = self.tensor.shape
+        return prod(size or 0 for size in (shape[1:] if len(shape) > 1 else shape))
+
     def read(self, raw: RawOutput | Output) -> Output:
         """Return the labels of one sample, the highest score first: `MOST_TAGS`, or all detected ones.
 
@@ -156,7 +163,16 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
         lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
         raise UsageError(f"{where} has an embedding that is 0 or not finite; leave it out")
-    return np.asarray(rows / lengths)
+    entries = np.asarray(rows / lengths) + 0.0  # -0.0 becomes 0.0, of other bytes
+    seen: dict[bytes, int] = {}
+    for place, entry in enumerate(entries):
+        first = seen.setdefault(entry.tobytes(), place)
+        if first != place:
+            raise UsageError(
+                f"{where} has the same embedding in rows {first} and {place} (counted from 0), which no answer "
+                "tells apart: leave one out"
+            )
+    return entries
 
 
 def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:

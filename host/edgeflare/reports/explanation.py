@@ -210,7 +210,9 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
         Column("cause", 0, lambda one: one.cause, text=True),
         Column("main layer", 0, lambda one: layer_words(one.layer), text=True, optional=True),
         Column("survey's fault", 1, lambda one: one.fault, text=True, optional=True),
-        Column("original -> deployed", 0, lambda one: labels_words(one, name), text=True),
+        Column(
+            "original -> deployed", 0, lambda one: labels_words(one, name), text=True, optional=True
+        ),
         Column("findings", 0, lambda one: f"{one.count:,}"),
         Column(
             "doubtful", 2, lambda one: f"{one.doubtful:,}" if one.doubtful else "", optional=True

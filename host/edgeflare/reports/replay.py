@@ -3,10 +3,12 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, size_text
+from edgeflare.analysis.class_names import class_name
 from edgeflare.analysis.corpus import CorpusAddition, CorpusSummary
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
@@ -214,13 +216,14 @@ def _reproduction(one: "Reproduction") -> list[Block]:
 def _different(one: "Reproduction", texts: bool) -> list[Block]:
     """Return a trigger of detectors, which have `texts`, or of models of values."""
     parts = ("original", "deployed") if texts else ()
+    named = partial(class_name, one.class_names)
     rows = [
-        [name, words, getattr(one, f"{name}_text_{when}") or "not known"]
+        [name, words, with_names(getattr(one, f"{name}_text_{when}") or "not known", named)]
         for name in parts
         for when, words in (("before", "when found"), ("now", "now"))
     ]
     rows += [
-        ["difference", words, text or "not known"]
+        ["difference", words, with_names(text or "not known", named)]
         for words, text in (("when found", one.difference_before), ("now", one.difference_now))
     ]
     return [

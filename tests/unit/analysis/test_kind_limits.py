@@ -125,7 +125,9 @@ def test_an_unknown_class_is_refused_before_anything_is_run(
 
 
 def test_a_number_beyond_the_named_classes_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"no class '3'; it is none of the 3 classes, 0 to 2"):
+    with pytest.raises(
+        UsageError, match=r"no class '3'; it is none of the 3 classes, 0 to 2: correct the number"
+    ):
         check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", NAMES)
     check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", None)
 

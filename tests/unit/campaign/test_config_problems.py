@@ -49,6 +49,11 @@ GOOD = {
         ({"inventory": 3}, "inventory must be a path, not 3"),
         ({"fleet": {"mode": "x" * 90}}, "fleet.mode must be 'split' or 'replicate', not \"xxx"),
         ({"fleet": {"moed": "split"}}, "there is no setting fleet.moed"),
+        (
+            {"limits": {"max_lost": {"person": 1.5, "car": 0.9}}},
+            "limits.max_lost.person: must be a share from 0 to 1",
+        ),
+        ({"limits": {"max_lost": "x"}}, 'limits.max_lost must be a number, not "x"'),
         ({"control_model": "x"}, "control_model is used with control = true only"),
     ],
 )

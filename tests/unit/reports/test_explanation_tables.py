@@ -21,3 +21,12 @@ def test_a_layer_without_an_sqnr_has_a_dash_and_one_left_out_is_told_as_one() ->
     assert "| first | ADD | +0.500 | +0.500 | 0 | – |" in text
     assert "Left out here: 1 layer that changes it less; 1 tensor of d.onnx like none" in text
     assert "what it changes counts for the next layer" in text
+
+
+def test_findings_without_a_pair_of_classes_have_no_column_of_it() -> None:
+    finding = ExplainedFinding(
+        *("a", "seed", "", "local", None, None, "compression", "compression", "", (), "digest", 1.0)
+    )
+    text = to_markdown(explanation_blocks(Explanation((finding,), (), 0, 3, ())))
+    assert "nearest to its seed" in text
+    assert "original -> deployed" not in text

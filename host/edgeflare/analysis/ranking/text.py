@@ -174,7 +174,10 @@ def shared_places(
 
 def differences(measure: str, *, task: Task = "classification") -> tuple[str, ...]:
     """Return where a ranking is not the paper's comparison."""
-    paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
+    paper = (
+        "Section 5.4.2 of the DFLARE paper compares the mean queries of the searches that found a "
+        "trigger"
+    )
     if measure == "queries":
         queries = (
             f"{paper}; ranked here are the queries of all searches: a seed on which the models "

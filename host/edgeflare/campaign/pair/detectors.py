@@ -1,6 +1,8 @@
 """Two detectors: the formats of their outputs, and the boxes that a device keeps."""
 
-from edgeflare._internal.text import shape_text
+from collections.abc import Sequence
+
+from edgeflare._internal.text import counted, shape_text
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -15,6 +17,7 @@ from edgeflare.models import (
     infer_format,
     keep_anchors,
 )
+from edgeflare.models.value_outputs import TagsReader
 
 
 def detector_format(model: ModelOutputs) -> DetectorOptions:
@@ -100,6 +103,25 @@ def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
         counts = original.classes, deployed.classes
         if 0 not in counts:
             check_same_classes(*counts)
+
+
+def class_names_notice(
+    config: CampaignConfig, names: Sequence[str] | None, original: AnswerReader
+) -> str | None:
+    """Return a notice where the stated names are not as many as the classes; None: they are.
+
+    None, too, where the outputs don't tell the number of classes.
+    """
+    if config.detection.class_names is None or names is None:
+        return None
+    classes = original.classes if isinstance(original, DetectionReader | TagsReader) else 0
+    if classes < 1 or len(names) == classes:
+        return None
+    return (
+        f"--class-names {config.detection.class_names} names {counted(len(names), 'class', 'classes')}, and "
+        f"the models have {classes:,}: check that it is the file of these models, with their classes in order "
+        "and none for the background"
+    )
 
 
 def with_background_of(original: AnswerReader, deployed: ModelInterface) -> ModelInterface:

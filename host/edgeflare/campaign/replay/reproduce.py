@@ -1,7 +1,7 @@
 """Reproduction of stored triggers: both models' answers then and now."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from edgeflare.campaign.replay.results import (
 )
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
 from edgeflare.metrics import is_finite, is_same, is_scores, text_of
@@ -49,6 +50,7 @@ class Reproduction:
     models. Of detections those texts name what is detected, and `difference_before` and
     `difference_now` have what differs in words, as of values. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
     bit; None where none are stored. `confirmed` counts how often the deviation repeated.
+    `class_names` are those of detectors, None where they are not known.
     """
 
     id: str
@@ -71,6 +73,7 @@ class Reproduction:
     deployed_text_now: str | None = None
     difference_before: str | None = None
     difference_now: str | None = None
+    class_names: tuple[str, ...] | None = None
 
     @property
     def bit_equal(self) -> bool | None:
@@ -84,7 +87,8 @@ class Reproduction:
             name: [one._asdict() for one in getattr(self, name)]
             for name in ("original_before", "deployed_before", "original_now", "deployed_now")
         }
-        return {**asdict(self), **answers, "bit_equal": self.bit_equal}
+        fields = {key: value for key, value in asdict(self).items() if key != "class_names"}
+        return {**fields, **answers, "bit_equal": self.bit_equal}
 
 
 def reproduce(
@@ -139,10 +143,13 @@ def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction
     inputs = replay_inputs(replay)
     now = replay_answers(replay, set(inputs))
     before = {} if source is None else stored_answers(source, inputs)
+    known = replay.fact(CLASS_NAMES)
+    names = None if known is None else tuple(known)
     for one in replayed_inputs(replay):
         then = before.get(one.id, {})
         on = one.device if one.device in then else next(iter(then), None)
-        yield _reproduction(one, now[one.id][one.device], None if on is None else then[on], on)
+        found = _reproduction(one, now[one.id][one.device], None if on is None else then[on], on)
+        yield replace(found, class_names=names)
 
 
 def _reproduction(

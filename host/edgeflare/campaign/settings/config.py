@@ -35,6 +35,7 @@ from edgeflare.models import AbsolutePath
 from edgeflare.oracles import (
     BUILT_IN,
     DEFAULT_TOLERANCES,
+    DETECTION_TASKS,
     MARGIN_FLOOR,
     TASKS,
     VALUE_TASKS,
@@ -397,6 +398,7 @@ class CampaignConfig(Section):
             return values
         task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
         search, stated = _stated(values.get("search", {})), _stated(values.get("values", {}))
+        _check_has_tolerance(values.get("task"), search or {}, stated or {})
         if task is None or search is None or search.get("oracle", "auto") != "auto":
             return values
         stated = stated or {}
@@ -458,6 +460,28 @@ class CampaignConfig(Section):
         order = None if self.seeds.prioritise == "drift" else self.seeds.prioritise
         seeds = self.seeds.model_copy(update={"prioritise": order})
         return self.model_copy(update={"survey": self.survey.off, "seeds": seeds})
+
+
+def _check_has_tolerance(
+    task: object, search: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Refuse a tolerance where answers are compared without one, unless its oracle is stated."""
+    if search.get("tolerance") is None or search.get("oracle") == "tolerance":
+        return
+    tolerance = Key("search.tolerance", "search.tolerance (--tolerance)")
+    if task == "embedding" and values.get("gallery") is not None:
+        raise conflict(
+            "with a gallery there is no tolerance: embeddings are compared by the nearest entry; leave "
+            "{tolerance} out",
+            tolerance=tolerance,
+        )
+    if task in (*DETECTION_TASKS, "transcript"):
+        raise conflict(
+            "{task} has no tolerance: its answers are {answers}; leave {tolerance} out",
+            task=Key("task", f'task = "{task}"', str(task)),
+            answers=TASKS[task],
+            tolerance=tolerance,
+        )
 
 
 PATHS = (

@@ -28,6 +28,9 @@ _PANELS = {
 
 KINDS_OF_DECODERS = ("decoder of text", "decoder of boxes")
 """The tags of the two kinds of decoders, which are no keys of a file."""
+KINDS_OF_LIMITS = ("limit for all classes", "limits by class")
+"""The tags of a limit that is a number or a table, which are no keys of a file."""
+_TAGS = frozenset((*KINDS_OF_DECODERS, *KINDS_OF_LIMITS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +233,7 @@ def conflict(template: str, **parts: Key | str) -> PydanticCustomError:
 
 def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
     """Return what is wrong, by typed flags, and whether these alone state it."""
-    place = tuple(part for part in problem["loc"] if part not in KINDS_OF_DECODERS)
+    place = tuple(part for part in problem["loc"] if part not in _TAGS)
     if problem["type"] == _CONFLICT:
         parts = dict(problem["ctx"])
         keys = {name: part for name, part in parts.items() if isinstance(part, Key)}

@@ -1,10 +1,19 @@
 """The limits of a campaign's results; crossing one ends the command with exit code 1."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
+from edgeflare.campaign.settings.flags import KINDS_OF_LIMITS
 from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
@@ -23,7 +32,15 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[Number, AfterValidator(_share)]
 
 
-KindLimit: TypeAlias = Share | dict[str, Share]
+def _kind_of_limit(value: Any) -> str:
+    return KINDS_OF_LIMITS[isinstance(value, Mapping)]
+
+
+KindLimit: TypeAlias = Annotated[
+    Annotated[Share, Tag(KINDS_OF_LIMITS[0])]
+    | Annotated[dict[str, Share], Tag(KINDS_OF_LIMITS[1])],
+    Discriminator(_kind_of_limit),
+]
 """A limit for all classes together, or one for each of some, by name or number."""
 
 CLASS_NAMES = "class_names"
@@ -187,7 +204,10 @@ def check_task_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | N
                 known = (
                     "no names of classes are known: state them with --class-names FILE, or name the "
                     "class by its number"
-                    if names is None
-                    else f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: check its spelling"
                 )
+                if names is not None:
+                    advice = "correct the number" if name.isdigit() else "check its spelling"
+                    known = (
+                        f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: {advice}"
+                    )
                 raise UsageError(f"limits.{key}: there is no class {name!r}; {known}")

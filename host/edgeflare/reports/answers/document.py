@@ -71,6 +71,10 @@ def answers_key_figures(
     if values is not None:
         name = MEASURES[values.measure].removeprefix("the ")
         bound = "" if values.tolerance is None else f", tolerance {values.tolerance:g}"
+        if values.by_element and values.tolerance is not None:
+            bound = ", in multiples of its own tolerance"
+            if values.tolerance != 1:
+                bound += f"; more than {values.tolerance:g} deviates"
         for where, spread in (("seeds", values.seeds), ("triggers", values.triggers)):
             if spread is not None:
                 most = f"90 % at most {spread.p90:.3g}; {name}{bound}"

@@ -134,6 +134,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("vector", {**VECTOR, "both": {"output": "sigmoid"}}, "stated to return sigmoid"),
     ("scores", {"search": {"oracle": "tolerance", "tolerance": 1}}, "search.tolerance = 1 is never exceeded"),
     ("first", {"task": "dense", "search": {"tolerance": 1.5}}, "never exceeded: the share of pixels"),
+    ("vector", {"task": "embedding", "values": {"gallery": "g.npz"}, "search": {"tolerance": 0.1}}, "with a gallery there is no tolerance"),
+    ("vector", {"task": "multi-label", "search": {"tolerance": 0.1}}, "has no tolerance: its answers are"),
     ("vector", {"task": "embedding", "search": {"tolerance": 2}}, "never exceeded: 1 less the cosine"),
     ("scores", {"search": {"tolerance": 0.1}}, "their task .--task."),
     ("first", {}, "state --task dense, embedding, vector or detection"),
@@ -178,6 +180,7 @@ def _gallery(path: Path, what: str) -> Path:
             "one": {"embeddings": rows[:1]},
             "complex": {"embeddings": rows * 1j},
             "endless": {"embeddings": rows * 1e300},
+            "twice": {"embeddings": rows[[0, 1, 0]]},
             "zero": {"embeddings": rows * 0},
         }
         np.savez(path, **arrays[what])
@@ -197,6 +200,7 @@ def _gallery(path: Path, what: str) -> Path:
         ("size", "the model returns 5 values"),
         ("one", "two at least"),
         ("zero", "that is 0 or not finite"),
+        ("twice", r"the same embedding in rows 0 and 2 \(counted from 0\)"),
     ],
 )
 def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, words: str) -> None:
