@@ -336,8 +336,9 @@ def _tables_in(annotation: Any) -> list[Any]:
 
 def _values(schema: dict[str, Any]) -> str:
     """Return what a setting may be, from its JSON schema."""
-    if "anyOf" in schema:
-        found = [_values(one) for one in schema["anyOf"] if one.get("type") != "null"]
+    kinds = schema.get("anyOf") or schema.get("oneOf")
+    if kinds:
+        found = [_values(one) for one in kinds if one.get("type") != "null"]
         return " or ".join(dict.fromkeys(found))
     if "enum" in schema:
         return ", ".join(f"`{toml.dumps(one)}`" for one in schema["enum"])
