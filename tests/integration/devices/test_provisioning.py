@@ -169,7 +169,7 @@ def test_least_recently_used_files_go_until_the_limit(device: Device, model: Pat
     root = Path(probe(LocalTransport("bench"), small).root)
     for hours, name in ((4, "oldest"), (3, "older"), (2, "old")):
         path = root / "models" / name
-        path.write_bytes(bytes(400_000))
+        path.write_bytes(bytes(350_000))
         then = time.time() - hours * 3600
         os.utime(path, (then, then))
     (root / "models" / "recent").write_bytes(bytes(2_000))
