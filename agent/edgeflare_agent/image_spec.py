@@ -42,6 +42,20 @@ class TensorInfo(NamedTuple):
     dtype: str
     quantization: Optional[Tuple[float, int]] = None
 
+    @property
+    def values(self) -> Optional[int]:
+        """How many values it has for one sample; None: the file leaves it open.
+
+        An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A
+        shape without axes may be one that the file doesn't tell.
+        """
+        shape = self.shape
+        known = (1, *shape[1:]) if len(shape) > 1 and not shape[0] else shape
+        count = 1
+        for size in known:
+            count *= size or 0
+        return count or None if known else None
+
     def to_json(self) -> Dict[str, Any]:
         """Return a JSON object."""
         return {

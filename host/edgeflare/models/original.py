@@ -4,7 +4,6 @@ Such a process can be ended at any time, so that an inference without an end, or
 crashes, costs one answer and not the campaign.
 """
 
-import math
 import os
 import threading
 import time
@@ -237,14 +236,12 @@ class OriginalModel:
             return
         names = configuration["output"]
         names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
-        shapes = {one.name: one.shape for one in self.outputs}
+        sizes = {one.name: one.values for one in self.outputs}
         for name, one in zip(names, raws, strict=True):
-            known = [size for size in shapes[name][1:] if size is not None]
-            whole = len(known) == len(shapes[name]) - 1
-            if isinstance(one, np.ndarray) and whole and one.size != math.prod(known):
+            if isinstance(one, np.ndarray) and sizes[name] not in (None, one.size):
                 raise UsageError(
                     f"with these fixed inputs the original answers one sample with {one.size} values "
-                    f"of output {name!r}, which has {math.prod(known)}: give arrays for one sample, or "
+                    f"of output {name!r}, which has {sizes[name]}: give arrays for one sample, or "
                     "rows for the seeds that an array `seeds` names"
                 )
 

@@ -88,7 +88,7 @@ class ReplyReader:
         ]
         self._decoded = decoded
         if decoded:
-            known = [_elements(one.shape) or _MOST_PIECES for one in model.outputs]
+            known = [one.values or _MOST_PIECES for one in model.outputs]
             pieces = min(_MOST_PIECES, max(known))
             self.most_bytes = pieces * _PIECE_BYTES + _BRACKETS_BYTES
         else:
@@ -134,7 +134,7 @@ class _AnnouncedTensor:
         self._most = most
         self._dtypes: set[DType] = set()
         """Dtypes known to be the announced one: `dtype.name` is slow."""
-        self._elements = _elements(tensor.shape)
+        self._elements = tensor.values
         self.most_bytes = _MOST_OPEN_BYTES if self._elements is None else self._elements * 8
 
     def check(self, array: NDArray[Any]) -> None:
@@ -220,13 +220,3 @@ def _tensor(data: dict[str, Any]) -> TensorInfo:
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"tensor {tensor.name!r} has the quantisation scale {scale:g}")
     return tensor
-
-
-def _elements(shape: Sequence[int | None]) -> int | None:
-    """Return how many values a tensor has for one sample; None: the model's file leaves it open.
-
-    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A
-    shape without axes may be one that the file doesn't tell.
-    """
-    known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
-    return math.prod(n or 0 for n in known) or None if known else None
