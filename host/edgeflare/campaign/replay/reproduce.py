@@ -87,8 +87,7 @@ class Reproduction:
             name: [one._asdict() for one in getattr(self, name)]
             for name in ("original_before", "deployed_before", "original_now", "deployed_now")
         }
-        fields = {key: value for key, value in asdict(self).items() if key != "class_names"}
-        return {**fields, **answers, "bit_equal": self.bit_equal}
+        return {**asdict(self), **answers, "bit_equal": self.bit_equal}
 
 
 def reproduce(
