@@ -31,6 +31,11 @@ class GivenInputs(NamedTuple):
     rows: int = 0
     axis: int = -1
 
+    @property
+    def parts(self) -> int:
+        """The number of inputs that samples become."""
+        return max(1, len(self.names))
+
     def has_rows(self, info: TensorInfo) -> bool:
         """Whether the array of an input has a row for each seed."""
         return self.rows > 0 and len(self.fixed[info.name].shape) == len(info.shape) + 1

@@ -176,7 +176,7 @@ def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
 
 def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     seeds, known = config.seeds, _known(config, original)
-    if seeds.resize is not None and len(original.given.names) > 1:
+    if seeds.resize is not None and original.given.parts > 1:
         raise UsageError(
             "the pictures of inputs that are searched together are not resized: leave --resize out, "
             "and give pictures of the model's size beside each other"
@@ -191,7 +191,7 @@ def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         resize=seeds.resize,
         labels=_labels(seeds),
         limit=_limit(seeds),
-        parts=max(1, len(original.given.names)),
+        parts=original.given.parts,
     )
 
 

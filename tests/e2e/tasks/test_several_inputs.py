@@ -196,6 +196,45 @@ def test_the_likeliest_preprocessing_is_found_with_the_rows(home: Path, tmp_path
     assert "scale=1/255" in ran.out.split("mean=")[0]
 
 
+def drifting(path: Path, points: int | None, drift: float = 0.0) -> Path:
+    """Points [`points`, 4] moved by the mean of pixels [1, 8, 8, 1]; None: any number of them."""
+    image, given, moved = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (
+            ("image", [1, 8, 8, 1]),
+            ("points", [points, 4]),
+            ("moved", [points, 4]),
+        )
+    )
+    nodes = [
+        helper.make_node("ReduceMean", ["image"], ["mean"], keepdims=0),
+        helper.make_node("Add", ["mean", "drift"], ["far"]),
+        helper.make_node("Add", ["points", "far"], ["moved"]),
+    ]
+    constants = {"drift": np.array(drift, np.float32)}
+    return save_onnx(path, nodes, [image, given], [moved], constants)
+
+
+@pytest.mark.parametrize(("points", "code"), [(9, 0), (None, 2)])
+def test_an_output_of_several_samples_is_told_from_one_of_many_points(
+    home: Path, tmp_path: Path, points: int | None, code: int
+) -> None:
+    models = [
+        drifting(tmp_path / f"{one}.onnx", points, drift)
+        for one, drift in zip(SIDES, (0.0, 0.5), strict=True)
+    ]
+    np.savez(tmp_path / "fixed.npz", points=np.ones((9, 4)))
+    ran = edgeflare(
+        *("run", "--original", models[0], "--deployed", models[1], "--seeds", home / "seeds.npz"),
+        *("--input", "scale=1/255", "--fixed-inputs", "fixed.npz", "--task", "vector"),
+        *("--tolerance", 1, "--strategy", "none", "--no-survey"),
+        home=tmp_path,
+    )
+    assert ran.code == code, ran.both
+    if code:
+        assert "answers one sample with 36 values of output 'moved', which has 4" in ran.sentence
+
+
 def stereo(path: Path, wrong: float = 0.0) -> Path:
     """Softmax of four scores of the difference of two pictures [1, 3, 8, 8]."""
     weights = np.random.default_rng(7).normal(0, 0.5, (192, 4))
@@ -214,18 +253,26 @@ def stereo(path: Path, wrong: float = 0.0) -> Path:
     return save_onnx(path, nodes, [right, left], [scores], constants)
 
 
-def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> None:
-    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
+def run_pairs(home: Path, *more: object) -> Ran:
+    """Run two stereo models, of which the deployed one is a little wrong, on six pairs of pictures."""
+    models = [stereo(home / "original.onnx"), stereo(home / "deployed.onnx", 0.05)]
     images = np.random.default_rng(3).integers(0, 256, (6, 8, 16, 3), np.uint8)
-    np.savez(tmp_path / "pairs.npz", images=images)
-    ran = edgeflare(
-        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
-        *("--input", "scale=1/255", "--input-name", "left,right", "--out", "out", "--no-survey"),
-        *("--max-queries", 60, "--workers", 0, "--json"),
-        home=tmp_path,
+    np.savez(home / "pairs.npz", images=images)
+    np.savez(home / "single.npz", images=images[:, :, :8])
+    seeds = () if "--seeds" in more else ("--seeds", "pairs.npz")
+    names = () if any("input-name" in str(one) for one in more) else ("--input-name", "left, right")
+    return edgeflare(
+        *("run", "--original", models[0], "--deployed", models[1], "--input", "scale=1/255"),
+        *(*seeds, *names, *more),
+        home=home,
     )
+
+
+def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> None:
+    more = ("--out", "out", "--no-survey", "--max-queries", 60, "--workers", 0)
+    ran = run_pairs(tmp_path, *more)
     assert ran.code == 0, ran.both
-    sessions = [onnxruntime.InferenceSession(one) for one in models]
+    sessions = [onnxruntime.InferenceSession(tmp_path / f"{one}.onnx") for one in SIDES]
     with Store.open(tmp_path / "out") as store:
         found = [one for one in store.outcomes() if one.trigger is not None]
         for one in found:
@@ -237,15 +284,8 @@ def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> Non
 
 
 def test_another_order_of_the_pictures_is_told(tmp_path: Path) -> None:
-    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
-    images = np.random.default_rng(3).integers(0, 256, (3, 8, 16, 3), np.uint8)
-    np.savez(tmp_path / "pairs.npz", images=images)
-    ran = edgeflare(
-        *("run", "--original", models[0], "--deployed", models[1], "--seeds", "pairs.npz"),
-        *("--input", "scale=1/255", "--strategy", "none", "--no-survey"),
-        *("--original-input-name", "left,right", "--deployed-input-name", "right,left"),
-        home=tmp_path,
-    )
+    names = ("--original-input-name", "left,right", "--deployed-input-name", "right,left")
+    ran = run_pairs(tmp_path, *names, "--strategy", "none", "--no-survey")
     told = " ".join(ran.err.split())
     assert "left, right for the original and right, left for the deployed model" in told
 
@@ -266,16 +306,7 @@ def test_another_order_of_the_pictures_is_told(tmp_path: Path) -> None:
 def test_what_pictures_beside_each_other_cannot_be_is_refused(
     tmp_path: Path, more: tuple[str, ...], words: str
 ) -> None:
-    models = [stereo(tmp_path / "original.onnx"), stereo(tmp_path / "deployed.onnx", 0.05)]
-    np.savez(tmp_path / "pairs.npz", images=np.zeros((2, 8, 16, 3), np.uint8))
-    np.savez(tmp_path / "single.npz", images=np.zeros((2, 8, 8, 3), np.uint8))
-    names = () if "--input-name" in more else ("--input-name", "left, right")
-    refused = edgeflare(
-        *("run", "--original", models[0], "--deployed", models[1], *names),
-        *("--input", "scale=1/255", *(() if "--seeds" in more else ("--seeds", "pairs.npz"))),
-        *more,
-        home=tmp_path,
-    )
+    refused = run_pairs(tmp_path, *more)
     assert refused.code == 2, refused.both
     assert re.search(words, refused.sentence), refused.sentence
 

@@ -85,7 +85,7 @@ class ModelInterface(NamedTuple):
     @property
     def parts(self) -> int:
         """The number of the inputs that samples become."""
-        return 1 if self.chosen is None else max(1, len(self.chosen.given.names))
+        return 1 if self.chosen is None else self.chosen.given.parts
 
     @property
     def asked(self) -> str | tuple[str, ...]:

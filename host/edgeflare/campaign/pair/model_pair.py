@@ -189,7 +189,7 @@ def resolve_pair(
             config.original,
             specs[0],
             whose[0],
-            max(1, len(chosen[0].given.names)),
+            chosen[0].given.parts,
         ),
         ModelOutputs(
             model.outputs,
@@ -197,7 +197,7 @@ def resolve_pair(
             config.deployed,
             specs[1],
             whose[1],
-            max(1, len(chosen[1].given.names)),
+            chosen[1].given.parts,
         ),
     )
     if texts is not None:

@@ -236,19 +236,19 @@ def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
 def _unlikely_objects(seeds: Sequence[SeedFigures]) -> list[str]:
     """Return a notice where a detector sees nothing, or more than images show."""
     detected = [seed.detected for seed in seeds if seed.detected is not None]
-    usual = median(detected) if detected else 1
-    if any(detected) and usual <= _MANY_OBJECTS:
+    if not detected:
         return []
-    found = (
-        f"{usual:g} objects on the median seed"
-        if usual > _MANY_OBJECTS
-        else f"nothing on any of {counted(len(seeds), 'seed')}"
-    )
-    text = (
-        f"the original detects {found}: check the decoder (--decoder), the confidence (--confidence) "
-        "and the preprocessing (--input)"
-    )
-    return [text] if detected else []
+    usual = median(detected)
+    if usual > _MANY_OBJECTS:
+        found = f"{usual:g} objects on the median seed"
+    elif not any(detected):
+        found = f"nothing on any of {counted(len(seeds), 'seed')}"
+    else:
+        return []
+    return [
+        f"the original detects {found}: check the decoder (--decoder), the confidence "
+        "(--confidence) and the preprocessing (--input)"
+    ]
 
 
 def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
