@@ -246,8 +246,10 @@ def _unlikely_objects(seeds: Sequence[SeedFigures]) -> list[str]:
     else:
         return []
     return [
-        f"the original detects {found}: check the decoder (--decoder), the confidence "
-        "(--confidence) and the preprocessing (--input)"
+        (
+            f"the original detects {found}: check the decoder (--decoder), the confidence "
+            "(--confidence) and the preprocessing (--input)"
+        )
     ]
 
 
