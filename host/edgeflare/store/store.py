@@ -178,7 +178,7 @@ class Store(StoredFolder):
         """Close and remove a campaign `create` made; its own folder, too, if that is empty."""
         self.close()
         with translate_errors(self.folder):
-            shutil.rmtree(self._samples.folder)
+            self._samples.discard()
             for path in (*self.folder.glob(f"{DATABASE_NAME}*"), *self._copies):
                 path.unlink()
             for name in LOCK_NAMES:
@@ -435,10 +435,6 @@ class Store(StoredFolder):
         """Return the digest that `put_sample` would return; nothing is stored."""
         return self._samples.digest(sample)
 
-    def has_sample(self, digest: str) -> bool:
-        """Whether the sample of this digest is stored."""
-        return self._samples.path(digest).exists()
-
     def add_survey(
         self, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed] = ()
     ) -> None:
@@ -553,7 +549,7 @@ class Store(StoredFolder):
     def _fill(
         self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None
     ) -> None:
-        self._samples.folder.mkdir()
+        self._samples.make()
         with self._database.writing() as connection:
             queries.make_tables(connection)
             connection.execute(
