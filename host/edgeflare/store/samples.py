@@ -185,7 +185,8 @@ class StoredFolder:
     def __init__(self, database: Database) -> None:
         self.folder = database.folder
         self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        place = None if database.location is None else database.location.samples
+        self._samples = SampleFiles(self.folder / "samples" if place is None else Path(place))
 
     def close(self) -> None:
         """Close the database; nothing is pending."""
