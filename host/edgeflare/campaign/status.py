@@ -53,8 +53,7 @@ def is_finished(store: Store) -> bool:
 def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
     """Add each device's queries outside of searches; `kind`: SEED_QUERIES or MEASURING."""
     if any(queries.values()):
-        before: Mapping[str, Any] = store.fact(kind) or {}
-        store.set_fact(kind, dict(Counter(before) + Counter(queries)))
+        store.change_fact(kind, lambda before: dict(Counter(before or {}) + Counter(queries)))
 
 
 def queries_before(store: Store) -> Counter[str]:

@@ -17,7 +17,7 @@ _AT_ONCE = 16
 """How many objects are read or written at a time."""
 _CONNECT_S = 10
 _READ_S = 20
-_ATTEMPTS = 3
+_ATTEMPTS = 4
 _CACHED_BYTES = 64 << 20
 _KNOWN = 1 << 16
 _NAME = re.compile(r"(?P<folder>[0-9a-f]{2})/(?P<digest>(?P=folder)[0-9a-f]{62})\.(?:npy|wav)")
@@ -31,7 +31,7 @@ class SampleObjects(Samples):
     read or written last, up to 64 MiB, is kept in memory. Credentials and the endpoint come from
     the environment (`AWS_ENDPOINT_URL` and so on) or from fsspec's configuration.
 
-    A server that does not answer fails a request after about 2 minutes. Raises UsageError for a
+    A server that does not answer fails a request after about 3 minutes. Raises UsageError for a
     URL that has credentials in it.
     """
 
@@ -244,6 +244,10 @@ _NO_RIGHTS = (
     "can't be used: these credentials have no right to read and write there; ask for them, or name "
     "another place"
 )
+_NO_TLS = (
+    "can't be reached: there is no TLS connection, or the server's certificate was refused; check "
+    "AWS_ENDPOINT_URL and AWS_CA_BUNDLE"
+)
 _BY_CODE = {
     "InvalidAccessKeyId": "were refused: the server does not know this access key; check AWS_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "were refused: the secret key is wrong; check AWS_SECRET_ACCESS_KEY",
@@ -261,7 +265,7 @@ _BY_TYPE = (
         ),
         _UNREACHABLE,
     ),
-    (("SSLError",), "can't be reached: the server's certificate was refused; check AWS_CA_BUNDLE"),
+    (("SSLError",), _NO_TLS),
     (("FileNotFoundError",), _NO_BUCKET),
     (("PermissionError",), _NO_RIGHTS),
 )

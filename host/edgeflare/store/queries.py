@@ -19,6 +19,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
@@ -51,6 +52,12 @@ def make_tables(connection: Connection) -> None:
     connection.execute(insert(tables.meta).values(**about))
 
 
+def fact(connection: Connection, key: str) -> Any:
+    """Return the JSON value under a key, None where there is none."""
+    query = select(tables.facts.c.value).where(tables.facts.c.name == key)
+    return connection.execute(query).scalar()
+
+
 def set_fact(connection: Connection, key: str, value: Any) -> None:
     """Store a JSON value under a key; replaces what was there."""
     table = tables.facts
@@ -77,6 +84,20 @@ def add_environment(connection: Connection, environment: dict[str, Any]) -> str:
     digest = digest_of(environment)
     add_once(connection, tables.environments, digest=digest, description=environment)
     return digest
+
+
+def add_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Add the rows that break no unique constraint; return their number where there is one row.
+
+    Each has a seed. Processes that add several of the same ones at once wait for each other.
+    """
+    if not rows:
+        return 0
+    if connection.dialect.name == "sqlite":
+        return connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows).rowcount
+    statement = postgresql.insert(table).on_conflict_do_nothing().inline()
+    in_order = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
+    return connection.execute(statement, in_order).rowcount
 
 
 def add_once(connection: Connection, table: Table, **values: Any) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError
 from edgeflare.store.database import Database, decoding, translate_errors
+from edgeflare.store.location import stated_samples
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class SampleFiles(Samples):
 
     def discard(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=not self.folder.exists())
 
     def exists(self, digest: str) -> bool:
         """Whether the sample of this digest is stored."""
@@ -276,15 +277,12 @@ def _read_npy(data: bytes) -> Sample:
 
 
 class StoredFolder:
-    """A folder with a database and samples: the base of a campaign's store and of a corpus.
+    """A folder with a database and samples: the base of a campaign's store and of a corpus."""
 
-    `samples`: where these are, a folder or a URL; `samples/` in the folder by default.
-    """
-
-    def __init__(self, database: Database, samples: Path | str | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self.folder = database.folder
         self._database = database
-        self._samples = open_samples(samples or self.folder / "samples")
+        self._samples = open_samples(stated_samples(self.folder) or self.folder / "samples")
 
     @property
     def samples_place(self) -> Path | str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
-from sqlalchemy import Row, func, insert, select
+from sqlalchemy import Row, func, select
 
 from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
@@ -142,19 +142,14 @@ class SurveyCounts:
 
 
 def add(database: Database, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed]) -> None:
-    """Add answers and the seeds that they finish, in one transaction."""
+    """Add answers and the seeds that they finish, in one transaction; what is there already stays."""
     ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
-    with database.writing() as connection:
+    with database.adding() as connection:
         positions = queries.positions(connection, database.folder, ids)
-        if records:
-            connection.execute(
-                insert(_SURVEY),
-                [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records],
-            )
-        for run in runs:
-            row = {**vars(run), "seed": positions[run.seed_id]}
-            del row["seed_id"]
-            connection.execute(insert(_RUNS).values(**row))
+        answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
+        queries.add_missing(connection, _SURVEY, answers)
+        finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
+        queries.add_missing(connection, _RUNS, finished)
 
 
 def read(
@@ -224,7 +219,7 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
 
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
     """Add answers of references in one transaction."""
-    with database.writing() as connection:
+    with database.adding() as connection:
         ids = {one.seed_id for one in answers}
         positions = queries.positions(connection, database.folder, ids)
         rows = [
@@ -236,8 +231,7 @@ def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> No
             }
             for one in answers
         ]
-        if rows:
-            connection.execute(insert(_REFERENCES), rows)
+        queries.add_missing(connection, _REFERENCES, rows)
 
 
 def read_references(database: Database, reference: str) -> Iterator[ReferenceAnswer]:

@@ -469,7 +469,7 @@ def _make(folder: Path, per_pair: int) -> None:
         for path in folder.glob(f"{_UNFINISHED_NAME}*"):
             path.unlink()
         (folder / "samples").mkdir(exist_ok=True)
-        engine = connect(folder, None, name=_UNFINISHED_NAME)
+        engine = connect(folder, name=_UNFINISHED_NAME)
         try:
             with engine.begin() as connection:
                 tables.metadata.create_all(connection)
