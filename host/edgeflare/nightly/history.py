@@ -13,7 +13,8 @@ from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
-from edgeflare.store.database import DATABASE_NAME, translate_errors
+from edgeflare.store.database import translate_errors
+from edgeflare.store.location import is_campaign
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,7 +111,7 @@ class History:
             run = night.run(model, device)
             if run is None or not run.is_baseline:
                 continue
-            if (night.campaign(run) / DATABASE_NAME).is_file():
+            if is_campaign(night.campaign(run)):
                 return Baseline(night, run)
         return None
 

@@ -1,11 +1,13 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Executable,
     Row,
     Select,
     Table,
@@ -93,11 +95,16 @@ def add_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str
     """
     if not rows:
         return 0
-    if connection.dialect.name == "sqlite":
-        return connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows).rowcount
-    statement = postgresql.insert(table).on_conflict_do_nothing().inline()
-    in_order = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
-    return connection.execute(statement, in_order).rowcount
+    dialect = connection.dialect.name
+    if dialect != "sqlite":
+        rows = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
+    return connection.execute(_adding_missing(table, dialect), rows).rowcount
+
+
+@cache
+def _adding_missing(table: Table, dialect: str) -> Executable:
+    insert_ = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert_(table).on_conflict_do_nothing().inline()
 
 
 def add_once(connection: Connection, table: Table, **values: Any) -> None:

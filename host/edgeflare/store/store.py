@@ -65,6 +65,7 @@ _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
 _REPLAYS = tables.replays
 _TELEMETRY = tables.telemetry
+_ADD_OUTCOME = insert(_OUTCOMES).inline()
 
 
 class Store(StoredFolder):
@@ -83,6 +84,7 @@ class Store(StoredFolder):
         self._environment: str | None = None
         self._made_folder = False
         self._copies: list[Path] = []
+        self._positions: dict[str, int] = {}  # of seeds by their ids; none ever changes
 
     @classmethod
     def create(
@@ -467,11 +469,11 @@ class Store(StoredFolder):
         row = outcome_to_row(outcome, self._environment)
         with self._database.adding() as connection:
             self._check_stored(outcome.trigger)
-            row["seed"] = queries.position(connection, self.folder, outcome.seed_id)
+            row["seed"] = self._position(connection, outcome.seed_id)
             try:
                 if keep_first:
                     return queries.add_missing(connection, _OUTCOMES, [row]) == 1
-                connection.execute(insert(_OUTCOMES).values(**row))
+                connection.execute(_ADD_OUTCOME, row)
             except IntegrityError as error:
                 whose = f" on {outcome.replica}" if outcome.replica else ""
                 raise StoreError(
@@ -514,7 +516,7 @@ class Store(StoredFolder):
         row = replay_to_row(replay)
         with self._database.adding() as connection:
             self._check_stored(replay.trigger)
-            row["seed"] = queries.position(connection, self.folder, replay.seed_id)
+            row["seed"] = self._position(connection, replay.seed_id)
             queries.add_missing(connection, _REPLAYS, [row])
 
     def replays(self) -> Iterator[ReplayRecord]:
@@ -548,6 +550,11 @@ class Store(StoredFolder):
             often = Counter(row["id"] for row in rows)
             again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
             raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
+
+    def _position(self, connection: Connection, seed_id: str) -> int:
+        if seed_id not in self._positions:
+            self._positions[seed_id] = queries.position(connection, self.folder, seed_id)
+        return self._positions[seed_id]
 
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self.has_sample(digest):

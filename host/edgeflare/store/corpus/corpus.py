@@ -47,7 +47,6 @@ from edgeflare.store.corpus.write import (
     set_campaign,
 )
 from edgeflare.store.database import (
-    CORPUS_NAME,
     Database,
     Schema,
     batches,
@@ -57,6 +56,7 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
+from edgeflare.store.location import CORPUS_NAME, is_corpus
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import StoredFolder
@@ -69,11 +69,6 @@ PER_PAIR = 3
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-def is_corpus(folder: Path) -> bool:
-    """Whether there is a trigger corpus in this folder."""
-    return (Path(folder) / CORPUS_NAME).is_file()
 
 
 class Corpus(StoredFolder):
