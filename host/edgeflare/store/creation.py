@@ -23,10 +23,12 @@ from edgeflare.store.location import (
     Location,
     database_url,
     read_pointer,
+    samples_below,
     schema_name,
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.store.samples import Samples, open_samples
 
 
 def check_free(folder: Path) -> None:
@@ -50,7 +52,7 @@ def make(
     """Make a folder with a database that `fill` makes the tables of; whether the folder is new.
 
     `database` is the URL of a server's, None a file of the folder. `samples` is where those of this
-    and other folders are; None: in the folder. Of `files` the folder gets a copy. After an error
+    and other folders are, each in a place of its own below; None: in the folder. Of `files` the folder gets a copy. After an error
     nothing of it is left but an empty folder.
     """
     location = location_for(folder, schema, database, samples)
@@ -58,12 +60,16 @@ def make(
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         copies = [folder / file.name for file in files]
+        place: Samples | None = None
         try:
-            if samples is None:
-                (folder / "samples").mkdir()
+            opened = open_samples((location and location.samples) or folder / "samples")
+            opened.make()
+            place = opened
             for file, copy in zip(files, copies, strict=True):
                 shutil.copyfile(file, copy)
-            if location is None:
+            if location is None or not location.url:
+                if location is not None:
+                    write_pointer(folder, location)
                 _make_file(folder, schema, fill)
             else:
                 _make_schema(folder, location, fill)
@@ -72,8 +78,8 @@ def make(
         except BaseException:
             for path in (*_files(folder, schema), *copies):
                 path.unlink(missing_ok=True)
-            for path in folder.glob("samples"):
-                path.rmdir()
+            if place is not None:
+                place.discard()
             raise
     return made
 
@@ -81,21 +87,17 @@ def make(
 def location_for(
     folder: Path, schema: Schema, database: str | None, samples: str | None
 ) -> Location | None:
-    """Return where the data of a new folder will be; None: in the folder itself.
+    """Return where the data of a new folder will be; None: all of it in the folder itself.
 
     Raises StoreError for a URL that can't be used.
     """
-    if database is None:
-        if samples is not None:
-            raise StoreError(
-                "samples can be stored elsewhere only where the database is, too: name that with "
-                "--store, or leave out --samples"
-            )
+    if database is None and samples is None:
         return None
-    url = database_url(database)
+    url = "" if database is None else database_url(database)
     name = schema_name(folder, url)
-    place = None if samples is None else f"{samples.rstrip('/')}/{name}"
-    return Location(schema.kind, url, name, place)
+    return Location(
+        schema.kind, url, name, None if samples is None else samples_below(samples, name)
+    )
 
 
 def _make_file(folder: Path, schema: Schema, fill: Callable[[Connection], None]) -> None:

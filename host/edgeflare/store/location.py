@@ -1,12 +1,14 @@
 """Where the data of a folder is: in a file of its own, or in a schema of a PostgreSQL database.
 
-Such a folder has a pointer, the file `store.json`, in place of a database file.
+Such a folder has a pointer, the file `store.json`, in place of a database file; one beside that
+file says only where the samples are.
 """
 
 import hashlib
 import json
 import os
 import re
+import uuid
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -33,11 +35,11 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._/-]")
 
 
 class Location(NamedTuple):
-    """The place of a folder's data on a database server.
+    """The place of a folder's data on a database server, or of its samples alone.
 
-    `url` names the database, without a password, `name` the schema with the tables. `samples` is
-    where the samples are: a folder, or the URL of a prefix in an object store; None: `samples` in
-    the folder itself.
+    `url` names the database, without a password, `name` the schema with the tables; `url` is ""
+    where the database is a file of the folder. `samples` is where the samples are: a folder, or the
+    URL of a prefix in an object store; None: `samples` in the folder itself.
     """
 
     kind: Kind
@@ -113,7 +115,7 @@ def schema_name(folder: Path, url: str) -> str:
     It is the folder's own, behind that of the folder around it where that is in the same database:
     a campaign's control is `NAME/control`.
     """
-    around = read_pointer(folder.absolute().parent)
+    around = _pointer(folder.absolute().parent)
     name = _OTHERS.sub("_", folder.absolute().name)
     if around is not None and around.url == url:
         name = f"{around.name}/{name}"
@@ -125,12 +127,35 @@ def schema_name(folder: Path, url: str) -> str:
     return name
 
 
+def samples_below(samples: str, name: str) -> str:
+    """Return a new place of one campaign's or corpus' own below a stated place of many.
+
+    `samples` is a folder or a URL, `name` that of the `schema_name`. Eight digits, drawn at random,
+    tell apart what has one name in several databases or hosts.
+    """
+    if "://" not in samples:
+        samples = str(Path(samples).expanduser().absolute())
+    return f"{samples.rstrip('/')}/{name}-{uuid.uuid4().hex[:_DIGITS]}"
+
+
 def read_pointer(folder: Path) -> Location | None:
-    """Return where a folder's data is; None: in the folder. Raises StoreError where it's damaged."""
+    """Return where a folder's database is; None: in the folder. Raises StoreError where it's damaged."""
+    found = _pointer(folder)
+    return found if found is not None and found.url else None
+
+
+def stated_samples(folder: Path) -> str | None:
+    """Return where a folder's samples are; None: in the folder. Raises StoreError where it's damaged."""
+    found = _pointer(folder)
+    return None if found is None else found.samples
+
+
+def _pointer(folder: Path) -> Location | None:
     path = folder / POINTER_NAME
     try:
         found: Location = validated(Location, read_json(path.read_bytes()))
-        database_url(found.url)
+        if found.url or found.samples is None:
+            database_url(found.url)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

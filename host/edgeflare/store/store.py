@@ -1,6 +1,5 @@
 """A campaign's folder: its database and its samples."""
 
-import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -104,8 +103,9 @@ class Store(StoredFolder):
         `campaign` is the resolved configuration, `environment` the host's (library versions and so
         on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws
         one. Of `files` the folder gets a copy. `database` is the URL of a PostgreSQL database that
-        has the data in place of a file of the folder; `samples` is then the folder that has those
-        of several campaigns, or the URL of a prefix in an object store.
+        has the data in place of a file of the folder; `samples` is the folder that has those of
+        several campaigns, each in a folder of its own there, or the URL of a prefix in an object
+        store, such as `s3://bucket/prefix`.
         """
         folder = Path(folder)
         cls.check_free(folder)
@@ -166,7 +166,7 @@ class Store(StoredFolder):
         """Close and remove a campaign `create` made; its own folder, too, if that is empty."""
         self.close()
         with translate_errors(self.folder):
-            shutil.rmtree(self._samples.folder, ignore_errors=not self._samples.folder.exists())
+            self._samples.discard()
             creation.remove(self.folder, _SCHEMA)
             for path in self._copies:
                 path.unlink()
@@ -418,10 +418,6 @@ class Store(StoredFolder):
     def sample_digest(self, sample: Sample) -> str:
         """Return the digest that `put_sample` would return; nothing is stored."""
         return self._samples.digest(sample)
-
-    def has_sample(self, digest: str) -> bool:
-        """Whether the sample of this digest is stored."""
-        return self._samples.path(digest).exists()
 
     def add_survey(
         self, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed] = ()
