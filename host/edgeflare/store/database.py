@@ -206,6 +206,7 @@ class Database:
         self._reading_engine = engine
         if location is not None:
             self._reading_engine = engine.execution_options(isolation_level="REPEATABLE READ")
+            self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -234,6 +235,19 @@ class Database:
                 yield connection
             return
         with self._errors(self.folder), self._writing_engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def adding_one(self) -> Iterator[Connection]:
+        """Give a connection for one statement that adds a row, as `adding` does.
+
+        On PostgreSQL the statement is a transaction of its own, without those that begin and end it.
+        """
+        if self.location is None:
+            with self.writing() as connection:
+                yield connection
+            return
+        with self._errors(self.folder), self._single_engine.connect() as connection:
             yield connection
 
     @contextmanager

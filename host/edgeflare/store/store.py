@@ -394,7 +394,7 @@ class Store(StoredFolder):
             with self._database.reading() as connection:
                 replica = queries.first_replica(connection)
         query = queries.seeds_with_answers(replica, every_seed=True)
-        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+        return self._database.pages(query, _SEEDS.c.position, self._seed)
 
     def pending_seeds(
         self, replica: str = "", order: Sequence[str] | None = None
@@ -410,8 +410,8 @@ class Store(StoredFolder):
             ~select(_OUTCOMES.c.position).where(finished).exists()
         )
         if order is not None:
-            return self._database.pages_in_order(query, _SEEDS.c.id, order, seed_from_row)
-        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+            return self._database.pages_in_order(query, _SEEDS.c.id, order, self._seed)
+        return self._database.pages(query, _SEEDS.c.position, self._seed)
 
     # The survey, and what references answer to its inputs
 
@@ -467,7 +467,7 @@ class Store(StoredFolder):
         whether this one was added.
         """
         row = outcome_to_row(outcome, self._environment)
-        with self._database.adding() as connection:
+        with self._database.adding_one() as connection:
             self._check_stored(outcome.trigger)
             row["seed"] = self._position(connection, outcome.seed_id)
             try:
@@ -514,7 +514,7 @@ class Store(StoredFolder):
     def add_replay(self, replay: ReplayRecord) -> None:
         """Record what a device answers to a trigger; of several answers the first one stays."""
         row = replay_to_row(replay)
-        with self._database.adding() as connection:
+        with self._database.adding_one() as connection:
             self._check_stored(replay.trigger)
             row["seed"] = self._position(connection, replay.seed_id)
             queries.add_missing(connection, _REPLAYS, [row])
@@ -550,6 +550,10 @@ class Store(StoredFolder):
             often = Counter(row["id"] for row in rows)
             again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
             raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
+
+    def _seed(self, row: Row[Any]) -> SeedRecord:
+        self._positions[row.id] = row.position
+        return seed_from_row(row)
 
     def _position(self, connection: Connection, seed_id: str) -> int:
         if seed_id not in self._positions:
