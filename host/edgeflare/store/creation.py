@@ -11,7 +11,7 @@ from edgeflare._internal.files import is_unused, sync_folder
 from edgeflare.errors import StoreError
 from edgeflare.store import postgres
 from edgeflare.store.database import (
-    UNFINISHED_NAME,
+    UNFINISHED,
     Schema,
     connect,
     for_writing,
@@ -102,11 +102,12 @@ def location_for(
 
 def _make_file(folder: Path, schema: Schema, fill: Callable[[Connection], None]) -> None:
     """Make the database under another name, so that nobody finds and locks an incomplete one."""
-    engine = connect(folder, name=UNFINISHED_NAME)
+    made = f"{schema.file}{UNFINISHED}"
+    engine = connect(folder, name=made)
     try:
         with for_writing(engine).begin() as connection:
             fill(connection)
-        publish_database(engine, folder, UNFINISHED_NAME, schema.file)
+        publish_database(engine, folder, made, schema.file)
     finally:
         engine.dispose()
 

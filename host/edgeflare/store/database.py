@@ -160,7 +160,9 @@ _T = TypeVar("_T")
 BATCH = 256
 """How many rows are read, or names asked for, at a time."""
 
-UNFINISHED_NAME = f"{DATABASE_NAME}.new"
+UNFINISHED = ".new"
+"""Behind the name of a database's file while it is being made."""
+
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
 
@@ -260,6 +262,14 @@ class Database:
         ):
             yield connection
 
+    def size(self, file: str) -> int:
+        """Return how many bytes it takes: the tables on a server, else the file of this name."""
+        if self.location is not None:
+            with self.reading() as connection:
+                return postgres.size(connection)
+        with self._errors(self.folder):
+            return (self.folder / file).stat().st_size
+
     def rows(self, table: Table, record: Callable[[Row[Any]], _T]) -> list[_T]:
         """Return a record of each row of a short table, in order."""
         return list(self.pages(select(table), table.c.position, record))
@@ -312,7 +322,7 @@ def no_campaign_error(folder: Path) -> StoreError:
             f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
             "what it has, `edgeflare replay` sends it again"
         )
-    if (folder / UNFINISHED_NAME).is_file():
+    if (folder / f"{DATABASE_NAME}{UNFINISHED}").is_file():
         return _interrupted(folder, "campaign")
     return StoreError(
         f"{folder} is not a campaign folder: it has no {DATABASE_NAME}, and no {POINTER_NAME} that "

@@ -112,19 +112,30 @@ def _parsed(text: str) -> URL:
 def schema_name(folder: Path, url: str) -> str:
     """Return the name of the schema for the data of a folder.
 
-    It is the folder's own, behind that of the folder around it where that is in the same database:
-    a campaign's control is `NAME/control`.
+    It is the folder's own. Below a folder whose data is in the same database it is behind that
+    one's: a campaign's control is `NAME/control`.
     """
-    around = _pointer(folder.absolute().parent)
-    name = _OTHERS.sub("_", folder.absolute().name)
-    if around is not None and around.url == url:
-        name = f"{around.name}/{name}"
+    folder = folder.absolute()
+    around = next((one for one in folder.parents if _is_in(one, url)), None)
+    name = folder.name if around is None else folder.relative_to(around).as_posix()
+    name = _OTHERS.sub("_", name)
+    if around is not None and (pointer := _pointer(around)) is not None:
+        name = f"{pointer.name}/{name}"
     elif name.startswith("pg_"):  # PostgreSQL's own
         name = f"_{name}"
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
         name = f"{name[: _LONGEST - _DIGITS - 1]}-{digest}"
     return name
+
+
+def _is_in(folder: Path, url: str) -> bool:
+    """Whether a folder's pointer names this database; one that can't be read doesn't."""
+    try:
+        found = _pointer(folder)
+    except StoreError:
+        return False
+    return found is not None and found.url == url
 
 
 def samples_below(samples: str, name: str) -> str:

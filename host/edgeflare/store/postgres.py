@@ -42,6 +42,10 @@ _SET_PATH = "SELECT set_config('search_path', %s, false)"
 _SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 1))")
 _RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
 _TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+_SIZE = text(
+    "SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+)
 _RELATED = text(
     "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
     "ORDER BY nspname"
@@ -141,6 +145,11 @@ def make_schema(
         connection.execute(insert(_place).values(kind=location.kind, samples=location.samples))
         fill(connection)
         last()
+
+
+def size(connection: Connection) -> int:
+    """Return how many bytes all tables of the schema take, with their indices."""
+    return int(connection.execute(_SIZE).scalar_one())
 
 
 def drop_schema(engine: Engine, name: str) -> None:

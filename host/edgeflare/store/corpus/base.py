@@ -1,7 +1,8 @@
 """The lock, the errors and the properties of a trigger corpus."""
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +15,12 @@ from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import Form
 from edgeflare.store.database import disk_full_advice, translate_errors
 from edgeflare.store.documents import moment, record
+from edgeflare.store.location import Location, read_pointer
+from edgeflare.store.server_lock import ServerLock
 
 LOCK_NAME = "corpus.lock"
 _PATIENCE = 60.0  # s; another process adds its triggers within seconds
+_PAUSE = 0.1
 
 
 @contextmanager
@@ -25,10 +29,14 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 
     Raises StoreError where it isn't free by then, or where the folder can't be written to.
     """
+    location = read_pointer(folder)
     lock = FileLock(folder / LOCK_NAME, thread_local=False)
-    with translate_errors(folder):
+    with translate_errors(folder), ExitStack() as held:
         try:
-            lock.acquire(timeout=_PATIENCE)
+            if location is None:
+                held.enter_context(lock.acquire(timeout=_PATIENCE))
+            else:
+                held.enter_context(_on_server(location))
         except Timeout as error:
             raise StoreError(
                 f"{folder} has been in use by another edgeflare for {_PATIENCE:g} s; wait until that "
@@ -38,10 +46,22 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
             raise StoreError(
                 f"{folder} is on a file system without locks; move it to a local disk"
             ) from error
-        try:
-            yield
-        finally:
-            lock.release()
+        yield
+
+
+@contextmanager
+def _on_server(location: Location) -> Iterator[None]:
+    """Hold the lock of a corpus that is on a server. Raises Timeout."""
+    lock = ServerLock(location)
+    until = time.monotonic() + _PATIENCE
+    while not lock.take():
+        if time.monotonic() > until:
+            raise Timeout(location.address)
+        time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class About(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
-from edgeflare._internal.files import sync_folder
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import creation
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.base import (
     CORPUS_ADVICE,
@@ -50,20 +50,17 @@ from edgeflare.store.database import (
     Database,
     Schema,
     batches,
-    connect,
     decoding,
     disk_full_advice,
-    publish_database,
     translate_errors,
 )
 from edgeflare.store.location import CORPUS_NAME, is_corpus
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
-from edgeflare.store.samples import StoredFolder
+from edgeflare.store.samples import SampleFiles, StoredFolder
 from edgeflare.types import Sample
 
 _SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
-_UNFINISHED_NAME = f"{CORPUS_NAME}.new"
 PER_PAIR = 3
 """The most entries for one seed input and one pair of classes, by default."""
 
@@ -84,19 +81,29 @@ class Corpus(StoredFolder):
         self._changing_one = threading.Lock()
 
     @classmethod
-    def open(cls, folder: Path, create: bool = False, *, per_pair: int | None = None) -> "Corpus":
+    def open(
+        cls,
+        folder: Path,
+        create: bool = False,
+        *,
+        per_pair: int | None = None,
+        database: str | None = None,
+        samples: str | None = None,
+    ) -> "Corpus":
         """Open the corpus in a folder; make one there, where there is none, if `create` says so.
 
         A folder to be made a corpus must be empty or not exist. `per_pair` is how many entries one
         seed input and class pair may have (3 for a new corpus); None leaves what the corpus has.
-        A corpus of an earlier edgeflare is migrated; see `open_database`.
+        `database` and `samples` say where the data of a new corpus is, as of a new `Store`; one
+        that is there stays where it is. A corpus of an earlier edgeflare is migrated; see
+        `open_database`.
         """
         folder = Path(folder)
         if per_pair is not None:
             check_per_pair(per_pair)
         if create and not is_corpus(folder):
             with translate_errors(folder, resumable=False):
-                _make(folder, per_pair or PER_PAIR)
+                _make(folder, per_pair or PER_PAIR, database, samples)
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
                 raise StoreError(f"there is no corpus folder {folder}; check the path")
@@ -118,8 +125,8 @@ class Corpus(StoredFolder):
 
     def size(self) -> int:
         """Return how many bytes the database and the samples take on disk."""
+        size = self._database.size(CORPUS_NAME)
         with translate_errors(self.folder):
-            size = (self.folder / CORPUS_NAME).stat().st_size
             return size + sum(bytes_ for _, bytes_ in self._samples.sizes())
 
     @property
@@ -449,8 +456,8 @@ def _answers_query() -> Select[tuple[object, ...]]:
     )
 
 
-def _make(folder: Path, per_pair: int) -> None:
-    """Make an empty corpus under another name, which it changes when it is whole."""
+def _make(folder: Path, per_pair: int, database: str | None, samples: str | None) -> None:
+    """Make an empty corpus; what a killed process left of one goes first."""
     if folder.exists() and (
         not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
     ):
@@ -458,34 +465,28 @@ def _make(folder: Path, per_pair: int) -> None:
             f"{folder} is neither a corpus nor an empty folder; choose another for the corpus"
         )
     folder.mkdir(parents=True, exist_ok=True)
+
+    def fill(connection: Connection) -> None:
+        tables.metadata.create_all(connection)
+        connection.execute(
+            insert(tables.about).values(
+                schema_version=tables.SCHEMA_VERSION,
+                program_version=__version__,
+                id=uuid.uuid4().hex,
+                created_at=datetime.now(timezone.utc).isoformat(),
+                per_pair=per_pair,
+            )
+        )
+
     with exclusive_lock(folder):
         if is_corpus(folder):
             return
-        for path in folder.glob(f"{_UNFINISHED_NAME}*"):
+        for path in folder.glob(f"{CORPUS_NAME}*"):  # of a process that was killed here
             path.unlink()
-        (folder / "samples").mkdir(exist_ok=True)
-        engine = connect(folder, name=_UNFINISHED_NAME)
-        try:
-            with engine.begin() as connection:
-                tables.metadata.create_all(connection)
-                connection.execute(
-                    insert(tables.about).values(
-                        schema_version=tables.SCHEMA_VERSION,
-                        program_version=__version__,
-                        id=uuid.uuid4().hex,
-                        created_at=datetime.now(timezone.utc).isoformat(),
-                        per_pair=per_pair,
-                    )
-                )
-            publish_database(engine, folder, _UNFINISHED_NAME, CORPUS_NAME)
-        finally:
-            engine.dispose()
-        sync_folder(folder)
-        sync_folder(folder.parent)
+        SampleFiles(folder / "samples").discard()
+        creation.make(folder, _SCHEMA, fill, database=database, samples=samples)
 
 
 def _is_unfinished(path: Path) -> bool:
     """Whether a file or folder belongs to a corpus whose creation has not finished."""
-    return path.name in (LOCK_NAME, "samples") or path.name.startswith(
-        (CORPUS_NAME, _UNFINISHED_NAME)  # with its write-ahead log
-    )
+    return path.name in (LOCK_NAME, "samples") or path.name.startswith(CORPUS_NAME)
