@@ -55,6 +55,8 @@ def add_to_corpus(
     *,
     model: str | None = None,
     per_pair: int | None = None,
+    database: str | None = None,
+    samples: str | None = None,
 ) -> CorpusAddition:
     """Add every confirmed trigger of a campaign to a corpus, which is made where there is none.
 
@@ -62,7 +64,8 @@ def add_to_corpus(
     are added, and its results are noted, as `note_replay` does. The same again changes nothing.
     `model` is what the deployed model is called in the corpus, with the device the target of a
     replay; None: by its file's name. `per_pair` is how many entries one seed input and class pair
-    may have from now on; None: 3 for a new corpus, else what it has.
+    may have from now on; None: 3 for a new corpus, else what it has. `database` and `samples` say
+    where the data of a new corpus is (see `Corpus.open`).
 
     Raises UsageError where the inputs' shape or the number of classes is another than the corpus',
     or the models return text, which have no classes, and StoreError.
@@ -70,7 +73,7 @@ def add_to_corpus(
     with open_store(campaign) as store:
         check_classes(store)
         name = model or model_name(store)
-        with _in_corpus(corpus, per_pair) as into:
+        with _in_corpus(corpus, per_pair, database=database, samples=samples) as into:
             if not is_replay(store):
                 return _add(into, store, found_in_campaign(store, name), name)
             with found_in_replay(store, name) as found:
@@ -200,7 +203,7 @@ def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
 
 @contextmanager
 def _in_corpus(
-    corpus: Corpus | Path, per_pair: int | None = None, *, create: bool = True
+    corpus: Corpus | Path, per_pair: int | None = None, *, create: bool = True, **places: str | None
 ) -> Iterator[Corpus]:
     """Give the open corpus; close it afterwards only if it was opened here."""
     if isinstance(corpus, Corpus):
@@ -208,7 +211,7 @@ def _in_corpus(
             corpus.set_per_pair(per_pair)
         yield corpus
         return
-    with Corpus.open(corpus, create=create, per_pair=per_pair) as into:
+    with Corpus.open(corpus, create=create, per_pair=per_pair, **places) as into:
         yield into
 
 

@@ -62,9 +62,15 @@ def begin_campaign(
 
 
 class CampaignRunner:
-    """Runs and resumes the campaigns of a batch; the user is asked each question once."""
+    """Runs and resumes the campaigns of a batch; the user is asked each question once.
 
-    def __init__(self, ask: Prompt | None, connect: Connect) -> None:
+    `stored_elsewhere`: campaigns are stored where their configurations say, else in their folders.
+    """
+
+    def __init__(
+        self, ask: Prompt | None, connect: Connect, *, stored_elsewhere: bool = False
+    ) -> None:
+        self._stored_elsewhere = stored_elsewhere
         self._ask = None if ask is None else PromptCache(ask)
         self._connect = connect
 
@@ -73,7 +79,8 @@ class CampaignRunner:
         with translate_errors(folder.parent):
             if folder.exists():
                 remove_folder(folder)
-        config = config.model_copy(update={"out": folder, "store": None, "samples": None})
+        places = {} if self._stored_elsewhere else {"store": None, "samples": None}
+        config = config.model_copy(update={"out": folder, **places})
         run_campaign(config, name=name, ask=self._ask, progress=progress, connect=self._connect)
 
     def resume(self, folder: Path, **settings: Any) -> None:

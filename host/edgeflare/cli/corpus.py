@@ -14,13 +14,18 @@ app = typer.Typer(
     help="Keep the triggers of many campaigns in one folder, to replay them on every new model.",
 )
 
-Corpus = Annotated[Path, typer.Argument(help="A corpus' folder.")]
+Corpus = Annotated[Path, typer.Argument(parser=folder, help=f"A corpus' folder, or {ADDRESS}.")]
 
 
 @app.command()
 @with_exit_codes
 def add(
-    corpus: Annotated[Path, typer.Argument(help="A corpus' folder; made where there is none.")],
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            parser=folder, help=f"A corpus' folder, made where there is none; or {ADDRESS}."
+        ),
+    ],
     campaign: Annotated[
         list[Path],
         typer.Argument(parser=folder, help=f"Folders of campaigns or replays; or {ADDRESS}."),
@@ -41,6 +46,21 @@ def add(
             "corpus).",
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="PostgreSQL database for a new corpus: postgresql://user@host/database.",
+        ),
+    ] = None,
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Where a new corpus has its samples: a folder that all hosts share, or "
+            "s3://bucket/prefix.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Add the confirmed triggers of campaigns; of a replay, also the results of stored ones."""
@@ -50,8 +70,10 @@ def add(
 
     additions = []
     try:
-        for folder in campaign:
-            addition = add_to_corpus(corpus, folder, model=name, per_pair=per_pair)
+        for one in campaign:
+            addition = add_to_corpus(
+                corpus, one, model=name, per_pair=per_pair, database=store, samples=samples
+            )
             additions.append(addition)
             for notice in addition.notices:
                 echo_err(f"note: {notice}")

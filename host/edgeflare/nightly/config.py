@@ -24,6 +24,7 @@ from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,
     SearchConfig,
+    StoreUrl,
     config_from,
     load_config,
     merge,
@@ -97,13 +98,17 @@ class KeepConfig(Section):
 class NightlyConfig(Section):
     """The configuration of nightly runs.
 
-    Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
+    Each of the `models` runs on each of the `devices` alone. `store` and `samples`, as of a
+    campaign, say where campaigns, corpora and what is known of the nights are stored; several hosts
+    may have one history there, each with a folder `history` of the same name. What stands in `search`, `fleet` and
     `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed,
     so that each night searches elsewhere; without it a model and a device that did not change give
     the same figures.
     """
 
     history: AbsolutePath
+    store: StoreUrl | None = None
+    samples: Annotated[str, Field(min_length=1)] | None = None
     devices: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
         BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
@@ -152,6 +157,8 @@ class NightlyConfig(Section):
             "control": False,
             "control_model": None,
             "out": None,
+            "store": self.store,
+            "samples": self.samples,
         }
         if self.inventory is not None:
             over["inventory"] = self.inventory

@@ -1,18 +1,17 @@
 """The folder of a history: its nights, newest last, and the baseline of the next night."""
 
 import hashlib
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
-from edgeflare.store.creation import remove_folder
+from edgeflare.nightly.nights import NIGHTS, attach, nights_of, set_up
+from edgeflare.store.creation import remove_folder, size_of
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import is_campaign
 
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-NIGHT_NAME = "night.json"
 LOG_NAME = "log.txt"
 JUNIT_NAME = "junit.xml"
 PAGE_NAME = "index.html"
 REPORT_NAME = "report.html"
 """In the folder of a search, and of a replay with inputs that deviate newly."""
-_NIGHTS, _CORPUS = "nights", "corpus"
+_CORPUS = "corpus"
 _STEM = 60
 
 
@@ -50,8 +48,13 @@ class Baseline(NamedTuple):
 class History:
     """A history's folder. All methods raise StoreError, DiskFullError among them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, store: str | None = None, samples: str | None = None
+    ) -> None:
+        """Take its folder; `store` is the database where a new one is to be, `samples` the place."""
         self.folder = Path(folder).absolute()
+        self.store = store
+        self.samples = samples
 
     @property
     def page(self) -> Path:
@@ -63,18 +66,25 @@ class History:
         return self.folder / _CORPUS / model
 
     def make(self) -> None:
-        """Make the folder where it isn't there yet."""
+        """Make the folder where it isn't there yet; find there what the database has of it."""
         with translate_errors(self.folder, resumable=False):
-            (self.folder / _NIGHTS).mkdir(parents=True, exist_ok=True)
+            (self.folder / NIGHTS).mkdir(parents=True, exist_ok=True)
+            if self.store is not None:
+                set_up(self.folder, self.store)
+            nights = self.nights()
+            models = {run.model for night in nights for run in night.runs}
+            corpora = [self.corpus(model) for model in models]
+            attach(
+                self.folder, [*corpora, *(path for night in nights for path in _campaigns(night))]
+            )
 
     def nights(self) -> list[Night]:
-        """Return every night, the oldest first; one whose ``night.json`` is damaged is left out."""
-        found = [night for night in map(self._read, self._folders()) if night is not None]
-        return sorted(found, key=lambda night: night.number)
+        """Return every night, the oldest first; one whose record is damaged is left out."""
+        return nights_of(self.folder).read()[0]
 
     def damaged(self) -> list[Path]:
         """Return the nights' folders that can't be read."""
-        return [folder for folder in self._folders() if self._read(folder) is None]
+        return nights_of(self.folder).read()[1]
 
     def begin(self, now: datetime, planned: int) -> Night:
         """Make the folder of a new night; mark earlier ones that were cut short as interrupted."""
@@ -85,7 +95,7 @@ class History:
         moment = now.astimezone(timezone.utc)
         stamp = self._free(moment.strftime("%Y%m%dT%H%M%SZ"))
         number = max((one.number for one in nights), default=0) + 1
-        folder = self.folder / _NIGHTS / stamp
+        folder = self.folder / NIGHTS / stamp
         with translate_errors(self.folder):
             folder.mkdir(parents=True)
         night = Night(
@@ -100,8 +110,8 @@ class History:
         return night
 
     def save(self, night: Night) -> None:
-        """Write a night's ``night.json``, in one step."""
-        write_description(night.folder / NIGHT_NAME, night.model_dump(mode="json"))
+        """Write a night down, in one step."""
+        nights_of(self.folder).save(night)
 
     def last_green(
         self, model: str, device: str, nights: list[Night] | None = None
@@ -115,21 +125,9 @@ class History:
                 return Baseline(night, run)
         return None
 
-    def _folders(self) -> Iterator[Path]:
-        with translate_errors(self.folder):
-            found = sorted((self.folder / _NIGHTS).glob(f"*/{NIGHT_NAME}"))
-        return (path.parent for path in found)
-
-    def _read(self, folder: Path) -> Night | None:
-        try:
-            values = read_description(folder / NIGHT_NAME)
-            return Night.model_validate({**values, "folder": folder})
-        except (ValueError, TypeError, KeyError):  # pydantic's ValidationError is a ValueError
-            return None
-
     def _free(self, stamp: str) -> str:
         names = [stamp, *(f"{stamp}-{n}" for n in range(2, 1000))]
-        return next(name for name in names if not (self.folder / _NIGHTS / name).exists())
+        return next(name for name in names if not (self.folder / NIGHTS / name).exists())
 
 
 def run_folder(model: str, device: str) -> str:
@@ -165,11 +163,11 @@ def prune_history(history: History, keep: KeepConfig) -> int:
     ]
     recent = {night.stamp for night in nights[-keep.nights :]}
     budget = None if keep.mb is None else keep.mb * _MB
-    spent = sum(map(_size, needed))
+    spent = sum(map(size_of, needed))
     lost = 0
     for one in reversed(kept):
         removable = [folder for folder in one.folders if folder not in needed]
-        spent += sum(map(_size, removable))
+        spent += sum(map(size_of, removable))
         newest = one.night.stamp == nights[-1].stamp
         if newest or (one.night.stamp in recent and (budget is None or spent <= budget)):
             continue
@@ -186,23 +184,16 @@ def _needed(history: History, nights: list[Night]) -> set[Path]:
 
 
 def _campaigns(night: Night) -> Iterable[Path]:
-    """Return the folders of a night's campaigns, those of an interrupted run included."""
-    return [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
+    """Return where a night's campaigns are or were, those of an interrupted run included."""
+    there = [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
+    ended = [night.folder / run.folder / name for run in night.runs for name in CAMPAIGNS]
+    return list(dict.fromkeys([*there, *ended]))
 
 
 def _remove(history: History, folders: Iterable[Path]) -> None:
     with translate_errors(history.folder):
         for folder in folders:
             remove_folder(folder)
-
-
-def _size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
-    return sum(
-        entry.lstat().st_size
-        for where, _, names in os.walk(folder)
-        for entry in (Path(where, name) for name in names)
-    )
 
 
 class NightLog:

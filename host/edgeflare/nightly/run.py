@@ -301,7 +301,9 @@ def update_corpus(
             return
     corpus = history.corpus(run.model)
     for search in [*_red_since_green(history, night, run), night.campaign(run)]:
-        addition = add_to_corpus(corpus, search, model=run.model)
+        addition = add_to_corpus(
+            corpus, search, model=run.model, database=history.store, samples=history.samples
+        )
         for notice in addition.notices:
             on_notice(notice)
     if night.replayed(run).is_dir():
@@ -362,16 +364,20 @@ def run_nightly(
     """
     chosen = _chosen_runs(config, models, devices)
     check_night(config, chosen)
-    history = History(config.history)
+    history = _history(config)
     history.make()
     with disk_full_advice(*_DISK_FULL), CampaignLock(history.folder):
         with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
-            campaigns = CampaignRunner(ask, connect)
+            campaigns = CampaignRunner(ask, connect, stored_elsewhere=True)
             runner = _NightRunner(config, history, night, log, clock, campaigns, progress, stopped)
             return runner.run(chosen)
+
+
+def _history(config: NightlyConfig) -> History:
+    return History(config.history, store=config.store, samples=config.samples)
 
 
 def _chosen_runs(
@@ -507,9 +513,10 @@ def accept_night(
     be used or a night runs in it.
     """
     chosen = _chosen_runs(config, models, devices)
-    history = History(config.history)
-    if not history.folder.is_dir():
+    history = _history(config)
+    if not history.folder.is_dir() and config.store is None:
         raise UsageError(f"there is no history {history.folder} yet; run a night first")
+    history.make()
     with CampaignLock(history.folder):
         red = [
             one

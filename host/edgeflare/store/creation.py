@@ -79,7 +79,7 @@ def make(
                     write_pointer(folder, location)
                 _make_file(folder, schema, fill)
             else:
-                _make_schema(folder, location, fill)
+                make_schema(folder, location, fill)
             sync_folder(folder)
             sync_folder(folder.parent)
         except BaseException:
@@ -119,7 +119,7 @@ def _make_file(folder: Path, schema: Schema, fill: Callable[[Connection], None])
         engine.dispose()
 
 
-def _make_schema(folder: Path, location: Location, fill: Callable[[Connection], None]) -> None:
+def make_schema(folder: Path, location: Location, fill: Callable[[Connection], None]) -> None:
     """Make the schema in one transaction; the pointer to it is there just before that ends.
 
     So there is no schema without a pointer; a pointer without a schema is of a process that was
@@ -161,12 +161,43 @@ def drop(folder: Path) -> None:
                 engine.dispose()
 
 
+def size_of(folder: Path) -> int:
+    """Return how many bytes a campaign takes: all files in its folder, and what is elsewhere."""
+    size = sum(
+        entry.lstat().st_size
+        for where, _, names in os.walk(folder)
+        for entry in (Path(where, name) for name in names)
+    )
+    if (place := stated_samples(folder)) is not None:
+        size += sum(bytes_ for _, bytes_ in open_samples(place).sizes())
+    if (location := read_pointer(folder)) is not None:
+        with translate_errors(folder):
+            engine = postgres.engine_on(location)
+            try:
+                with engine.connect() as connection:
+                    size += postgres.size(connection)
+            finally:
+                engine.dispose()
+    return size
+
+
 def remove_folder(folder: Path) -> None:
     """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
     drop(folder)
     if (place := stated_samples(folder)) is not None:
         open_samples(place).discard()
     shutil.rmtree(folder)
+
+
+def places_at(url: str, name: str) -> list[Location]:
+    """Return what a database has under a name, and under `NAME/...`. Raises StoreError."""
+    location = Location("campaign", url, name)
+    engine = postgres.engine_on(location)
+    try:
+        with postgres.server_errors(location):
+            return postgres.places_at(engine, url, name)
+    finally:
+        engine.dispose()
 
 
 def folder_at(text: str | os.PathLike[str]) -> Path:
@@ -179,13 +210,7 @@ def folder_at(text: str | os.PathLike[str]) -> Path:
     if not is_address(text):
         return Path(text)
     url, name = split_address(os.fspath(text))
-    location = Location("campaign", url, name)
-    engine = postgres.engine_on(location)
-    try:
-        with postgres.server_errors(location):
-            found = postgres.places_at(engine, url, name)
-    finally:
-        engine.dispose()
+    found = places_at(url, name)
     if not any(one.name == name for one in found):
         raise StoreError(
             f"there is nothing of edgeflare's under the name {name!r} in the database {url}; check "

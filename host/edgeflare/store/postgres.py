@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import (
     Column,
@@ -43,8 +43,9 @@ _SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(
 _RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
 _TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
 _SIZE = text(
-    "SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class "
-    "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = current_schema() AND c.relkind = 'r'"
 )
 _RELATED = text(
     "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
@@ -178,7 +179,7 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
 
 
 def _kind(value: str) -> Kind:
-    return "corpus" if value == "corpus" else "campaign"
+    return next((one for one in get_args(Kind) if one == value), "campaign")
 
 
 @contextmanager

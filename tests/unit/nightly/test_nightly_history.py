@@ -7,7 +7,8 @@ from bench_stores import BEGIN, add_night, red, run_of
 
 from edgeflare.errors import StoreError
 from edgeflare.nightly.config import KeepConfig
-from edgeflare.nightly.history import NIGHT_NAME, History, prune_history, run_folder
+from edgeflare.nightly.history import History, prune_history, run_folder
+from edgeflare.nightly.nights import NIGHT_NAME
 
 
 def green_stamp(history: History, model: str = "int8", device: str = "pi4") -> str | None:

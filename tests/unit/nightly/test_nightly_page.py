@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from bench_stores import add_night, figures, forty_nights, red, run_of
 
-from edgeflare.nightly.history import NIGHT_NAME, History
+from edgeflare.nightly.history import History
+from edgeflare.nightly.nights import NIGHT_NAME
 from edgeflare.nightly.reports import MOST_NIGHTS, charts, write_page
 from edgeflare.reports.charts import Line, Point, figure, line_chart
 

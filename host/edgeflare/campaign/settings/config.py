@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -288,6 +288,10 @@ def _database(text: str) -> str:
         raise PydanticCustomError("store", "{reason}", {"reason": str(error)}) from error
 
 
+StoreUrl: TypeAlias = Annotated[str, AfterValidator(_database)]
+"""The URL of a database, ``postgresql://user@host/database``."""
+
+
 class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
@@ -331,9 +335,7 @@ class CampaignConfig(Section):
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
     )
-    store: Annotated[
-        Annotated[str, AfterValidator(_database)] | None, Flag("--store", metavar="URL")
-    ] = Field(
+    store: Annotated[StoreUrl | None, Flag("--store", metavar="URL")] = Field(
         default=None,
         description="PostgreSQL database that has the campaign's data in place of a file in its "
         "folder: postgresql://user@host/database. The password is in ~/.pgpass or PGPASSWORD.",

@@ -33,8 +33,8 @@ with exclusive_lock(Path(sys.argv[1])):
 
 
 @pytest.fixture
-def corpus(tmp_path):
-    with Corpus.open(tmp_path / "corpus", create=True) as made:
+def corpus(tmp_path, database):
+    with Corpus.open(tmp_path / "corpus", create=True, database=database) as made:
         yield made
 
 
@@ -354,13 +354,14 @@ def test_several_make_it_and_add_to_it_at_once(tmp_path):
         assert len(inputs(corpus)) == 12
 
 
-def test_a_file_system_without_locks_is_reported(corpus, monkeypatch):
+def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(base.FileLock, "acquire", refuse)
-    with pytest.raises(StoreError, match="No locks available"):
-        add(corpus, trigger_record(1))
+    with Corpus.open(tmp_path, create=True) as corpus:
+        monkeypatch.setattr(base.FileLock, "acquire", refuse)
+        with pytest.raises(StoreError, match="No locks available"):
+            add(corpus, trigger_record(1))
 
 
 def test_a_corpus_is_distinguished_from_a_campaign(corpus):

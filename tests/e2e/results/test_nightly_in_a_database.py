@@ -1,0 +1,118 @@
+"""A history in PostgreSQL, to which the nights of two hosts belong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import DEMO, edgeflare
+from postgres_server import PostgresServer
+
+from edgeflare.bench.made_models import perturb_weights
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.nightly import Night, NightRun, load_nightly, run_nightly
+from edgeflare.nightly.history import History
+from edgeflare.store import CampaignLock, Store, folder_at
+from edgeflare.store.corpus.corpus import Corpus
+
+pytestmark = pytest.mark.extended
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, database_url: str) -> tuple[Path, Path]:
+    """The homes of two hosts, each with the same model and `nightly.toml`."""
+    made = tmp_path / "deployed.onnx"
+    perturb_weights(DEMO / "original.onnx", made, percent=20, by=0.05, seed=0)
+    homes = tmp_path / "one", tmp_path / "two"
+    for home in homes:
+        home.mkdir()
+        (home / "deployed.onnx").write_bytes(made.read_bytes())
+        (home / "nightly.toml").write_text(
+            f'history = "history"\nstore = "{database_url}"\nsamples = "{tmp_path / "samples"}"\n'
+            'devices = ["local"]\n[keep]\nnights = 1\n[[models]]\nname = "lenet"\n'
+            f'original.path = "{(DEMO / "original.onnx").as_posix()}"\n'
+            f'deployed.path = "deployed.onnx"\n'
+            f'seeds = {{path = "{(DEMO / "seeds.npz").as_posix()}", limit = 6}}\n'
+            "[search]\nmax_queries = 200\n"
+        )
+    return homes
+
+
+def run_on(home: Path) -> tuple[Night, NightRun]:
+    night = run_nightly(load_nightly(home / "nightly.toml"))
+    (run,) = night.runs
+    return night, run
+
+
+def test_a_night_on_another_host_is_held_against_the_last_green_one(
+    hosts: tuple[Path, Path], database_url: str, postgres_server: PostgresServer
+) -> None:
+    one, two = hosts
+    first, began = run_on(one)
+    assert (began.state, first.number) == ("first", 1), began.words
+    assert not list(one.rglob("campaign.sqlite"))
+    second, green = run_on(two)
+    assert (green.state, green.compared_with, second.number) == ("green", first.stamp, 2), (
+        green.words
+    )
+    assert green.replay is not None
+    assert (green.replay.still, green.replay.new) == (6, 0)  # the first host's triggers, sent again
+
+    corpus = f"{database_url}/history/corpus/lenet"
+    with Corpus.open(folder_at(corpus)) as shared:
+        assert len(shared) >= 6
+    shown = edgeflare("corpus", "show", corpus, "--json", home=one)
+    assert shown.code == 0, shown.err
+    assert shown.json["entries"] >= 6
+    assert shown.json["size"] > 100_000
+
+    third, _ = run_on(one)  # one night's campaigns stay, and those of the last green night
+    assert third.number == 3
+    assert [night.number for night in History(two / "history").nights()] == [1, 2, 3]
+    names = postgres_server.psql(
+        "SELECT count(DISTINCT nspname) FROM pg_namespace WHERE nspname LIKE 'history/nights/%'",
+        database_url.rpartition("/")[2],
+    )
+    assert int(names) == 3  # search, replay and seeds of the third
+    fourth, again = run_on(two)  # whose folders of the second are of a night that is pruned
+    assert (again.state, again.compared_with, fourth.number) == ("green", third.stamp, 4)
+    page = (two / "history" / "index.html").read_text("utf-8")
+    assert all(f"{night.started_at:%Y-%m-%d}" in page for night in (first, fourth))
+
+
+def test_two_hosts_dont_run_nights_of_one_history_at_once(hosts: tuple[Path, Path]) -> None:
+    one, two = hosts
+    run_on(one)
+    with (
+        CampaignLock(one / "history"),
+        pytest.raises(StoreError, match="is being run by process"),
+    ):
+        run_on(two)
+
+
+def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str) -> None:
+    one, two = hosts
+    in_files = (two / "nightly.toml").read_text().replace(f'store = "{database_url}"\n', "")
+    (two / "in-files.toml").write_text(in_files)
+    run_nightly(load_nightly(two / "in-files.toml"))
+    with pytest.raises(UsageError, match="is in its files, not in the database"):
+        run_on(two)
+    (one / "campaigns").mkdir()
+    Store.create(one / "history", {}, database=database_url).close()
+    (one / "history" / "store.json").unlink()
+    with pytest.raises(UsageError, match="has a campaign of the name 'history'"):
+        run_on(one)
+
+
+def test_a_damaged_night_is_left_out(
+    hosts: tuple[Path, Path], database_url: str, postgres_server: PostgresServer
+) -> None:
+    one, _ = hosts
+    night, _ = run_on(one)
+    damaged = json.dumps({"stamp": "20990101T000000Z", "number": "none"})
+    postgres_server.psql(
+        f"INSERT INTO history.nights VALUES ('20990101T000000Z', '{damaged}')",
+        database_url.rpartition("/")[2],
+    )
+    history = History(one / "history")
+    assert [found.stamp for found in history.nights()] == [night.stamp]
+    assert [folder.name for folder in history.damaged()] == ["20990101T000000Z"]
