@@ -145,6 +145,8 @@ def start(
                     id=owner.id,
                     environment=environment(config.search) | answer_digest(original, sides[0].spec),
                     files=[given.path] if keep_seeds else (),
+                    database=config.store,
+                    samples=config.samples,
                 )
             )
             stack.enter_context(CampaignLock(folder))

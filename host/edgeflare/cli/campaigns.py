@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from edgeflare._internal.text import counted, size_text
-from edgeflare.cli.options import CampaignFolder, Force, Json, Typed, command_with, typed
+from edgeflare.cli.options import (
+    ADDRESS,
+    CampaignFolder,
+    Force,
+    Json,
+    Typed,
+    command_with,
+    folder,
+    typed,
+)
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -40,7 +49,7 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     end_by(summary.limits_crossed, summary.limits_undecided)
 
 
-DemoCommand = command_with("device", "fleet", "python", "out")
+DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples")
 ResumeCommand = command_with(
     *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
     *("original_timeout", "workers"),
@@ -299,7 +308,10 @@ _EMBED_MB = 10
 
 
 def report(
-    campaign: Annotated[Path, typer.Argument(help="A campaign's or a replay's folder.")],
+    campaign: Annotated[
+        Path,
+        typer.Argument(parser=folder, help=f"A campaign's or a replay's folder, or {ADDRESS}."),
+    ],
     form: Annotated[
         str,
         typer.Option(

@@ -12,12 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from edgeflare.cli.terminal import with_exit_codes
+
 if TYPE_CHECKING:
     from edgeflare.campaign import SettingFlag
 
 FILES = "Models and seeds"
 
-CampaignFolder = Annotated[Path, typer.Argument(help="A campaign's folder.")]
+ADDRESS = "its address, postgresql://user@host/database/NAME"
+
+
+def folder(text: str) -> Path:
+    """Return the folder that an argument names, by its path or an address in a database.
+
+    Ends the program as a command does where the address can't be used.
+    """
+    if not text.startswith("postgresql:"):
+        return Path(text)
+    from edgeflare.store import folder_at
+
+    found: list[Path] = []
+    with_exit_codes(lambda: found.append(folder_at(text)))()
+    return found[0]
+
+
+CampaignFolder = Annotated[
+    Path, typer.Argument(parser=folder, help=f"A campaign's folder, or {ADDRESS}.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Force = Annotated[
     bool,

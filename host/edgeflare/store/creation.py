@@ -1,5 +1,7 @@
 """Makes and removes a folder's database, in the folder or on a server."""
 
+import hashlib
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -7,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from edgeflare._internal.files import is_unused, sync_folder
+from edgeflare._internal.files import cache_folder, is_unused, sync_folder
 from edgeflare.errors import StoreError
 from edgeflare.store import postgres
 from edgeflare.store.database import (
@@ -22,13 +24,18 @@ from edgeflare.store.location import (
     POINTER_NAME,
     Location,
     database_url,
+    is_address,
     read_pointer,
     samples_below,
     schema_name,
+    split_address,
+    stated_samples,
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.samples import Samples, open_samples
+
+_DIGITS = 16
 
 
 def check_free(folder: Path) -> None:
@@ -151,6 +158,46 @@ def drop(folder: Path) -> None:
                 postgres.drop_schema(engine, location.name)
             finally:
                 engine.dispose()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
+    drop(folder)
+    if (place := stated_samples(folder)) is not None:
+        open_samples(place).discard()
+    shutil.rmtree(folder)
+
+
+def folder_at(text: str | os.PathLike[str]) -> Path:
+    """Return a folder by which to use what is at an address, `postgresql://.../database/NAME`.
+
+    It is in the user's cache and has the pointers to NAME and to its parts, such as NAME/control.
+    Any other text is the path of a folder, and returned as it is. Raises StoreError where the
+    address can't be used.
+    """
+    if not is_address(text):
+        return Path(text)
+    url, name = split_address(os.fspath(text))
+    location = Location("campaign", url, name)
+    engine = postgres.engine_on(location)
+    try:
+        with postgres.server_errors(location):
+            found = postgres.places_at(engine, url, name)
+    finally:
+        engine.dispose()
+    if not any(one.name == name for one in found):
+        raise StoreError(
+            f"there is nothing of edgeflare's under the name {name!r} in the database {url}; check "
+            "the name: it is that of the folder which was made for it"
+        )
+    root = cache_folder() / "stores" / hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
+    with translate_errors(root):
+        for one in found:
+            folder = root / one.name
+            folder.mkdir(parents=True, exist_ok=True)
+            if read_pointer(folder) != one:
+                write_pointer(folder, one)
+    return root / name
 
 
 def _files(folder: Path, schema: Schema) -> list[Path]:

@@ -158,6 +158,8 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
     parameters = {"name": name, "prefix": f"{name}/"}
     with engine.connect() as connection:
         for schema in connection.execute(_RELATED, parameters).scalars().all():
+            if not set(schema.split("/")).isdisjoint(("", ".", "..")):  # made by another program
+                continue
             table = _place.to_metadata(MetaData(), schema=schema)
             if not engine.dialect.has_table(connection, table.name, schema):
                 continue

@@ -88,23 +88,31 @@ def add_environment(connection: Connection, environment: dict[str, Any]) -> str:
     return digest
 
 
-def add_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Add the rows that break no unique constraint; return their number where there is one row.
+def add_rows(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keep_first: bool = False,
+) -> int:
+    """Add rows, each of a seed; return whether one of a single row was added, 1 or 0.
 
-    Each has a seed. Processes that add several of the same ones at once wait for each other.
+    `keep_first`: rows that break a unique constraint are left out, else they raise IntegrityError.
+    Processes that add several of the same ones at once wait for each other.
     """
     if not rows:
         return 0
     dialect = connection.dialect.name
     if dialect != "sqlite":
         rows = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
-    return connection.execute(_adding_missing(table, dialect), rows).rowcount
+    return connection.execute(_adding(table, dialect, keep_first), rows).rowcount
 
 
 @cache
-def _adding_missing(table: Table, dialect: str) -> Executable:
+def _adding(table: Table, dialect: str, keep_first: bool) -> Executable:
     insert_ = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return insert_(table).on_conflict_do_nothing().inline()
+    statement = insert_(table).inline()
+    return statement.on_conflict_do_nothing() if keep_first else statement
 
 
 def add_once(connection: Connection, table: Table, **values: Any) -> None:

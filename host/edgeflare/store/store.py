@@ -65,7 +65,6 @@ _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
 _REPLAYS = tables.replays
 _TELEMETRY = tables.telemetry
-_ADD_OUTCOME = insert(_OUTCOMES).inline()
 
 
 class Store(StoredFolder):
@@ -383,7 +382,7 @@ class Store(StoredFolder):
                 {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
                 for seed_id, answer in first.items()
             ]
-            queries.add_missing(connection, _ANSWERS, rows)
+            queries.add_rows(connection, _ANSWERS, rows, keep_first=True)
 
     def seeds(self, replica: str | None = None) -> Iterator[SeedRecord]:
         """Every seed in order, with this replica's answers as its outputs where there are any.
@@ -420,10 +419,17 @@ class Store(StoredFolder):
         return self._samples.digest(sample)
 
     def add_survey(
-        self, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed] = ()
+        self,
+        records: Sequence[SurveyRecord],
+        runs: Sequence[SurveyedSeed] = (),
+        *,
+        keep_first: bool = False,
     ) -> None:
-        """Record answers of a survey, and the seeds finished with them, in one transaction."""
-        survey.add(self._database, records, runs)
+        """Record answers of a survey, and the seeds finished with them, in one transaction.
+
+        Raises StoreError where one is there already; with `keep_first` that one stays.
+        """
+        survey.add(self._database, records, runs, keep_first=keep_first)
 
     def survey(
         self, replica: str | None = None, phase: str | None = None, *, deviating: bool = False
@@ -471,9 +477,7 @@ class Store(StoredFolder):
             self._check_stored(outcome.trigger)
             row["seed"] = self._position(connection, outcome.seed_id)
             try:
-                if keep_first:
-                    return queries.add_missing(connection, _OUTCOMES, [row]) == 1
-                connection.execute(_ADD_OUTCOME, row)
+                added = queries.add_rows(connection, _OUTCOMES, [row], keep_first=keep_first)
             except IntegrityError as error:
                 whose = f" on {outcome.replica}" if outcome.replica else ""
                 raise StoreError(
@@ -481,7 +485,7 @@ class Store(StoredFolder):
                     f"{self.folder}: it has one already (does another program run this campaign?), "
                     "or its device is unknown"
                 ) from error
-        return True
+        return added == 1
 
     def outcomes(self) -> Iterator[OutcomeRecord]:
         """Every outcome, of all replicas, in the order they were added."""
@@ -517,7 +521,7 @@ class Store(StoredFolder):
         with self._database.adding_one() as connection:
             self._check_stored(replay.trigger)
             row["seed"] = self._position(connection, replay.seed_id)
-            queries.add_missing(connection, _REPLAYS, [row])
+            queries.add_rows(connection, _REPLAYS, [row], keep_first=True)
 
     def replays(self) -> Iterator[ReplayRecord]:
         """Every replay, in the order they were added."""

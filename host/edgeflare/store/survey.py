@@ -141,15 +141,24 @@ class SurveyCounts:
     """Each device's queries, confirmations included."""
 
 
-def add(database: Database, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed]) -> None:
-    """Add answers and the seeds that they finish, in one transaction; what is there already stays."""
+def add(
+    database: Database,
+    records: Sequence[SurveyRecord],
+    runs: Sequence[SurveyedSeed],
+    *,
+    keep_first: bool,
+) -> None:
+    """Add answers and the seeds that they finish, in one transaction.
+
+    `keep_first`: what is there already stays; else one of them raises StoreError.
+    """
     ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
     with database.adding() as connection:
         positions = queries.positions(connection, database.folder, ids)
         answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
-        queries.add_missing(connection, _SURVEY, answers)
+        queries.add_rows(connection, _SURVEY, answers, keep_first=keep_first)
         finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
-        queries.add_missing(connection, _RUNS, finished)
+        queries.add_rows(connection, _RUNS, finished, keep_first=keep_first)
 
 
 def read(
@@ -231,7 +240,7 @@ def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> No
             }
             for one in answers
         ]
-        queries.add_missing(connection, _REFERENCES, rows)
+        queries.add_rows(connection, _REFERENCES, rows)
 
 
 def read_references(database: Database, reference: str) -> Iterator[ReferenceAnswer]:
