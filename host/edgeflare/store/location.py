@@ -23,7 +23,7 @@ DATABASE_NAME = "campaign.sqlite"
 CORPUS_NAME = "corpus.sqlite"
 POINTER_NAME = "store.json"
 
-Kind: TypeAlias = Literal["campaign", "corpus", "history"]
+Kind: TypeAlias = Literal["campaign", "corpus"]
 
 _SCHEME = "postgresql"
 _EXAMPLE = "postgresql://user@host/database"
@@ -112,30 +112,23 @@ def _parsed(text: str) -> URL:
 def schema_name(folder: Path, url: str) -> str:
     """Return the name of the schema for the data of a folder.
 
-    It is the folder's own. Below a folder whose data is in the same database it is behind that
-    one's: a campaign's control is `NAME/control`.
+    It is the folder's own, behind that of a folder around it which is in the same database: a
+    campaign's control is `NAME/control`.
     """
     folder = folder.absolute()
-    around = next((one for one in folder.parents if _is_in(one, url)), None)
-    name = folder.name if around is None else folder.relative_to(around).as_posix()
+    name = folder.name
+    for parent in folder.parents:
+        around = _pointer(parent)
+        if around is not None and around.url == url:
+            name = f"{around.name}/{folder.relative_to(parent).as_posix()}"
+            break
     name = _OTHERS.sub("_", name)
-    if around is not None and (pointer := _pointer(around)) is not None:
-        name = f"{pointer.name}/{name}"
-    elif name.startswith("pg_"):  # PostgreSQL's own
+    if name.startswith("pg_"):  # PostgreSQL's own
         name = f"_{name}"
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
         name = f"{name[: _LONGEST - _DIGITS - 1]}-{digest}"
     return name
-
-
-def _is_in(folder: Path, url: str) -> bool:
-    """Whether a folder's pointer names this database; one that can't be read doesn't."""
-    try:
-        found = _pointer(folder)
-    except StoreError:
-        return False
-    return found is not None and found.url == url
 
 
 def samples_below(samples: str, name: str) -> str:
