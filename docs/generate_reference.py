@@ -302,7 +302,7 @@ def _table(
         heading = f"[[{place}]]" if several else f"[{place}]"
         if place in elsewhere:
             continue
-        level = "###" if "." in place and place != "devices.NAME.options" else "##"
+        level = "###" if "." in place.removeprefix("devices.NAME.") else "##"
         yield f"{level} `{heading}`{_OF_KINDS[found] if is_one_of else ''}"
         yield from _table(found, place, elsewhere=elsewhere)
 

@@ -29,6 +29,7 @@ from edgeflare.devices import (
     load_inventory,
     open_device,
     resolve_device,
+    stop_waiting_for_places,
 )
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
@@ -132,6 +133,7 @@ class Fleet(AbstractContextManager["Fleet"]):
             try:
                 opened = [one.result() for one in attempts]
             except BaseException:
+                stop_waiting_for_places()
                 for one in attempts:
                     one.add_done_callback(_close_what_opened)
                 raise

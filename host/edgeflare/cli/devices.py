@@ -120,24 +120,24 @@ def trust(
 ) -> None:
     """Show a device's SSH host key and, if you say so, add it to known_hosts."""
     from edgeflare.cli.terminal import ask, confirm
-    from edgeflare.devices import fetch_host_key, trust_host_key
+    from edgeflare.devices import fetch_host_key, held_place, trust_host_key
     from edgeflare.errors import HostKeyError
 
-    entry = _resolve(device, inventory)
-    if fingerprint is None:
-        key = fetch_host_key(entry, ask=ask)
-        if key.trusted:
-            echo_err(f"{device} shows {key.fingerprint}, which is trusted already")
-            return
-        echo_err(f"{device} shows a {key.type} host key with fingerprint {key.fingerprint}")
-        if not confirm("Is this the device's own fingerprint? Trust it?"):
-            raise HostKeyError(
-                "nothing was trusted; compare the fingerprint with the one on the device "
-                f"(ssh-keygen -lf {key.file}), then: "
-                f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
-            )
-        fingerprint = key.fingerprint
-    where = trust_host_key(entry, fingerprint, ask=ask)
+    with held_place(_resolve(device, inventory)) as entry:
+        if fingerprint is None:
+            key = fetch_host_key(entry, ask=ask)
+            if key.trusted:
+                echo_err(f"{device} shows {key.fingerprint}, which is trusted already")
+                return
+            echo_err(f"{device} shows a {key.type} host key with fingerprint {key.fingerprint}")
+            if not confirm("Is this the device's own fingerprint? Trust it?"):
+                raise HostKeyError(
+                    "nothing was trusted; compare the fingerprint with the one on the device "
+                    f"(ssh-keygen -lf {key.file}), then: "
+                    f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
+                )
+            fingerprint = key.fingerprint
+        where = trust_host_key(entry, fingerprint, ask=ask)
     echo_err(f"trusted; the key is in {where}")
 
 

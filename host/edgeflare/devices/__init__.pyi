@@ -10,6 +10,7 @@ from .fingerprints import (
 from .inventory import (
     Device as Device,
     LOCAL as LOCAL,
+    LabgridPlace as LabgridPlace,
     device_from_url as device_from_url,
     load_inventory as load_inventory,
     resolve_device as resolve_device,
@@ -31,6 +32,8 @@ from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceSt
 from .telemetry import DeviceMinute as DeviceMinute, Health as Health
 from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
 from .open import connect as connect
+from .transports.labgrid.place import stop_waiting_for_places as stop_waiting_for_places
+from .transports.labgrid.transport import held_place as held_place
 from .transports.ssh.trust import (
     HostKey as HostKey,
     fetch_host_key as fetch_host_key,

@@ -45,6 +45,44 @@ def _expand_home(value: object) -> object:
 _LocalPath = Annotated[Path, BeforeValidator(_expand_home)]
 
 
+class LabgridPlace(BaseModel):
+    """A place of a labgrid coordinator: the board is acquired there before it is used.
+
+    `labgrid = "pi4"` is short for a table with `place` alone. labgrid itself is in an environment of
+    its own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    place: str = Field(min_length=1, max_length=2000)
+    """The place's name at the coordinator."""
+    coordinator: str | None = Field(default=None, min_length=1, max_length=300)
+    """``HOST`` or ``HOST:PORT``; by default LG_COORDINATOR, else 127.0.0.1:20408."""
+    python: _LocalPath | None = None
+    """The Python of labgrid's environment; by default that of `labgrid-client` on PATH."""
+    priority: float = Field(default=0, allow_inf_nan=False)
+    """Of the reservation while others have the place; the highest gets it, then the oldest."""
+    wait_s: float = Field(default=0, ge=0, le=30 * 86400, allow_inf_nan=False)
+    """Seconds to wait for a place that others have; 0: it is busy at once."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        return {"place": data} if isinstance(data, str) else data
+
+    @field_validator("place", "coordinator")
+    @classmethod
+    def _one_line(cls, value: str | None) -> str | None:
+        return None if value is None else check_one_line(value)
+
+
+def check_one_line(value: str) -> str:
+    """Return a text that is one printable line without spaces around it. Raises ValueError."""
+    if not value.isprintable() or value != value.strip():
+        raise ValueError("must be one line of printable text without spaces around it")
+    return value
+
+
 class Device(BaseModel):
     """One device: how it is reached and what runs there. Describes; connects to nothing.
 
@@ -80,6 +118,8 @@ class Device(BaseModel):
     """Folder on the device that holds agent and models."""
     cache_limit_mb: int = Field(default=2048, ge=1)
     """Size limit of that folder in MB."""
+    labgrid: LabgridPlace | None = None
+    """The place of a labgrid coordinator that the board is; its NetworkService has the address."""
     known_hosts: _LocalPath | None = None
     """By default the user's ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
     ssh_config: _LocalPath | None = None
@@ -107,17 +147,17 @@ class Device(BaseModel):
 
     @model_validator(mode="after")
     def _fits_transport(self) -> "Device":
-        if self.transport == "ssh" and self.host is None:
+        if self.transport == "ssh" and self.host is None and self.labgrid is None:
             raise ValueError("`host` is missing; give the device's name or address")
         meaningless: tuple[str, ...] = (*_PHONE, "url")
         where = f"where transport is {self.transport!r}"
         if self.transport == "local":
-            meaningless = ("host", *_LOGIN, *_PHONE, "url")
+            meaningless = ("host", *_LOGIN, *_PHONE, "url", "labgrid")
         elif self.transport == "adb":
-            meaningless = ("host", "url", *(_LOGIN if self.adb_shell else ()))
+            meaningless = ("host", "url", "labgrid", *(_LOGIN if self.adb_shell else ()))
             where += " and `adb_shell` is true" if self.adb_shell else ""
         elif self.transport != "ssh":
-            meaningless = _PHONE
+            meaningless = (*_PHONE, "labgrid")
             if not (self.url or "").startswith(f"{self.transport}://"):
                 raise ValueError(f"`url` must begin with {self.transport}://")
         given = [field for field in meaningless if getattr(self, field) not in (None, False)]
@@ -127,7 +167,13 @@ class Device(BaseModel):
 
     @property
     def address(self) -> str:
-        """Where it is, for people: ``this machine``, or as ``ssh://`` or ``adb://`` text."""
+        """Where it is, for people: ``this machine``, or as ``ssh://`` or ``adb://`` text.
+
+        Of a labgrid place its name, and the SSH address where one is stated.
+        """
+        if self.labgrid is not None:
+            stated = device_url(self.host, self.port, self.user) if self.host else ""
+            return f"labgrid place {self.labgrid.place}" + (f" ({stated})" if stated else "")
         if self.url is not None:
             return self.url
         if self.transport == "local":
@@ -151,9 +197,7 @@ class Device(BaseModel):
     @field_validator("name", "url", "host", "serial", "user", "python", "cache")
     @classmethod
     def _one_line(cls, value: str | None) -> str | None:
-        if value is not None and (not value.isprintable() or value != value.strip()):
-            raise ValueError("must be one line of printable text without spaces around it")
-        return value
+        return None if value is None else check_one_line(value)
 
     @field_validator("host", "user")
     @classmethod
@@ -397,8 +441,8 @@ def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
         found = _place(path, text, name, key)
         where = where if found == header else found
     if problem["type"] == "extra_forbidden":
-        nested = len(keys) > 1
-        fields = DeviceOptions.__annotations__ if nested else Device.model_fields
+        tables = {"options": DeviceOptions.__annotations__, "labgrid": LabgridPlace.model_fields}
+        fields = tables[keys[0]] if len(keys) > 1 else Device.model_fields
         allowed = [field for field in fields if field != "name"]
         return (
             f"{where}: device {name!r} has an unknown key `{'.'.join(keys)}`"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal import plugins
+from edgeflare._internal.text import duration
 from edgeflare.devices.doctor.check import CheckLine, check
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, Device, is_managed
 from edgeflare.devices.provisioning.probe import probe, require
@@ -33,7 +34,10 @@ Prompt = Callable[[str], str | None]
 
 
 def connect(device: Device, ask: Prompt | None = None) -> Transport:
-    """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
+    """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError.
+
+    A labgrid place is acquired first, and given back when the transport is closed.
+    """
     if device.transport == "local":
         return LocalTransport(device.name, device.python)
     if device.transport not in BUILT_IN_TRANSPORTS:
@@ -42,6 +46,10 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
         from edgeflare.devices.transports.adb.transport import AdbShellTransport
 
         return AdbShellTransport.connect(device)
+    if device.labgrid is not None:
+        from edgeflare.devices.transports.labgrid.transport import PlaceTransport
+
+        return PlaceTransport.connect(device, ask=ask)
     from edgeflare.devices.transports.ssh.transport import SshTransport
 
     try:
@@ -97,6 +105,11 @@ def open_device(
         raise ModelError(f"there is no model file {model}")
     wanted = {**device.options, **(options or {})}
     calibration = calibration_file(chosen, wanted)
+    if device.labgrid is not None and device.labgrid.wait_s and progress is not None:
+        progress(
+            f"{device.name}: waiting for labgrid place {device.labgrid.place}, "
+            f"{duration(device.labgrid.wait_s)} at most"
+        )
     transport = connect(device, ask)
     try:
         probed = probe(transport, device)

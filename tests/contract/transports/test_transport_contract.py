@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adb_server import FakeAdbServer, Phone
+from labgrid_lab import Lab
 from ssh_servers import SshServer
 
 from edgeflare.devices.inventory import Device
@@ -37,6 +38,7 @@ WAYS = (
     pytest.param("openssh-by-adb", marks=pytest.mark.sshd),
     pytest.param("asyncssh-by-adb", marks=pytest.mark.extended),
     "adb-shell",
+    pytest.param("asyncssh-by-labgrid", marks=pytest.mark.extended),
 )
 Describe = Callable[..., Device]
 
@@ -59,7 +61,7 @@ def describe(
         adb_server.phones.append(Phone("R58M", home=tmp_path))
         fields |= {"transport": "adb", "serial": "R58M", "adb_shell": True}
     else:
-        server: SshServer = request.getfixturevalue(f"{way.removesuffix('-by-adb')}_server")
+        server: SshServer = request.getfixturevalue(f"{way.partition('-by-')[0]}_server")
         if way.endswith("-by-adb"):
             adb_server.phones.append(Phone("R58M", ports={8022: server.port}))
             known = tmp_path / "known_hosts"
@@ -67,6 +69,11 @@ def describe(
             known.write_text(" ".join(["adb-r58m", *words]) + "\n")
             device = server.device(host=None, port=None, transport="adb", serial="R58M")
             fields = {**device.model_dump(exclude_unset=True), "known_hosts": known, **fields}
+        elif way.endswith("-by-labgrid"):
+            lab: Lab = request.getfixturevalue("lab")
+            place = {"place": "board", "coordinator": lab.coordinator, "python": lab.python}
+            device = server.device(host=None, port=None, user=None, labgrid=place)
+            fields = {**device.model_dump(exclude_unset=True), **fields}
         else:
             fields = {**server.device().model_dump(exclude_unset=True), **fields}
     return lambda **changes: Device.model_validate({**fields, **changes})

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeflare.devices.inventory import device_from_url, device_url, load_inventory, resolve_device
+from edgeflare.devices.inventory import (
+    LabgridPlace,
+    device_from_url,
+    device_url,
+    load_inventory,
+    resolve_device,
+)
 from edgeflare.errors import InventoryError
 
 FULL = """
@@ -36,6 +42,21 @@ transport = "local"
 """
 
 
+LABGRID = """
+[devices.short]
+labgrid = "pi4"
+[devices.long]
+user = "pi"
+labgrid = { place = "pi5", coordinator = "lab:20408", priority = 2, wait_s = 600 }
+[devices.stated]
+host = "board"
+port = 2200
+[devices.stated.labgrid]
+place = "pi6"
+python = "~/lg/bin/python"
+"""
+
+
 @pytest.fixture
 def write(tmp_path):
     def write(text, name="devices.toml"):
@@ -57,6 +78,18 @@ def test_every_field_is_read(write, monkeypatch):
     assert pi4.options == {"threads": 4, "delegate": False, "kernels": "reference"}
     assert (pi4.known_hosts, pi4.ssh_config) == (Path("/etc/known"), Path("/etc/config"))
     assert (pi4.cache, pi4.cache_limit_mb, pi4.connect_timeout_s) == ("/data/cache", 100, 2.5)
+
+
+def test_a_place_of_labgrid_in_all_its_forms(write, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    short, long, stated = load_inventory(write(LABGRID)).values()
+    assert (short.transport, short.host, short.address) == ("ssh", None, "labgrid place pi4")
+    assert short.labgrid == LabgridPlace(place="pi4")
+    assert (short.labgrid.priority, short.labgrid.wait_s, short.labgrid.coordinator) == (0, 0, None)
+    assert (long.user, long.labgrid.coordinator) == ("pi", "lab:20408")
+    assert (long.labgrid.priority, long.labgrid.wait_s) == (2, 600)
+    assert stated.labgrid.python == Path("/home/me/lg/bin/python")
+    assert stated.address == "labgrid place pi6 (ssh://board:2200)"
 
 
 def test_defaults(write):
@@ -99,6 +132,19 @@ def test_the_current_folder_comes_before_the_users(write, monkeypatch, tmp_path)
             '[devices.a]\nhost = "h"\ntransport = "usb"',
             "line 3: .*transport: .*'adb'.* or a name that",
         ),
+        (
+            '[devices.a]\ntransport = "local"\nlabgrid = "b"',
+            "`labgrid` has no meaning where transport is 'local'",
+        ),
+        ('[devices.a]\ntransport = "adb"\nlabgrid = "b"', "`labgrid` has no meaning .*'adb'"),
+        ('[devices.a]\nlabgrid = ""', "line 2: .*labgrid.place: .*at least 1"),
+        ("[devices.a]\nlabgrid = 3", "line 2: .*labgrid: "),
+        ("[devices.a]\nlabgrid = {wait_s = 1}", "line 2: .*labgrid.place: field required"),
+        (
+            '[devices.a]\n[devices.a.labgrid]\nplace = "b"\nwaits = 1',
+            r"line 4: .*`labgrid.waits` \(did you mean 'wait_s'\?\); allowed are place, coordinator",
+        ),
+        ('[devices.a]\nlabgrid = {place = "b", wait_s = -1}', "line 2: .*labgrid.wait_s"),
         ('[devices.a]\ntransport = "local"\nuser = "me"', "`user` has no meaning .*'local'"),
         ('[devices.a]\nhost = "h"\noptions.thread = 1', "line 3.*did you mean 'threads'"),
         ('[devices.a]\nhost = "h"\n[devices.a.options]\nthreads = 0', "line 4: .*options.threads"),

@@ -135,7 +135,8 @@ def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
     if not isinstance(login, Login):
         yield good("connection", _place(device))
         return
-    to = f"{device.transport} to {login.user}@{login.address}"
+    place = "" if device.labgrid is None else f"labgrid place {device.labgrid.place}, "
+    to = f"{place}{device.transport} to {login.user}@{login.address}"
     yield good("connection", f"{to}, where {login.server} answers")
     detail = f"{login.by}; host key {login.host_key} is trusted"
     advice = f"set a key up with: {login.key_command}"
@@ -192,4 +193,6 @@ def _not_tried(first: str) -> CheckLine:
 def _place(device: Device) -> str:
     if device.transport == "local":
         return "a process on this machine"
+    if device.labgrid is not None:
+        return device.address
     return f"{device.transport} to {device.host or device.serial or device.name}"

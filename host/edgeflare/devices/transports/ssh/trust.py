@@ -65,6 +65,10 @@ def _connect_and_read(device: Device, ask: Ask | None) -> tuple[Endpoint, parami
         ways = {"local": "the local device", "adb": "adb's shell"}
         way = ways.get(device.transport, f"a device on {device.transport}://")
         raise InventoryError(f"{way} has no host key; there is nothing to trust")
+    if device.labgrid is not None and device.host is None:
+        raise InventoryError(
+            f"the address of {device.name} is known while its place is held: see held_place"
+        )
     checked: list[tuple[Endpoint, paramiko.PKey]] = []
 
     def check(endpoint: Endpoint, key: paramiko.PKey) -> None:

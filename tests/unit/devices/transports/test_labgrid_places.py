@@ -1,0 +1,132 @@
+"""What is said of labgrid places, and which Python has labgrid; without labgrid."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgeflare.devices import Device, LabgridPlace, connect
+from edgeflare.devices.transports.labgrid.place import failure, find_python, loss
+from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
+
+PLACE = LabgridPlace(place="pi4")
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def on(path: Path, name: str = "board") -> Device:
+    return Device(name=name, labgrid=LabgridPlace(place="pi4", python=path))
+
+
+def test_the_stated_python_wins(tmp_path: Path) -> None:
+    assert find_python(LabgridPlace(place="pi4", python=tmp_path / "p")) == str(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("first_line", "expected"),
+    [
+        ("#!/opt/lg/bin/python3.11", "/opt/lg/bin/python3.11"),
+        ("#!/bin/sh", "{bin}/python3"),
+        ("#!/usr/bin/env python3", "{bin}/python3"),
+    ],
+)
+def test_the_client_on_path_knows_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_line: str, expected: str
+) -> None:
+    client = script(tmp_path / "lg" / "bin" / "labgrid-client", f"{first_line}\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "labgrid-client").symlink_to(client)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_python(PLACE) == expected.format(bin=client.parent)
+
+
+def test_without_labgrid_it_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        InventoryError, match=r"needed for place pi4; install it in an env.*`python`"
+    ):
+        connect(Device(name="board", labgrid=PLACE))
+    with pytest.raises(
+        InventoryError, match=r"can't run labgrid's Python /no/python: No such file"
+    ):
+        connect(on(Path("/no/python")))
+
+
+def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
+    crash = "#!/bin/sh\necho 'Traceback' >&2; echo 'ValueError: so it is' >&2; exit 1\n"
+    with pytest.raises(DeviceError, match=r"pi4: labgrid's client ended: ValueError: so it is$"):
+        connect(on(script(tmp_path / "python", crash)))
+    with pytest.raises(DeviceError, match=r"labgrid's client ended without a word$"):
+        connect(on(script(tmp_path / "silent", "#!/bin/sh\nexit 0\n")))
+
+
+def test_services_that_can_not_be_used(tmp_path: Path) -> None:
+    service = '{"available": true, "proxy": true, "name": "n", "address": "h", "port": 1}'
+    says = '{"event": "acquired", "services": [%s]}'
+    held = f"#!/bin/sh\necho '{says % service}'\ncat >/dev/null\n"
+    with pytest.raises(InventoryError, match=r"behind a proxy of labgrid's; give an alias"):
+        connect(on(script(tmp_path / "one", held)))
+    two = f"#!/bin/sh\necho '{says % f'{service}, {service}'}'\ncat >/dev/null\n"
+    with pytest.raises(InventoryError, match=r"several NetworkServices \(n, n\); give the address"):
+        connect(on(script(tmp_path / "two", two)))
+    odd = service.replace('"proxy": true', '"proxy": false').replace('"h"', '"-oProxyCommand=x"')
+    odd = odd.replace("}", ', "username": "root", "password": null}')
+    with pytest.raises(InventoryError, match=r"NetworkService can't be used: host: must hold no"):
+        connect(on(script(tmp_path / "odd", f"#!/bin/sh\necho '{says % odd}'\ncat >/dev/null\n")))
+
+
+def test_a_python_without_labgrid() -> None:
+    with pytest.raises(InventoryError, match=r"its Python has no labgrid \(No module named 'labg"):
+        connect(on(Path(sys.executable)))
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "sentence"),
+    [
+        (
+            {"reason": "busy", "holder": "lab/anna", "reserved": False, "mine": False},
+            DeviceBusyError,
+            "x is held by lab/anna; take another, or wait for it with `wait_s`",
+        ),
+        (
+            {"reason": "busy", "holder": "a/b", "reserved": True, "mine": False, "waited_s": 90},
+            DeviceBusyError,
+            "x is reserved for a/b; it was not free within 1.5 min",
+        ),
+        ({"reason": "no place", "known": []}, InventoryError, "coordinator c:1; it has none yet"),
+        (
+            {"reason": "no place", "known": list(map(str, range(30)))},
+            InventoryError,
+            "18, 19 and 10 more",
+        ),
+        ({"reason": "no service"}, UnreachableError, "no NetworkService that is available"),
+        ({"reason": "unreachable"}, UnreachableError, "no labgrid coordinator answers at c:1"),
+        ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was lost: why"),
+        ({"reason": "no address", "detail": "why"}, InventoryError, r"sense \(why\); write HOST"),
+        ({"reason": "old labgrid"}, InventoryError, "older than 25.0; install"),
+        ({"reason": "refused", "detail": "why"}, DeviceError, "can't be acquired: why; see"),
+    ],
+)
+def test_each_failure_is_one_sentence(
+    event: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    error = failure("x", {"coordinator": "c:1", "waited_s": 0, **event})
+    assert type(error) is kind
+    with pytest.raises(kind, match=sentence):
+        raise error
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("reason", ["released", "restarted", "deleted", "coordinator", "service"])
+def test_each_loss_has_its_words(reason: str) -> None:
+    assert loss({"reason": reason}) != loss({"reason": "another"})
+    if reason in ("released", "restarted"):
+        assert loss({"reason": reason, "holder": "a/b\x1b[31m"}).endswith("; a/b has it now")
