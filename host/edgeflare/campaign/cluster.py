@@ -13,14 +13,8 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.stages import Campaign, Part
 from edgeflare.campaign.status import all_searched, count_outcomes, expected_outcomes
 from edgeflare.campaign.survey.stage import SurveyStage
-from edgeflare.devices import (
-    Bits,
-    DeviceState,
-    DeviceStatus,
-    LoadedModel,
-    check_equal_answers,
-    check_same_fingerprints,
-)
+from edgeflare.devices import DeviceState, DeviceStatus, LoadedModel
+from edgeflare.devices.equivalence import Bits, check_equal_answers, check_same_fingerprints
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import DeviceAwayError, UsageError
 from edgeflare.models import OriginalModel

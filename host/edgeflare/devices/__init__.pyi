@@ -2,13 +2,7 @@
 # ruff: noqa: I001 - one import a part
 
 from .doctor.check import CheckLine as CheckLine
-from .equivalence import (
-    Bits as Bits,
-    check_equivalent as check_equivalent,
-    check_equal_answers as check_equal_answers,
-    check_same_fingerprints as check_same_fingerprints,
-    probe_answers as probe_answers,
-)
+from .equivalence import check_equivalent as check_equivalent
 from .fingerprints import (
     fingerprint as fingerprint,
     fingerprint_digest as fingerprint_digest,

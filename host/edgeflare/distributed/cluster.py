@@ -18,7 +18,8 @@ from edgeflare.campaign.fleet import LeaseOwner
 from edgeflare.campaign.provenance import environment_differences
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.stages import Part
-from edgeflare.devices import Bits, DeviceStatus
+from edgeflare.devices import DeviceStatus
+from edgeflare.devices.equivalence import Bits
 from edgeflare.distributed.boards import campaign_files
 from edgeflare.distributed.connection import (
     CONNECT_S,

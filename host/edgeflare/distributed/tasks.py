@@ -4,29 +4,27 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from distributed import get_worker
-from distributed.core import Status
-
+from edgeflare._internal import extras
 from edgeflare.distributed.boards import BoardHost, portable
 from edgeflare.distributed.requests import Done, Opened, Opening, Shard
 from edgeflare.errors import EdgeFlareError
 
 HOST = "edgeflare_boards"
 """The attribute of a Dask worker that has its `BoardHost`."""
-_AT_WORK = (Status.init, Status.running, Status.paused)
+_AT_WORK = ("init", "running", "paused")
 
 
 def open_boards(opening: Opening) -> "Opened | EdgeFlareError":
     """Open this worker's devices; return what went wrong where they can't be."""
     try:
-        return _host(get_worker()).open(opening)
+        return _host(extras.distributed().get_worker()).open(opening)
     except EdgeFlareError as error:
         return portable(error)
 
 
 def do_shard(shard: Shard) -> Done:
     """Do a shard with this worker's devices."""
-    worker = get_worker()
+    worker = extras.distributed().get_worker()
     return _host(worker).do(shard, _stop_check(worker, worker.get_current_task()))
 
 
@@ -45,6 +43,6 @@ def _stop_check(worker: Any, key: Any) -> Callable[[], bool]:
 
     def is_stopped() -> bool:
         task = worker.state.tasks.get(key)
-        return task is None or task.state == "cancelled" or worker.status not in _AT_WORK
+        return task is None or task.state == "cancelled" or worker.status.name not in _AT_WORK
 
     return is_stopped
