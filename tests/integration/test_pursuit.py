@@ -18,7 +18,7 @@ from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, Store, open_store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import DATABASE_NAME
 
 ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
 SEEDS = ASSETS / "demo" / "seeds.npz"

@@ -14,8 +14,9 @@ from edgeflare.metrics import class_scores, l2, linf, top_label
 from edgeflare.models import task_of
 from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
-from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
+from edgeflare.store.location import is_corpus
 from edgeflare.types import TRIGGERS, Sample, Status
 
 _SeedSample = Callable[[str, str], str | None]

@@ -22,7 +22,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.store.survey import REFERENCES, SurveyKey
 from edgeflare.types import Decision
 
@@ -484,7 +484,7 @@ def check_healthy(references: Sequence[str]) -> None:
     One that is no campaign is left to `run_campaign` to refuse.
     """
     for reference in references:
-        if reference == INT8 or not (Path(reference) / DATABASE_NAME).is_file():
+        if reference == INT8 or not is_campaign(Path(reference)):
             continue
         with Store.open(Path(reference)) as store:
             found = _judged(store)
@@ -501,7 +501,7 @@ def _unhealthy(store: Store) -> Iterator[str]:
     A folder that is gone, damaged, or of another deployed model by now is passed over.
     """
     for name, about in (store.fact(REFERENCES) or {}).items():
-        if about["kind"] == INT8 or not (Path(about["path"]) / DATABASE_NAME).is_file():
+        if about["kind"] == INT8 or not is_campaign(Path(about["path"])):
             continue
         with suppress(StoreError), Store.open(Path(about["path"])) as other:
             if other.models.get("deployed", {}).get("sha256") == about["sha256"]:

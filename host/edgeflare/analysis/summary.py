@@ -34,7 +34,7 @@ from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, Store, open_store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Status
 
@@ -102,7 +102,7 @@ def control_figures(store: Store) -> ControlFigures | None:
     runtime: dict[str, Any] = {}
     counts, finished = Alarms(0, 0, 0, None), 0
     total = store.seed_count()
-    exists = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
+    exists = bool(store.fact("control_begun")) and is_campaign(folder)
     refusal = store.fact(REFUSED)
     ended = bool(store.fact("control_finished"))
     state: ControlState = "begun" if exists else "not-begun"

@@ -14,7 +14,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import DATABASE_NAME
 
 
 class Cell(NamedTuple):

@@ -1,7 +1,6 @@
 """A batch: a folder of campaigns that run one after the other, such as a comparison or a bench."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import Prompt
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import CampaignLock
+from edgeflare.store.creation import remove_folder
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
 from edgeflare.store.lock import LOCK_NAMES
@@ -72,8 +72,8 @@ class CampaignRunner:
         """Run a campaign in `folder`, in the place of what a killed process left there."""
         with translate_errors(folder.parent):
             if folder.exists():
-                shutil.rmtree(folder)
-        config = config.model_copy(update={"out": folder})
+                remove_folder(folder)
+        config = config.model_copy(update={"out": folder, "store": None, "samples": None})
         run_campaign(config, name=name, ask=self._ask, progress=progress, connect=self._connect)
 
     def resume(self, folder: Path, **settings: Any) -> None:

@@ -35,7 +35,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.store.lock import LOCK_NAMES
 
 Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
@@ -127,9 +127,9 @@ def _campaigns_or_model(path: Path) -> list[Path]:
     if not path.is_dir():
         own = path.name in (COMPARISON_NAME, *LOCK_NAMES)
         return [] if own and (path.parent / COMPARISON_NAME).is_file() else [path]
-    if (path / COMPARISON_NAME).is_file() and not (path / DATABASE_NAME).is_file():
+    if (path / COMPARISON_NAME).is_file() and not is_campaign(path):
         _, candidates = _read_comparison(path / COMPARISON_NAME)
-        found = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
+        found = [path / name for name in candidates if is_campaign(path / name)]
         if not found:
             raise UsageError(f"{path} is a comparison in which no candidate's campaign has begun")
         return found
@@ -297,7 +297,7 @@ class _Comparison:
         return tuple(runs)
 
     def _one(self, name: str, model: ModelConfig, folder: Path, report: Report) -> None:
-        if (folder / DATABASE_NAME).is_file():
+        if is_campaign(folder):
             _check_unchanged(name, folder)
             self._campaigns.resume(folder, name=name, progress=report)
             return
@@ -309,8 +309,8 @@ class _Comparison:
         search = self._config.search
         if search.strategy != STRATEGY:
             return search
-        databases = sorted(self._folder.glob(f"*/{DATABASE_NAME}"))
-        found = (resolved_as_in(database.parent, search) for database in databases)
+        campaigns = sorted(path for path in self._folder.iterdir() if is_campaign(path))
+        found = (resolved_as_in(campaign, search) for campaign in campaigns)
         return next((one for one in found if one is not None), search)
 
 

@@ -9,7 +9,6 @@ own, in the folder ``control`` of the campaign's.
 """
 
 import filecmp
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -45,7 +44,9 @@ from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SEED_ORIGINS, SeedInput, Store
-from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
+from edgeflare.store.creation import remove_folder
+from edgeflare.store.database import batches, decoding, translate_errors
+from edgeflare.store.location import DATABASE_NAME, POINTER_NAME, is_campaign
 from edgeflare.store.lock import LOCK_NAMES
 
 _PERMANENT = (ModelError, PreflightError, StrategyError)
@@ -287,17 +288,17 @@ def _can_resume(store: Store) -> bool:
     """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
     if store.fact("control_begun"):
-        if (folder / DATABASE_NAME).is_file():
+        if is_campaign(folder):
             return True
         store.set_fact("control_begun", False)
     with translate_errors(folder):
         if folder.is_dir() and all(map(_is_of_a_campaign, folder.iterdir())):
-            shutil.rmtree(folder)
+            remove_folder(folder)
     return False
 
 
 def _is_of_a_campaign(path: Path) -> bool:
-    return path.name in LOCK_NAMES or path.name.startswith(("samples", DATABASE_NAME))
+    return path.name in LOCK_NAMES or path.name.startswith(("samples", DATABASE_NAME, POINTER_NAME))
 
 
 def _fill(store: Store, control: Store) -> None:

@@ -156,6 +156,8 @@ def start(
                     id=owner.id,
                     environment=found,
                     files=[given.path] if keep_seeds else (),
+                    database=config.store,
+                    samples=config.samples,
                 )
             )
             stack.enter_context(CampaignLock(folder))

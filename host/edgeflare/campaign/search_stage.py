@@ -232,7 +232,7 @@ class SearchStage(CampaignStage):
             oracle,
             settings.budget,
             settings.campaign_seed,
-            (self._store.folder / "samples", self._store.sample_rate),
+            (self._store.samples_place, self._store.sample_rate),
             others.digests,
             known,
         )

@@ -53,8 +53,7 @@ def is_finished(store: Store) -> bool:
 def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
     """Add each device's queries outside of searches; `kind`: SEED_QUERIES or MEASURING."""
     if any(queries.values()):
-        before: Mapping[str, Any] = store.fact(kind) or {}
-        store.set_fact(kind, dict(Counter(before) + Counter(queries)))
+        store.change_fact(kind, lambda before: dict(Counter(before or {}) + Counter(queries)))
 
 
 def queries_before(store: Store) -> Counter[str]:
@@ -192,10 +191,11 @@ def campaign_status(folder: Path) -> CampaignStatus:
     Raises StoreError where the folder is no campaign's.
     """
     with Store.open(folder) as store:
-        left = _read_status(folder) or _killed_early(store)
+        live = _read_status(folder)
+        left = live or _killed_early(store)
         running = CampaignLock.is_held(folder)
-        if running and left.state == "running":
-            return left
+        if running and live is not None and live.state == "running":
+            return live
         finished = is_finished(store)
         state: RunState = "finished" if finished and not running else _state(running, left.state)
         done = count_outcomes(store)

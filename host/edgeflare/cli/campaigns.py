@@ -13,7 +13,16 @@ import typer
 
 from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.distributed import Dask, Insecure, Scheduler, TlsCaFile, TlsCert, TlsKey
-from edgeflare.cli.options import CampaignFolder, Force, Json, Typed, command_with, typed
+from edgeflare.cli.options import (
+    ADDRESS,
+    CampaignFolder,
+    Force,
+    Json,
+    Typed,
+    command_with,
+    folder,
+    typed,
+)
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -317,7 +326,10 @@ _EMBED_MB = 10
 
 
 def report(
-    campaign: Annotated[Path, typer.Argument(help="A campaign's or a replay's folder.")],
+    campaign: Annotated[
+        Path,
+        typer.Argument(parser=folder, help=f"A campaign's or a replay's folder, or {ADDRESS}."),
+    ],
     form: Annotated[
         str,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
+from edgeflare.cli.options import FILES, Json, Typed, command_with, folder, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="CANDIDATE...",
-            help="Deployed model files, folders of campaigns or of comparisons, or both.",
+            parser=folder,
+            help="Deployed model files, folders (or addresses) of campaigns or of comparisons, or "
+            "both.",
         ),
     ],
     measure: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeflare.cli.options import Json
+from edgeflare.cli.options import ADDRESS, Json, folder
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 app = typer.Typer(
@@ -21,7 +21,10 @@ Corpus = Annotated[Path, typer.Argument(help="A corpus' folder.")]
 @with_exit_codes
 def add(
     corpus: Annotated[Path, typer.Argument(help="A corpus' folder; made where there is none.")],
-    campaign: Annotated[list[Path], typer.Argument(help="Folders of campaigns or replays.")],
+    campaign: Annotated[
+        list[Path],
+        typer.Argument(parser=folder, help=f"Folders of campaigns or replays; or {ADDRESS}."),
+    ],
     name: Annotated[
         str | None,
         typer.Option(

@@ -17,7 +17,24 @@ if TYPE_CHECKING:
 
 FILES = "Models and seeds"
 
-CampaignFolder = Annotated[Path, typer.Argument(help="A campaign's folder.")]
+ADDRESS = "its address, postgresql://user@host/database/NAME"
+
+
+def folder(text: str) -> Path:
+    """Return the folder that an argument names, by its path or an address in a database.
+
+    Raises StoreError where the address can't be used.
+    """
+    if not text.startswith("postgresql:"):
+        return Path(text)
+    from edgeflare.store import folder_at
+
+    return folder_at(text)
+
+
+CampaignFolder = Annotated[
+    Path, typer.Argument(parser=folder, help=f"A campaign's folder, or {ADDRESS}.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Force = Annotated[
     bool,

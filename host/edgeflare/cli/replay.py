@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import FILES, Json, command_with, typed
+from edgeflare.cli.options import ADDRESS, FILES, Json, command_with, folder, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -34,11 +34,16 @@ ReplayCommand = command_with(
 def replay(
     context: typer.Context,
     source: Annotated[
-        Path, typer.Argument(help="A campaign's folder, a replay's, or a trigger corpus.")
+        Path,
+        typer.Argument(
+            parser=folder,
+            help=f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}.",
+        ),
     ],
     campaign: Annotated[
         Path | None,
         typer.Option(
+            parser=folder,
             help="A campaign.toml, or a campaign's folder, whose models, devices and limits are "
             "taken. A corpus has none of its own.",
             rich_help_panel=FILES,

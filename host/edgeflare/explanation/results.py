@@ -11,8 +11,9 @@ import numpy as np
 
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME, decoding
+from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
+from edgeflare.store.location import is_campaign
 from edgeflare.types import TRIGGERS
 
 FindingCause: TypeAlias = Literal[
@@ -309,7 +310,7 @@ def explained_devices(store: Store) -> Path | None:
     None where the findings were not explained, or by one device. Raises StoreError.
     """
     found = stored_explanation(store)
-    if found is None or not (store.folder / found.replay / DATABASE_NAME).is_file():
+    if found is None or not is_campaign(store.folder / found.replay):
         return None
     with Store.open(store.folder / found.replay) as replay:
         return replay.folder if len(replica_names(replay)) > 1 else None
@@ -317,7 +318,7 @@ def explained_devices(store: Store) -> Path | None:
 
 def _shrunk(store: Store) -> dict[str, ShrunkTo]:
     """Return what the findings of a campaign were shrunk to so far, by their ids."""
-    if not (store.folder / SHRUNK_FOLDER / DATABASE_NAME).is_file():
+    if not is_campaign(store.folder / SHRUNK_FOLDER):
         return {}
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
         return {

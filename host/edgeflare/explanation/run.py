@@ -58,7 +58,7 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output
 
@@ -344,7 +344,7 @@ class _Walk:
     def begun(self, rung: Rung, findings: set[str]) -> set[str] | None:
         """Return which findings, of these ids, a rung was begun with, None where it was not."""
         folder = self.folder_of(rung)
-        if not (folder / DATABASE_NAME).is_file():
+        if not is_campaign(folder):
             return None
         with Store.open(folder) as store:
             fact = store.fact(REPLAY)
@@ -355,7 +355,7 @@ class _Walk:
         folder = self.folder_of(rung)
         config = rung.configure(self.config, folder)
         progress = partial(_report, self._progress, self._told, rung)
-        if (folder / DATABASE_NAME).is_file():
+        if is_campaign(folder):
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")
                 known = store.campaign["deployed"]

@@ -29,7 +29,8 @@ from edgeflare.explanation.results import (
 )
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import SEED_ORIGINS, CampaignLock, OutcomeRecord, SeedInput, Store
-from edgeflare.store.database import DATABASE_NAME, batches
+from edgeflare.store.database import batches
+from edgeflare.store.location import is_campaign
 from edgeflare.store.records import ReplayInput, trigger_id
 from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
 from edgeflare.strategies.operators import corruption_names
@@ -146,7 +147,7 @@ def _run(
     connect: Connect,
 ) -> None:
     fill = partial(_fill, store, list(chosen.values()))
-    if (folder / SHRUNK_FOLDER / DATABASE_NAME).is_file():
+    if is_campaign(folder / SHRUNK_FOLDER):
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             before = shrunk.setting("search", "options")
         if before != config.search.options:

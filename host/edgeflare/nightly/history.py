@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +12,9 @@ from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
-from edgeflare.store.database import DATABASE_NAME, translate_errors
+from edgeflare.store.creation import remove_folder
+from edgeflare.store.database import translate_errors
+from edgeflare.store.location import is_campaign
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,7 +111,7 @@ class History:
             run = night.run(model, device)
             if run is None or not run.is_baseline:
                 continue
-            if (night.campaign(run) / DATABASE_NAME).is_file():
+            if is_campaign(night.campaign(run)):
                 return Baseline(night, run)
         return None
 
@@ -192,7 +193,7 @@ def _campaigns(night: Night) -> Iterable[Path]:
 def _remove(history: History, folders: Iterable[Path]) -> None:
     with translate_errors(history.folder):
         for folder in folders:
-            shutil.rmtree(folder)
+            remove_folder(folder)
 
 
 def _size(folder: Path) -> int:

@@ -64,9 +64,10 @@ from edgeflare.nightly.night import (
 )
 from edgeflare.nightly.reports import write_junit, write_page
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import target_name
 from edgeflare.store.database import disk_full_advice
+from edgeflare.store.location import is_corpus
 from edgeflare.types import AGREED
 
 Part: TypeAlias = Literal["replay", "search"]

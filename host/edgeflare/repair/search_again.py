@@ -14,7 +14,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.oracles import traits_of
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.types import Status
 
 REPAIR_FOLDER = "repair"
@@ -108,7 +108,7 @@ def search_again(
             event = Notice(f"{event.text}; the same command goes on with it")
         progress(event)
 
-    if (out / DATABASE_NAME).is_file():
+    if is_campaign(out):
         runner.resume(out, name=out.name, progress=tell)
     else:
         model = config.deployed.model_copy(update={"repair": repair})

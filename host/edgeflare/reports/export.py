@@ -29,8 +29,8 @@ from edgeflare.metrics import text_of
 from edgeflare.reports.survey.export import Answers, WriteFiles, export_survey
 from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, open_store
-from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
+from edgeflare.store.location import DATABASE_NAME, POINTER_NAME
 from edgeflare.types import Sample
 
 
@@ -38,7 +38,7 @@ def check_report_path(path: Path, campaign: Path) -> None:
     """Raise UsageError if a report's file is a folder, or the campaign's database."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file to write")
-    if path.resolve() == (campaign / DATABASE_NAME).resolve():
+    if path.resolve() in [(campaign / name).resolve() for name in (DATABASE_NAME, POINTER_NAME)]:
         raise UsageError(f"{path} is the campaign itself; name another file")
 
 

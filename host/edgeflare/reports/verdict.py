@@ -19,7 +19,7 @@ from edgeflare.reports.survey.document import (
 )
 from edgeflare.reports.survey.faults import fault_title
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign
 from edgeflare.types import TRIGGERS
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def progress(summary: Summary, status: CampaignStatus) -> str:
 def is_control(folder: Path) -> bool:
     """Whether a campaign's folder is that of another one's control."""
     folder = folder.absolute()
-    return folder.name == CONTROL_NAME and (folder.parent / DATABASE_NAME).is_file()
+    return folder.name == CONTROL_NAME and is_campaign(folder.parent)
 
 
 def _found(store: Store, summary: Summary) -> tuple[str, Tone]:

@@ -1,6 +1,8 @@
 """A campaign's folder: its database, its samples and its lock."""
 
 from edgeflare.store.corpus.records import CorpusRemoved
+from edgeflare.store.creation import folder_at
+from edgeflare.store.location import is_address, is_campaign
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     FAULTS,
@@ -46,5 +48,8 @@ __all__ = [
     "SurveyRecord",
     "SurveyedSeed",
     "TriggerAnswer",
+    "folder_at",
+    "is_address",
+    "is_campaign",
     "open_store",
 ]

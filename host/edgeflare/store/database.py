@@ -1,4 +1,4 @@
-"""The database of a campaign or a corpus: SQLite in its folder, or what a URL names."""
+"""The database of a campaign or a corpus: SQLite in its folder, or a schema of PostgreSQL."""
 
 import os
 import shutil
@@ -29,7 +29,16 @@ from sqlalchemy.exc import SQLAlchemyError, StatementError
 from edgeflare._internal.files import is_disk_full
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store import postgres
 from edgeflare.store.documents import read_json
+from edgeflare.store.location import (
+    CORPUS_NAME,
+    DATABASE_NAME,
+    POINTER_NAME,
+    Kind,
+    Location,
+    read_pointer,
+)
 
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),
@@ -119,6 +128,8 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
 
 def _of_database(error: Exception, folder: Path) -> StoreError:
     cause = error.orig if isinstance(error, StatementError) else error
+    if (translated := _of_server(cause, folder)) is not None:
+        return translated
     text = str(cause).lower()
     for_want_of_space = "disk i/o" in text or "unable to open database file" in text
     if "disk is full" in text or (for_want_of_space and _nothing_free(folder)):
@@ -127,6 +138,15 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
         if part in text:
             return StoreError(f"{folder} {sentence}")
     return StoreError(f"the database of {folder} failed: {cause}")
+
+
+def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
+    try:
+        location = read_pointer(folder)
+    except StoreError:
+        location = None
+    url = "" if location is None else location.url
+    return postgres.server_error(cause, url, str(folder))
 
 
 def _nothing_free(folder: Path) -> bool:
@@ -140,8 +160,6 @@ _T = TypeVar("_T")
 BATCH = 256
 """How many rows are read, or names asked for, at a time."""
 
-DATABASE_NAME = "campaign.sqlite"
-CORPUS_NAME = "corpus.sqlite"
 UNFINISHED_NAME = f"{DATABASE_NAME}.new"
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
@@ -157,17 +175,18 @@ class Schema(NamedTuple):
     whose one row states the `schema_version` and the `program_version` that wrote it.
     """
 
-    kind: str
+    kind: Kind
     file: str
     version: int
     about: Table
 
 
 class Database:
-    """An open database of a folder.
+    """An open database of a folder; `location` says where, None: in a file of the folder.
 
     Any thread may call any method. Writers go one by one and each is one transaction; a reader
-    holds a connection for one page of rows only, so it never blocks a writer for long.
+    holds a connection for one page of rows only, so it never blocks a writer for long. What is
+    read within one `reading` is of one moment.
     """
 
     def __init__(
@@ -176,12 +195,18 @@ class Database:
         engine: Engine,
         errors: Errors = translate_errors,
         copy: TemporaryDirectory[str] | None = None,
+        location: Location | None = None,
     ) -> None:
         self.folder = folder
         self.engine = engine
+        self.location = location
         self._errors = errors
         self._copy = copy
         self._writing_engine = for_writing(engine)
+        self._reading_engine = engine
+        if location is not None:
+            self._reading_engine = engine.execution_options(isolation_level="REPEATABLE READ")
+            self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -194,6 +219,35 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Give the connection of one transaction that writes; on disk when this ends."""
         with self._errors(self.folder), self._lock, self._writing_engine.begin() as connection:
+            if self.location is not None:
+                postgres.serialise(connection)
+            yield connection
+
+    @contextmanager
+    def adding(self) -> Iterator[Connection]:
+        """Give the connection of one transaction that only adds rows, as `writing` does.
+
+        On PostgreSQL those of several threads and processes go at once; what must not be twice is
+        kept so by the tables' constraints.
+        """
+        if self.location is None:
+            with self.writing() as connection:
+                yield connection
+            return
+        with self._errors(self.folder), self._writing_engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def adding_one(self) -> Iterator[Connection]:
+        """Give a connection for one statement that adds a row, as `adding` does.
+
+        On PostgreSQL the statement is a transaction of its own, without those that begin and end it.
+        """
+        if self.location is None:
+            with self.writing() as connection:
+                yield connection
+            return
+        with self._errors(self.folder), self._single_engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -202,7 +256,7 @@ class Database:
         with (
             decoding(self.folder, what),
             self._errors(self.folder),
-            self.engine.connect() as connection,
+            self._reading_engine.connect() as connection,
         ):
             yield connection
 
@@ -252,19 +306,24 @@ class Database:
 
 def no_campaign_error(folder: Path) -> StoreError:
     """Return the error of a folder that has no campaign's database."""
-    if (folder / CORPUS_NAME).is_file():
+    location = read_pointer(folder)
+    if (folder / CORPUS_NAME).is_file() or (location is not None and location.kind == "corpus"):
         return StoreError(
             f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
             "what it has, `edgeflare replay` sends it again"
         )
     if (folder / UNFINISHED_NAME).is_file():
-        return StoreError(
-            f"the campaign in {folder} was interrupted before it began: delete the folder and run "
-            "it anew"
-        )
+        return _interrupted(folder, "campaign")
     return StoreError(
-        f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
-        " (of a bench, `edgeflare bench show` has the figures)"
+        f"{folder} is not a campaign folder: it has no {DATABASE_NAME}, and no {POINTER_NAME} that "
+        "says where its database is; check the path (of a bench, `edgeflare bench show` has the "
+        "figures)"
+    )
+
+
+def _interrupted(folder: Path, kind: Kind) -> StoreError:
+    return StoreError(
+        f"the {kind} in {folder} was interrupted before it began: delete the folder and run it anew"
     )
 
 
@@ -275,26 +334,24 @@ def batches(items: Iterable[_T]) -> Iterator[Sequence[_T]]:
         yield batch
 
 
-def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engine:
-    """Return an engine on the file `name` in the folder, or on any SQLAlchemy URL instead.
+def open_engine(folder: Path, name: str, location: Location | None) -> Engine:
+    """Return an engine on the database at this location; None: on the file `name` in the folder."""
+    return connect(folder, name=name) if location is None else postgres.engine_on(location)
+
+
+def connect(folder: Path, *, name: str) -> Engine:
+    """Return an engine on the file `name` in the folder.
 
     SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
     when its commit returns. On a read-only disk a campaign can still be read.
     """
-    if url is None and _only_readable(folder, name):
+    if _only_readable(folder, name):
         return connect_to_read(folder / name)
-    try:
-        engine = create_engine(
-            url or URL.create("sqlite", database=str(folder / name)),
-            json_deserializer=read_json,
-        )
-    except ModuleNotFoundError as error:
-        raise StoreError(
-            f"the campaign's database needs the Python package {error.name}; install it"
-        ) from error
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin)
+    engine = create_engine(
+        URL.create("sqlite", database=str(folder / name)), json_deserializer=read_json
+    )
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
@@ -350,10 +407,7 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
     """Return the schema version of a database. Raises StoreError for a newer one."""
     there = inspect(connection).get_table_names()
     if not there:
-        raise StoreError(
-            f"the {schema.kind} in {folder} was interrupted before it began: delete the folder and "
-            "run it anew"
-        )
+        raise _interrupted(folder, schema.kind)
     if schema.about.name not in there:
         raise StoreError(
             f"{folder} is not a {schema.kind} folder: its database is another program's"

@@ -16,6 +16,8 @@ from edgeflare._internal.files import write_durably
 from edgeflare.errors import StoreError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
+from edgeflare.store.location import read_pointer
+from edgeflare.store.server_lock import ServerLock
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,7 +60,8 @@ class _Holder(NamedTuple):
 class CampaignLock:
     """The right to run the campaign in a folder, held by this object until `release` or its end.
 
-    The operating system keeps the lock (on the file `campaign.lock`), so that one left behind by a
+    Where the folder's data is on a server, the server keeps the lock, for all folders and hosts
+    that use the same data. Else the operating system keeps the lock (on the file `campaign.lock`), so that one left behind by a
     killed process is free at once; `campaign.lock.json` says whose it is. One object is used by one
     thread at a time.
     """
@@ -66,6 +69,7 @@ class CampaignLock:
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
         self._lock = _lock_of(self.folder)
+        self._on_server: ServerLock | None = None
 
     def acquire(self) -> None:
         """Take the lock; nothing happens where this object has it.
@@ -73,16 +77,16 @@ class CampaignLock:
         Raises StoreError, without waiting for it, where another process (or object) has it, the
         folder is missing or can't be written to, or its file system has no locks.
         """
-        if self._lock.is_locked:
+        if self._lock.is_locked or self._on_server is not None:
             return
         if not self.folder.is_dir():
             raise StoreError(f"there is no campaign folder {self.folder}; check the path")
+        if (location := read_pointer(self.folder)) is not None:
+            self._acquire_on_server(ServerLock(location))
+            return
         with _locking(self.folder):
             if not _take(self._lock):
-                raise StoreError(
-                    f"{self.folder} is being run by {_whose(self.folder)}; "
-                    "wait until it has ended or stop it"
-                )
+                raise _is_run_by(self.folder, _whose(self.folder))
             try:
                 _write_note(self.folder)
             except BaseException:
@@ -91,6 +95,10 @@ class CampaignLock:
 
     def release(self) -> None:
         """Give the lock back; nothing happens where this object does not have it."""
+        if self._on_server is not None:
+            with translate_errors(self.folder):
+                self._on_server.release()
+            self._on_server = None
         if not self._lock.is_locked:
             return
         with translate_errors(self.folder):
@@ -103,6 +111,9 @@ class CampaignLock:
     def is_held(folder: Path) -> bool:
         """Whether a process runs the campaign in this folder now; this one counts, too."""
         folder = Path(folder)
+        if (location := read_pointer(folder)) is not None:
+            with translate_errors(folder):
+                return ServerLock(location).holder() is not None
         if not (folder / _LOCK).exists():
             return False
         lock = _lock_of(folder)
@@ -116,12 +127,22 @@ class CampaignLock:
             holder = _note(folder)
             return holder is not None and holder.is_of_this_host() and not holder.has_ended()
 
+    def _acquire_on_server(self, lock: ServerLock) -> None:
+        with translate_errors(self.folder):
+            if not lock.take():
+                raise _is_run_by(self.folder, lock.holder() or "another process")
+        self._on_server = lock
+
     def __enter__(self) -> "Self":
         self.acquire()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.release()
+
+
+def _is_run_by(folder: Path, whom: str) -> StoreError:
+    return StoreError(f"{folder} is being run by {whom}; wait until it has ended or stop it")
 
 
 def _lock_of(folder: Path) -> BaseFileLock:

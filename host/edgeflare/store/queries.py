@@ -1,11 +1,13 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Executable,
     Row,
     Select,
     Table,
@@ -19,6 +21,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
@@ -51,6 +54,12 @@ def make_tables(connection: Connection) -> None:
     connection.execute(insert(tables.meta).values(**about))
 
 
+def fact(connection: Connection, key: str) -> Any:
+    """Return the JSON value under a key, None where there is none."""
+    query = select(tables.facts.c.value).where(tables.facts.c.name == key)
+    return connection.execute(query).scalar()
+
+
 def set_fact(connection: Connection, key: str, value: Any) -> None:
     """Store a JSON value under a key; replaces what was there."""
     table = tables.facts
@@ -77,6 +86,33 @@ def add_environment(connection: Connection, environment: dict[str, Any]) -> str:
     digest = digest_of(environment)
     add_once(connection, tables.environments, digest=digest, description=environment)
     return digest
+
+
+def add_rows(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keep_first: bool = False,
+) -> int:
+    """Add rows, each of a seed; return whether one of a single row was added, 1 or 0.
+
+    `keep_first`: rows that break a unique constraint are left out, else they raise IntegrityError.
+    Processes that add several of the same ones at once wait for each other.
+    """
+    if not rows:
+        return 0
+    dialect = connection.dialect.name
+    if dialect != "sqlite":
+        rows = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
+    return connection.execute(_adding(table, dialect, keep_first), rows).rowcount
+
+
+@cache
+def _adding(table: Table, dialect: str, keep_first: bool) -> Executable:
+    insert_ = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    statement = insert_(table).inline()
+    return statement.on_conflict_do_nothing() if keep_first else statement
 
 
 def add_once(connection: Connection, table: Table, **values: Any) -> None:

@@ -1,12 +1,15 @@
-"""Samples as content-addressed files in a database's folder."""
+"""Samples as content-addressed files in a folder or in an object store."""
 
 import hashlib
 import io
 import os
 import re
+import shutil
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -15,6 +18,7 @@ import numpy as np
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError
 from edgeflare.store.database import Database, decoding, translate_errors
+from edgeflare.store.location import stated_samples
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:
@@ -56,40 +60,147 @@ def read_wav(data: bytes) -> tuple[Sample, int]:
     return np.frombuffer(data, "<f4", offset=_HEADER.size).astype(np.float32), rate
 
 
-_SUFFIXES = (".npy", ".wav")
+SUFFIXES = (".npy", ".wav")
+"""The ends of a sample's name: of any array, and of audio."""
 _WRITERS = 8
 
 
-class SampleFiles:
+class Samples(ABC):
     """`<2 hex>/<sha256>.npy`, or `.wav` of audio, named by the SHA-256 of the file's bytes.
 
-    `rate` is that of all audio, in Hz; it must be known before any is written.
+    Any thread may call any method; several processes may write to one place.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: Path | str) -> None:
+        self.place = str(place)
+        """The folder, or the URL."""
         self.rate: int | None = None
+        """The rate of all audio, in Hz; it must be known before any is written."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Make the place for a new campaign's samples, or check that it is there."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove every sample, and the place where it is this campaign's own."""
+
+    @abstractmethod
+    def remove_torn(self) -> None:
+        """Remove what a killed process wrote in part; nobody may be writing samples here."""
+
+    @abstractmethod
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Every sample's digest there is now, and its bytes."""
+
+    @abstractmethod
+    def exists(self, digest: str) -> bool:
+        """Whether the sample of this digest is stored."""
+
+    @abstractmethod
+    def put(self, sample: Sample) -> str:
+        """Write an array of any shape and plain dtype; stored when this returns its digest.
+
+        Audio, float32 [samples], is written at the `rate`; StoreError where that isn't known.
+        """
+
+    @abstractmethod
+    def put_all(self, samples: Sequence[Sample]) -> list[str]:
+        """Write many arrays as `put` does, side by side."""
+
+    @abstractmethod
+    def get(self, digest: str) -> Sample:
+        """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
+
+    @abstractmethod
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove the samples of these digests; those that are missing are no error."""
+
+    def digest(self, sample: Sample) -> str:
+        """Return the digest that `put` would return; nothing is written."""
+        return self.file_of(sample)[0]
+
+    def file_of(self, sample: Sample) -> tuple[str, bytes, str]:
+        """Return a sample's digest, the bytes of its file and the end of that one's name."""
+        if sample.ndim == 1 and sample.dtype == np.float32:
+            if self.rate is None:
+                raise StoreError(f"the rate of the audio of {self.place} is not known")
+            data, suffix = wav_bytes(sample, self.rate), ".wav"
+        else:
+            buffer = io.BytesIO()
+            np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
+            data, suffix = buffer.getvalue(), ".npy"
+        return hashlib.sha256(data).hexdigest(), data, suffix
+
+
+def open_samples(place: Path | str) -> Samples:
+    """Return the samples of a folder, or of a URL that fsspec knows, such as `s3://bucket/prefix`.
+
+    A URL is connected to when it is first used. Raises UsageError for one with credentials in it.
+    """
+    if isinstance(place, str) and "://" in place:
+        from edgeflare.store.objects import SampleObjects
+
+        return SampleObjects(place)
+    return SampleFiles(Path(place))
+
+
+def check_content(data: bytes, digest: str, path: str) -> None:
+    """Raise StoreError unless the bytes of a sample's file are those of its digest."""
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise StoreError(
+            f"the sample file {path} is damaged: its content is not what its name says; restore it "
+            "from a copy"
+        )
+
+
+def decode_sample(data: bytes, suffix: str) -> Sample:
+    """Return the array of a sample's file."""
+    return _read_npy(data) if suffix == ".npy" else read_wav(data)[0]
+
+
+class SampleFiles(Samples):
+    """Samples in a folder: of the campaign, or shared by several hosts."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.folder = folder
         self._made: set[Path] = set()  # folders that are there and on disk
+
+    def make(self) -> None:
+        """Make the folder, which must not exist yet."""
+        self.folder.mkdir(parents=True)
+
+    def discard(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=not self.folder.exists())
+
+    def exists(self, digest: str) -> bool:
+        """Whether the sample of this digest is stored."""
+        return self.path(digest).exists()
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Every sample's digest there is now, and its bytes."""
+        for suffix in SUFFIXES:
+            for path in self.folder.glob(f"*/*{suffix}"):
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    yield path.stem, path.stat().st_size
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove the samples of these digests; those that are missing are no error."""
+        for digest in digests:
+            self.path(digest).unlink(missing_ok=True)
 
     def path(self, digest: str) -> Path:
         """Return the path of the sample of that digest, or of an image where there is none."""
-        image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in _SUFFIXES)
+        image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in SUFFIXES)
         return audio if audio.exists() else image
-
-    def paths(self) -> Iterator[Path]:
-        """Every sample's file there is now."""
-        for suffix in _SUFFIXES:
-            yield from self.folder.glob(f"*/*{suffix}")
 
     def remove_torn(self) -> None:
         """Remove the temporary files of a killed process; nobody may be writing samples here."""
         for folder in self.folder.iterdir():
             if folder.is_dir():
                 remove_torn(folder)
-
-    def digest(self, sample: Sample) -> str:
-        """Return the digest that `put` would return; nothing is written."""
-        return hashlib.sha256(self._file_of(sample)[0]).hexdigest()
 
     def put(self, sample: Sample) -> str:
         """Write an array of any shape and plain dtype; on disk when this returns its digest.
@@ -119,7 +230,7 @@ class SampleFiles:
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
         base = os.path.join(self.folder, digest[:2], digest)  # noqa: PTH118 - many samples are read
-        for suffix in _SUFFIXES:
+        for suffix in SUFFIXES:
             try:
                 with open(base + suffix, "rb", buffering=0) as file:  # noqa: PTH123
                     data = file.read()
@@ -131,17 +242,12 @@ class SampleFiles:
                 f"the sample file {self.path(digest)} is missing; restore the campaign folder from "
                 "a copy"
             )
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise StoreError(
-                f"the sample file {base}{suffix} is damaged: its content is not what its name says; "
-                "restore it from a copy"
-            )
-        return _read_npy(data) if suffix == ".npy" else read_wav(data)[0]
+        check_content(data, digest, base + suffix)
+        return decode_sample(data, suffix)
 
     def _stage(self, sample: Sample) -> "_Staged":
         """Write a sample's bytes to a temporary file, unless its own file is there."""
-        data, suffix = self._file_of(sample)
-        digest = hashlib.sha256(data).hexdigest()
+        digest, data, suffix = self.file_of(sample)
         path = self.folder / digest[:2] / (digest + suffix)
         if path.parent not in self._made:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,15 +256,6 @@ class SampleFiles:
         if path.exists() and path.stat().st_size == len(data):
             return _Staged(digest, path, None)
         return _Staged(digest, path, write_temporary(path, data))
-
-    def _file_of(self, sample: Sample) -> tuple[bytes, str]:
-        if sample.ndim == 1 and sample.dtype == np.float32:
-            if self.rate is None:
-                raise StoreError(f"the rate of the audio of {self.folder} is not known")
-            return wav_bytes(sample, self.rate), ".wav"
-        buffer = io.BytesIO()
-        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
-        return buffer.getvalue(), ".npy"
 
 
 def _read_npy(data: bytes) -> Sample:
@@ -185,7 +282,13 @@ class StoredFolder:
     def __init__(self, database: Database) -> None:
         self.folder = database.folder
         self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        self._samples = open_samples(stated_samples(self.folder) or self.folder / "samples")
+
+    @property
+    def samples_place(self) -> Path | str:
+        """Where the samples are: a folder, or a URL such as `s3://bucket/prefix`."""
+        place = self._samples.place
+        return place if "://" in place else Path(place)
 
     def close(self) -> None:
         """Close the database; nothing is pending."""
@@ -201,6 +304,11 @@ class StoredFolder:
         """Read a sample back, checked against its digest."""
         with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
             return self._samples.get(digest)
+
+    def has_sample(self, digest: str) -> bool:
+        """Whether the sample of this digest is stored."""
+        with translate_errors(self.folder):
+            return self._samples.exists(digest)
 
 
 class LazySamples(Sequence[Sample]):

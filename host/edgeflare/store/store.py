@@ -1,35 +1,31 @@
 """A campaign's folder: its database and its samples."""
 
-import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Row, and_, insert, select, update
+from sqlalchemy import Connection, Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from edgeflare._internal.files import is_unused, remove_torn, sync_folder
+from edgeflare._internal.files import remove_torn
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
-from edgeflare.store import documents, queries, survey, tables
+from edgeflare.store import creation, documents, queries, survey, tables
 from edgeflare.store.columns import Columns
 from edgeflare.store.database import (
-    DATABASE_NAME,
-    UNFINISHED_NAME,
     Database,
     Schema,
     batches,
-    connect,
     decoding,
     no_campaign_error,
-    publish_database,
     translate_errors,
 )
-from edgeflare.store.lock import LOCK_NAMES, CampaignLock
+from edgeflare.store.location import DATABASE_NAME, is_campaign
+from edgeflare.store.lock import CampaignLock
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import (
     DeviceRecord,
@@ -90,6 +86,7 @@ class Store(StoredFolder):
         self._environment: str | None = None
         self._made_folder = False
         self._copies: list[Path] = []
+        self._positions: dict[str, int] = {}  # of seeds by their ids; none ever changes
 
     @classmethod
     def create(
@@ -100,54 +97,45 @@ class Store(StoredFolder):
         id: str | None = None,  # noqa: A002
         environment: dict[str, Any] | None = None,
         files: Sequence[Path] = (),
-        url: str | None = None,
+        database: str | None = None,
+        samples: str | None = None,
     ) -> "Store":
         """Make a campaign folder, which must not exist or be empty but for its lock.
 
         `campaign` is the resolved configuration, `environment` the host's (library versions and so
         on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws
-        one. Of `files` the folder gets a copy. `url` names another database than its own file.
+        one. Of `files` the folder gets a copy. `database` is the URL of a PostgreSQL database that
+        has the data in place of a file of the folder; `samples` is the folder that has those of
+        several campaigns, each in a folder of its own there, or the URL of a prefix in an object
+        store, such as `s3://bucket/prefix`.
         """
         folder = Path(folder)
         cls.check_free(folder)
-        with translate_errors(folder, resumable=False):
-            made = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-            # Filled under another name, so that a process that opens the folder meanwhile does not
-            # find and lock an incomplete database.
-            store = cls(Database(folder, connect(folder, url, name=UNFINISHED_NAME)))
-            copies = [folder / file.name for file in files]
-            try:
-                store._fill(id or uuid.uuid4().hex, campaign, environment)
-                for file, copy in zip(files, copies, strict=True):
-                    shutil.copyfile(file, copy)
-                if url is None:
-                    publish_database(store._database.engine, folder, UNFINISHED_NAME, DATABASE_NAME)
-                    store = cls.open(folder)
-                store._made_folder, store._copies = made, copies
-                sync_folder(folder)
-                sync_folder(folder.parent)
-            except BaseException:
-                store.close()
-                for path in (*folder.glob(f"{DATABASE_NAME}*"), *copies):
-                    path.unlink(missing_ok=True)
-                for path in folder.glob("samples"):
-                    path.rmdir()
-                raise
+        about = {
+            "id": id or uuid.uuid4().hex,
+            "created_at": datetime.now(timezone.utc).isoformat(),
+            "config": campaign,
+            "models": {},
+        }
+
+        def fill(connection: Connection) -> None:
+            queries.make_tables(connection)
+            connection.execute(insert(tables.campaign).values(**about))
+            if environment is not None:
+                digest = queries.add_environment(connection, environment)
+                queries.set_fact(connection, _ENVIRONMENT, digest)
+
+        made = creation.make(folder, _SCHEMA, fill, database=database, samples=samples, files=files)
+        store = cls.open(folder)
+        store._made_folder = made
+        store._copies = [folder / file.name for file in files]
         return store
 
-    @staticmethod
-    def check_free(folder: Path) -> None:
-        """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
-        with translate_errors(folder):
-            if not is_unused(folder, LOCK_NAMES):
-                raise StoreError(
-                    f"{folder} exists and is not an empty folder; choose another for the campaign"
-                )
+    check_free = staticmethod(creation.check_free)
 
     @classmethod
-    def open(cls, folder: Path, *, url: str | None = None) -> "Store":
-        """Open a campaign folder made by `create`, with the same `url`.
+    def open(cls, folder: Path) -> "Store":
+        """Open a campaign folder made by `create`.
 
         A campaign of an earlier edgeflare is migrated; see `open_database`.
         """
@@ -157,9 +145,9 @@ class Store(StoredFolder):
                 raise StoreError(f"{folder} is a file; name the campaign's folder")
             if not folder.is_dir():
                 raise StoreError(f"there is no campaign folder {folder}; check the path")
-            if url is None and not (folder / DATABASE_NAME).is_file():
+            if not is_campaign(folder):
                 raise no_campaign_error(folder)
-            store = cls(open_database(folder, _SCHEMA, CampaignLock(folder), url=url))
+            store = cls(open_database(folder, _SCHEMA, CampaignLock(folder)))
             try:
                 newest = tables.environments.c.position.desc()
                 query = select(tables.environments.c.digest).order_by(newest).limit(1)
@@ -182,12 +170,10 @@ class Store(StoredFolder):
         """Close and remove a campaign `create` made; its own folder, too, if that is empty."""
         self.close()
         with translate_errors(self.folder):
-            shutil.rmtree(self._samples.folder)
-            for path in (*self.folder.glob(f"{DATABASE_NAME}*"), *self._copies):
+            self._samples.discard()
+            creation.remove(self.folder, _SCHEMA)
+            for path in self._copies:
                 path.unlink()
-            for name in LOCK_NAMES:
-                with suppress(PermissionError):  # held, on Windows
-                    (self.folder / name).unlink(missing_ok=True)
             if self._made_folder and not any(self.folder.iterdir()):
                 self.folder.rmdir()
 
@@ -241,14 +227,20 @@ class Store(StoredFolder):
 
     def fact(self, key: str) -> Any | None:
         """Return what `set_fact` was given for this key, a JSON value; None where nothing was."""
-        query = select(tables.facts.c.value).where(tables.facts.c.name == key)
         with self._database.reading(f"the fact {key!r}") as connection:
-            return documents.fact(key, connection.execute(query).scalar())
+            return documents.fact(key, queries.fact(connection, key))
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value under a key of up to 200 characters; replaces what was there."""
         with self._database.writing() as connection:
             queries.set_fact(connection, key, value)
+
+    def change_fact(self, key: str, change: Callable[[Any | None], Any]) -> None:
+        """Replace a fact by what `change` returns for it, in one transaction; see `set_fact`."""
+        with self._database.writing() as connection:
+            with decoding(self.folder, f"the fact {key!r}"):
+                value = documents.fact(key, queries.fact(connection, key))
+            queries.set_fact(connection, key, change(value))
 
     def set_unit_scores(self, rows: Iterable[Mapping[str, Any]], key: str, value: Any) -> None:
         """Replace all rows of the table unit_scores, and the fact of this key, in one transaction."""
@@ -308,7 +300,7 @@ class Store(StoredFolder):
     def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
         """Add devices' minutes in one transaction; an interrupted minute may come in parts."""
         if minutes:
-            with self._database.writing() as connection:
+            with self._database.adding() as connection:
                 connection.execute(insert(_TELEMETRY), [minute_to_row(one) for one in minutes])
 
     def telemetry(self) -> Iterator[DeviceMinute]:
@@ -394,21 +386,13 @@ class Store(StoredFolder):
         first: dict[str, SeedAnswer] = {}
         for answer in answers:
             first.setdefault(answer.seed_id, answer)
-        with self._database.writing() as connection:
+        with self._database.adding() as connection:
             positions = queries.positions(connection, self.folder, first)
-            known: set[int] = set()
-            for some in batches(positions.values()):
-                query = select(_ANSWERS.c.seed).where(
-                    _ANSWERS.c.replica == replica, _ANSWERS.c.seed.in_(some)
-                )
-                known.update(connection.execute(query).scalars())
             rows = [
                 {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
                 for seed_id, answer in first.items()
-                if positions[seed_id] not in known
             ]
-            if rows:
-                connection.execute(insert(_ANSWERS), rows)
+            queries.add_rows(connection, _ANSWERS, rows, keep_first=True)
 
     def seeds(self, replica: str | None = None) -> Iterator[SeedRecord]:
         """Every seed in order, with this replica's answers as its outputs where there are any.
@@ -419,12 +403,12 @@ class Store(StoredFolder):
             with self._database.reading() as connection:
                 replica = queries.first_replica(connection)
         query = queries.seeds_with_answers(replica, every_seed=True)
-        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+        return self._database.pages(query, _SEEDS.c.position, self._seed)
 
     def seeds_of(self, ids: Sequence[str], replica: str = "") -> Iterator[SeedRecord]:
         """The seeds of these ids, in their order, each with this replica's answers."""
         query = queries.seeds_with_answers(replica, every_seed=True)
-        return self._database.pages_in_order(query, _SEEDS.c.id, ids, seed_from_row)
+        return self._database.pages_in_order(query, _SEEDS.c.id, ids, self._seed)
 
     def pending_seeds(
         self, replica: str = "", order: Sequence[str] | None = None
@@ -440,8 +424,8 @@ class Store(StoredFolder):
             ~select(_OUTCOMES.c.position).where(finished).exists()
         )
         if order is not None:
-            return self._database.pages_in_order(query, _SEEDS.c.id, order, seed_from_row)
-        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+            return self._database.pages_in_order(query, _SEEDS.c.id, order, self._seed)
+        return self._database.pages(query, _SEEDS.c.position, self._seed)
 
     # The survey, and what references answer to its inputs
 
@@ -449,15 +433,18 @@ class Store(StoredFolder):
         """Return the digest that `put_sample` would return; nothing is stored."""
         return self._samples.digest(sample)
 
-    def has_sample(self, digest: str) -> bool:
-        """Whether the sample of this digest is stored."""
-        return self._samples.path(digest).exists()
-
     def add_survey(
-        self, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed] = ()
+        self,
+        records: Sequence[SurveyRecord],
+        runs: Sequence[SurveyedSeed] = (),
+        *,
+        keep_first: bool = False,
     ) -> None:
-        """Record answers of a survey, and the seeds finished with them, in one transaction."""
-        survey.add(self._database, records, runs)
+        """Record answers of a survey, and the seeds finished with them, in one transaction.
+
+        Raises StoreError where one is there already; with `keep_first` that one stays.
+        """
+        survey.add(self._database, records, runs, keep_first=keep_first)
 
     def survey(
         self, replica: str | None = None, phase: str | None = None, *, deviating: bool = False
@@ -494,14 +481,18 @@ class Store(StoredFolder):
 
     # Outcomes of the searches, and what other devices answer to what they found
 
-    def add_outcome(self, outcome: OutcomeRecord) -> None:
-        """Record how the search from one seed ended; a seed has one outcome a replica."""
+    def add_outcome(self, outcome: OutcomeRecord, *, keep_first: bool = False) -> bool:
+        """Record how the search from one seed ended; a seed has one outcome a replica.
+
+        Raises StoreError where it has one already; with `keep_first` that one stays. Returns
+        whether this one was added.
+        """
         row = outcome_to_row(outcome, self._environment)
-        with self._database.writing() as connection:
+        with self._database.adding_one() as connection:
             self._check_stored(outcome.trigger)
-            row["seed"] = queries.position(connection, self.folder, outcome.seed_id)
+            row["seed"] = self._position(connection, outcome.seed_id)
             try:
-                connection.execute(insert(_OUTCOMES).values(**row))
+                added = queries.add_rows(connection, _OUTCOMES, [row], keep_first=keep_first)
             except IntegrityError as error:
                 whose = f" on {outcome.replica}" if outcome.replica else ""
                 raise StoreError(
@@ -509,6 +500,7 @@ class Store(StoredFolder):
                     f"{self.folder}: it has one already (does another program run this campaign?), "
                     "or its device is unknown"
                 ) from error
+        return added == 1
 
     def outcomes(self) -> Iterator[OutcomeRecord]:
         """Every outcome, of all replicas, in the order they were added."""
@@ -541,14 +533,10 @@ class Store(StoredFolder):
     def add_replay(self, replay: ReplayRecord) -> None:
         """Record what a device answers to a trigger; of several answers the first one stays."""
         row = replay_to_row(replay)
-        with self._database.writing() as connection:
+        with self._database.adding_one() as connection:
             self._check_stored(replay.trigger)
-            row["seed"] = queries.position(connection, self.folder, replay.seed_id)
-            known = select(_REPLAYS.c.position).where(
-                *(_REPLAYS.c[name] == row[name] for name in ("seed", "replica", "on_device"))
-            )
-            if connection.execute(known).first() is None:
-                connection.execute(insert(_REPLAYS).values(**row))
+            row["seed"] = self._position(connection, replay.seed_id)
+            queries.add_rows(connection, _REPLAYS, [row], keep_first=True)
 
     def replays(self) -> Iterator[ReplayRecord]:
         """Every replay, in the order they were added."""
@@ -563,24 +551,6 @@ class Store(StoredFolder):
         itself, what it answered and confirmed then counts, not the replay.
         """
         return queries.compare(self._database, list(replicas))
-
-    def _fill(
-        self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None
-    ) -> None:
-        self._samples.folder.mkdir()
-        with self._database.writing() as connection:
-            queries.make_tables(connection)
-            connection.execute(
-                insert(tables.campaign).values(
-                    id=campaign_id,
-                    created_at=datetime.now(timezone.utc).isoformat(),
-                    config=campaign,
-                    models={},
-                )
-            )
-            if environment is not None:
-                self._environment = queries.add_environment(connection, environment)
-                queries.set_fact(connection, _ENVIRONMENT, self._environment)
 
     def _campaign_row(self) -> Row[Any]:
         with self._database.reading() as connection:
@@ -599,6 +569,15 @@ class Store(StoredFolder):
             often = Counter(row["id"] for row in rows)
             again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
             raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
+
+    def _seed(self, row: Row[Any]) -> SeedRecord:
+        self._positions[row.id] = row.position
+        return seed_from_row(row)
+
+    def _position(self, connection: Connection, seed_id: str) -> int:
+        if seed_id not in self._positions:
+            self._positions[seed_id] = queries.position(connection, self.folder, seed_id)
+        return self._positions[seed_id]
 
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self.has_sample(digest):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
-from sqlalchemy import Row, func, insert, select
+from sqlalchemy import Row, func, select
 
 from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
@@ -141,20 +141,24 @@ class SurveyCounts:
     """Each device's queries, confirmations included."""
 
 
-def add(database: Database, records: Sequence[SurveyRecord], runs: Sequence[SurveyedSeed]) -> None:
-    """Add answers and the seeds that they finish, in one transaction."""
+def add(
+    database: Database,
+    records: Sequence[SurveyRecord],
+    runs: Sequence[SurveyedSeed],
+    *,
+    keep_first: bool,
+) -> None:
+    """Add answers and the seeds that they finish, in one transaction.
+
+    `keep_first`: what is there already stays; else one of them raises StoreError.
+    """
     ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
-    with database.writing() as connection:
+    with database.adding() as connection:
         positions = queries.positions(connection, database.folder, ids)
-        if records:
-            connection.execute(
-                insert(_SURVEY),
-                [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records],
-            )
-        for run in runs:
-            row = {**vars(run), "seed": positions[run.seed_id]}
-            del row["seed_id"]
-            connection.execute(insert(_RUNS).values(**row))
+        answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
+        queries.add_rows(connection, _SURVEY, answers, keep_first=keep_first)
+        finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
+        queries.add_rows(connection, _RUNS, finished, keep_first=keep_first)
 
 
 def read(
@@ -224,7 +228,7 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
 
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
     """Add answers of references in one transaction."""
-    with database.writing() as connection:
+    with database.adding() as connection:
         ids = {one.seed_id for one in answers}
         positions = queries.positions(connection, database.folder, ids)
         rows = [
@@ -236,8 +240,7 @@ def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> No
             }
             for one in answers
         ]
-        if rows:
-            connection.execute(insert(_REFERENCES), rows)
+        queries.add_rows(connection, _REFERENCES, rows)
 
 
 def read_references(database: Database, reference: str) -> Iterator[ReferenceAnswer]:

@@ -23,9 +23,16 @@ SCHEMA_VERSION = 7
 metadata = MetaData()
 
 _Digest = String(64)
-_Name = String(700)
+
+
+def _name(length: int) -> String:
+    """Return the type of names, which sort by their bytes in every database."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+_Name = _name(700)
 _Pieces = JSON(none_as_null=True)
-_ShortName = String(200)  # two of them and a number fit into one key of any database
+_ShortName = _name(200)  # two of them and a number fit into one key of any database
 
 
 def _answer(name: str, *, nullable: bool = True) -> tuple[Column[Any], Column[Any]]:

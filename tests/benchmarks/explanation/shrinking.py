@@ -26,7 +26,7 @@ from edgeflare.errors import EdgeFlareError
 from edgeflare.explanation import ShrunkFinding, shrink_campaign
 from edgeflare.oracles import margins
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import DATABASE_NAME
 from edgeflare.types import TRIGGERS
 
 _COLUMNS = (

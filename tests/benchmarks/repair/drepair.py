@@ -27,7 +27,7 @@ from shared_models import PAIRS
 from edgeflare import resume_campaign, search
 from edgeflare.errors import EdgeFlareError
 from edgeflare.repair import abstain_campaign, train_campaign
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import DATABASE_NAME
 
 _MNIST = DEMO.parent / "mnist"
 _OWN = {

@@ -12,7 +12,8 @@ import pytest
 from edgeflare import StoreError, UsageError
 from edgeflare.analysis import add_to_corpus, corpus_summary, note_replay, remove_from_corpus
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.corpus.corpus import Corpus
+from edgeflare.store.location import is_corpus
 from edgeflare.types import Decision, Status
 
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)

@@ -31,7 +31,7 @@ from edgeflare.campaign import LimitsConfig
 from edgeflare.cli.display.tables import print_export, print_summary
 from edgeflare.reports import ExportReport, corpus_document, print_document
 from edgeflare.store import Store
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import DATABASE_NAME
 from edgeflare.types import Status
 
 COUNT = 13

@@ -13,13 +13,34 @@ import pytest
 from edgeflare.store import SeedInput, Store
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """Where a campaign's data is: None, in its folder; or the URL of an empty database."""
+    if request.param == "sqlite":
+        return None
+    url: str = request.getfixturevalue("database_url")
+    return url
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path, database: str | None) -> Iterator[Store]:
     """An open campaign with the seed "a" and the device of fingerprint {"board": "pi"}."""
-    with Store.create(tmp_path / "campaign", {"seed": 1}, environment={"numpy": "2.0"}) as created:
-        created.add_seeds([SeedInput("a", np.zeros((2, 2, 1), np.uint8), label=3)])
-        created.add_device({"board": "pi"}, "bench pi")
+    with _campaign(tmp_path / "campaign", database) as created:
         yield created
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path) -> Iterator[Store]:
+    """The same campaign for tests that reach into its file."""
+    with _campaign(tmp_path / "campaign", None) as created:
+        yield created
+
+
+def _campaign(folder: Path, database: str | None) -> Store:
+    made = Store.create(folder, {"seed": 1}, environment={"numpy": "2.0"}, database=database)
+    made.add_seeds([SeedInput("a", np.zeros((2, 2, 1), np.uint8), label=3)])
+    made.add_device({"board": "pi"}, "bench pi")
+    return made
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ def image(number: int) -> np.ndarray:
     return np.full((2, 2, 1), number, np.uint8)
 
 
-def test_every_seed_comes_once_in_order_with_all_answers(tmp_path):
-    with Store.create(tmp_path / "c", {}) as store:
+def test_every_seed_comes_once_in_order_with_all_answers(tmp_path, database):
+    with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"{n}", image(n)) for n in range(SEEDS))
         for name, shift in (("b", 1), ("a", 0), ("stranger", 2)):
             store.add_seed_answers(
@@ -38,8 +38,8 @@ def test_every_seed_comes_once_in_order_with_all_answers(tmp_path):
         assert one.triggers == {}
 
 
-def test_an_own_finding_counts_more_than_a_replay_and_no_answer_is_left_out(tmp_path):
-    with Store.create(tmp_path / "c", {}) as store:
+def test_an_own_finding_counts_more_than_a_replay_and_no_answer_is_left_out(tmp_path, database):
+    with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"{n}", image(n)) for n in range(SEEDS))
         device = store.add_device({}, "a")
         same, other = store.put_sample(image(200)), store.put_sample(image(201))

@@ -344,8 +344,8 @@ def test_facts_are_kept_and_replaced(store):
         assert {key: reopened.fact(key) for key in facts} == facts
 
 
-def test_a_campaign_may_be_given_its_name(tmp_path):
-    with Store.create(tmp_path / "c", {}, id="0f" * 16) as store:
+def test_a_campaign_may_be_given_its_name(tmp_path, database):
+    with Store.create(tmp_path / "c", {}, id="0f" * 16, database=database) as store:
         assert store.id == "0f" * 16
     with Store.create(tmp_path / "d", {}) as one, Store.create(tmp_path / "e", {}) as other:
         assert len(one.id) == 32
@@ -371,17 +371,6 @@ def test_many_threads_add_at_once(store):
         thread.join()
     assert failures == []
     assert store.finished_seed_ids("pi 2") == {f"s{n}" for n in range(40)}
-
-
-def test_another_database_by_url(tmp_path):
-    url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
-    with Store.create(tmp_path / "c", {"seed": 5}, url=url) as store:
-        store.add_seeds([SeedInput("a", SAMPLE)])
-        assert [path.name for path in store.folder.iterdir()] == ["samples"]
-    with Store.open(tmp_path / "c", url=url) as store:
-        assert [seed.id for seed in store.seeds()] == ["a"]
-    with pytest.raises(StoreError, match="holds a campaign already"):
-        Store.create(tmp_path / "d", {}, url=url)
 
 
 @pytest.mark.parametrize("shape", [(28, 28, 1), (2, 3, 3), (1, 1, 1), (64,)])

@@ -64,9 +64,9 @@ seeds()
 
 
 @pytest.mark.parametrize("reports", [1, pytest.param(7, marks=pytest.mark.extended), 90])
-def test_what_was_acknowledged_before_kill_9_is_there_and_nothing_half(tmp_path, reports):
+def test_what_was_acknowledged_before_kill_9_is_there_and_nothing_half(tmp_path, database, reports):
     sample = np.zeros((8, 8, 1), np.uint8)
-    with Store.create(tmp_path / "c", {}) as store:
+    with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"s{n}", sample) for n in range(2001))
     program = [sys.executable, "-c", ADD_FOR_EVER, str(tmp_path / "c")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from postgres_server import PostgresServer
 
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeCounts, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
@@ -43,13 +44,15 @@ class StoreMachine(RuleBasedStateMachine):
     """Each rule does to the model what it does to the store."""
 
     seed_ids = Bundle("seed_ids")
+    server: PostgresServer | None = None
 
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(store_database, "BATCH", 2)
         self.root = Path(tempfile.mkdtemp())
-        self.store = Store.create(self.root / "campaign", {})
+        database = None if self.server is None else self.server.new_database()
+        self.store = Store.create(self.root / "campaign", {}, database=database)
         self.seeds = {}
         self.answers = {}
         self.outcomes = {}
@@ -246,3 +249,17 @@ StoreMachine.TestCase.settings = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 TestStoreMachine = StoreMachine.TestCase
+
+
+class StoreMachineOnPostgres(StoreMachine):
+    """The same on a server."""
+
+
+StoreMachineOnPostgres.TestCase.settings = StoreMachine.TestCase.settings
+
+
+@pytest.mark.extended
+class TestStoreMachineOnPostgres(StoreMachineOnPostgres.TestCase):
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres_server, monkeypatch):
+        monkeypatch.setattr(StoreMachineOnPostgres, "server", postgres_server)

@@ -16,8 +16,8 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError
 from edgeflare.metrics import l2, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, SurveyRecord
-from edgeflare.store.corpus.corpus import Corpus, is_corpus
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.corpus.corpus import Corpus
+from edgeflare.store.location import DATABASE_NAME, is_campaign, is_corpus
 from edgeflare.store.outputs import is_answer
 from edgeflare.store.records import ReplayInput, ReplayResult, trigger_id
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
@@ -106,7 +106,7 @@ def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySou
         with Corpus.open(folder) as corpus:
             yield ReplaySource(folder, "corpus", corpus=corpus, target=target)
         return
-    if folder.is_dir() and not (folder / DATABASE_NAME).is_file():
+    if folder.is_dir() and not is_campaign(folder):
         raise StoreError(
             f"{folder} is neither a campaign's folder nor a corpus: it has no {DATABASE_NAME}; "
             "name the folder that `edgeflare run` made, or that `edgeflare corpus add` did"

@@ -29,8 +29,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SEED_ORIGINS, SeedInput, Store
-from edgeflare.store.corpus.corpus import is_corpus
-from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.location import is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
 
@@ -133,7 +132,7 @@ def resume_import(store: Store) -> None:
     fact = store.fact(REPLAY)
     if fact is None:
         folder = Path(store.setting("seeds", "path"))
-        if is_corpus(folder) or (folder / DATABASE_NAME).is_file():
+        if is_corpus(folder) or is_campaign(folder):
             raise StoreError(
                 f"the replay in {store.folder} was interrupted before it began: delete the folder "
                 "and run it anew"

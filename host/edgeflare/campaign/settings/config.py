@@ -14,6 +14,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import (
@@ -30,7 +31,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
 from edgeflare.oracles import (
     BUILT_IN,
@@ -42,6 +43,7 @@ from edgeflare.oracles import (
     OracleName,
     traits_of,
 )
+from edgeflare.store.location import database_url
 from edgeflare.types import Task
 from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
@@ -279,6 +281,13 @@ class SearchConfig(Section):
         return self
 
 
+def _database(text: str) -> str:
+    try:
+        return database_url(text)
+    except StoreError as error:
+        raise PydanticCustomError("store", "{reason}", {"reason": str(error)}) from error
+
+
 class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
@@ -321,6 +330,21 @@ class CampaignConfig(Section):
         default=None,
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
+    )
+    store: Annotated[
+        Annotated[str, AfterValidator(_database)] | None, Flag("--store", metavar="URL")
+    ] = Field(
+        default=None,
+        description="PostgreSQL database that has the campaign's data in place of a file in its "
+        "folder: postgresql://user@host/database. The password is in ~/.pgpass or PGPASSWORD.",
+        examples=["postgresql://lab@db.example/edgeflare"],
+    )
+    samples: Annotated[str | None, Flag("--samples", metavar="PLACE")] = Field(
+        default=None,
+        min_length=1,
+        description="Where samples are stored, in place of the campaign's folder: a folder that "
+        "all hosts share, or s3://bucket/prefix.",
+        examples=["s3://lab/samples"],
     )
     task: Annotated[Literal["auto", Task], Flag("--task", metavar="NAME", panel=FILES)] = Field(
         default="auto",

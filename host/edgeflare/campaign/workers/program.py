@@ -29,7 +29,7 @@ from edgeflare.oracles import oracle_for
 from edgeflare.scheduler import Budget, Counters, JobRun, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.confirmation import UnconfirmedTrigger
 from edgeflare.scheduler.job import answer_of
-from edgeflare.store.samples import LazySamples, SampleFiles
+from edgeflare.store.samples import LazySamples, Samples, open_samples
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Ask,
@@ -60,7 +60,7 @@ class WorkerSettings(NamedTuple):
     oracle: Mapping[str, Any]
     budget: Budget
     campaign_seed: int
-    samples: tuple[Path, int | None]
+    samples: tuple[Path | str, int | None]
     others: Sequence[str]
     known: Mapping[str, KnownAnswers | None]
     shared: bool = True
@@ -207,9 +207,8 @@ class _Outbox:
 class _Samples:
     """The campaign's samples; those that a search stores are collected for the campaign's process."""
 
-    def __init__(self, folder: Path, rate: int | None) -> None:
-        self._files = SampleFiles(folder)
-        self._files.rate = rate
+    def __init__(self, files: Samples) -> None:
+        self._files = files
         self.stored: list[Sample] = []
 
     def put_sample(self, sample: Sample) -> str:
@@ -244,7 +243,10 @@ class _Worker:
         self._running: dict[int, _Running] = {}
         self._strategy = build_strategy(*settings.strategy)
         self._oracle = oracle_for(**settings.oracle)
-        self.others = LazySamples(_Samples(*settings.samples).get_sample, settings.others)
+        place, rate = settings.samples
+        self._files = open_samples(place)
+        self._files.rate = rate
+        self.others = LazySamples(self._files.get, settings.others)
         self.original = settings.original.load(here=settings.shared)
 
     def handle(self, number: int, message: Message) -> None:
@@ -263,7 +265,7 @@ class _Worker:
     def _begun(self, message: Begin) -> _Running:
         settings = self._settings
         known = settings.known.get(message.replica)
-        samples = _Samples(*settings.samples)
+        samples = _Samples(self._files)
         rules = SearchSettings(
             self._strategy, settings.budget, 0, settings.campaign_seed, samples, self._oracle
         )

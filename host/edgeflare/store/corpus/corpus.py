@@ -5,7 +5,7 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ from edgeflare.store.corpus.write import (
     set_campaign,
 )
 from edgeflare.store.database import (
-    CORPUS_NAME,
     Database,
     Schema,
     batches,
@@ -57,6 +56,7 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
+from edgeflare.store.location import CORPUS_NAME, is_corpus
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import StoredFolder
@@ -69,11 +69,6 @@ PER_PAIR = 3
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-def is_corpus(folder: Path) -> bool:
-    """Whether there is a trigger corpus in this folder."""
-    return (Path(folder) / CORPUS_NAME).is_file()
 
 
 class Corpus(StoredFolder):
@@ -123,12 +118,9 @@ class Corpus(StoredFolder):
 
     def size(self) -> int:
         """Return how many bytes the database and the samples take on disk."""
-        total = 0
         with translate_errors(self.folder):
-            for path in (self.folder / CORPUS_NAME, *self._samples.paths()):
-                with suppress(FileNotFoundError):  # removed meanwhile
-                    total += path.stat().st_size
-        return total
+            size = (self.folder / CORPUS_NAME).stat().st_size
+            return size + sum(bytes_ for _, bytes_ in self._samples.sizes())
 
     @property
     def id(self) -> str:
@@ -337,8 +329,7 @@ class Corpus(StoredFolder):
             unused, size = self._unused_samples(without=removed)
             if not dry_run:
                 self._remove(removed, model)
-                for digest in unused:
-                    self._samples.path(digest).unlink(missing_ok=True)
+                self._samples.remove(unused)
         return CorpusRemoved(len(removed), len(unused), size, kept)
 
     def _about(self) -> About:
@@ -384,8 +375,7 @@ class Corpus(StoredFolder):
                 for column in (_ENTRIES.c.sample, _ENTRIES.c.seed_sample):
                     query = select(column).where(column.in_(some))
                     used.update(connection.execute(query).scalars())
-            for digest in set(some) - used:
-                self._samples.path(digest).unlink(missing_ok=True)
+            self._samples.remove(set(some) - used)
 
     def _remove(self, removed: set[int], model: str | None) -> None:
         with self._database.writing() as connection:
@@ -422,9 +412,9 @@ class Corpus(StoredFolder):
             for digest in (entry.sample, entry.seed_sample)
         }
         unused = {
-            path.stem: path.stat().st_size
-            for path in self._samples.paths()
-            if path.stem not in used and _DIGEST.fullmatch(path.stem)
+            digest: size
+            for digest, size in self._samples.sizes()
+            if digest not in used and _DIGEST.fullmatch(digest)
         }
         return sorted(unused), sum(unused.values())
 
@@ -474,7 +464,7 @@ def _make(folder: Path, per_pair: int) -> None:
         for path in folder.glob(f"{_UNFINISHED_NAME}*"):
             path.unlink()
         (folder / "samples").mkdir(exist_ok=True)
-        engine = connect(folder, None, name=_UNFINISHED_NAME)
+        engine = connect(folder, name=_UNFINISHED_NAME)
         try:
             with engine.begin() as connection:
                 tables.metadata.create_all(connection)

@@ -5,6 +5,7 @@ A script's `revision` is the schema version that it leads to; a database states 
 
 import sqlite3
 import threading
+import time
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, Engine, update
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
+from edgeflare.store import postgres
 from edgeflare.store.database import (
     Database,
     Errors,
@@ -21,14 +23,17 @@ from edgeflare.store.database import (
     connect,
     connect_to_read,
     for_writing,
+    open_engine,
     read_version,
     translate_errors,
 )
+from edgeflare.store.location import read_pointer
 
 if TYPE_CHECKING:
     from alembic.script import Script
 
 _FOLDER = Path(__file__).parent
+_PATIENCE_S, _PAUSE_S = 10.0, 0.2
 _one_by_one = threading.Lock()  # alembic.op is one for all threads
 
 
@@ -37,7 +42,6 @@ def open_database(
     schema: Schema,
     lock: AbstractContextManager[object],
     *,
-    url: str | None = None,
     errors: Errors = translate_errors,
 ) -> Database:
     """Open the database in a folder; one of an earlier schema is migrated to the program's.
@@ -46,16 +50,15 @@ def open_database(
     disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for reading.
     Raises StoreError where it is of a newer schema, damaged, or another program's.
     """
-    engine, copy = connect(folder, url, name=schema.file), None
+    location = read_pointer(folder)
+    engine, copy = open_engine(folder, schema.file, location), None
     try:
-        with engine.connect() as connection:
-            version = read_version(connection, folder, schema)
-        if version < schema.version:
+        if _version(engine, folder, schema) < schema.version:
             engine, copy = migrate(engine, folder, schema, lock)
     except BaseException:
         engine.dispose()
         raise
-    return Database(folder, engine, errors, copy)
+    return Database(folder, engine, errors, copy, location)
 
 
 def migrate(
@@ -69,7 +72,7 @@ def migrate(
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(lock)
+            _enter(stack, lock, engine, folder, schema)
         except StoreError:
             if engine.dialect.name != "sqlite":
                 raise
@@ -82,12 +85,39 @@ def migrate(
         with closing(engine.raw_connection()) as source, closing(sqlite3.connect(database)) as to:
             source.driver_connection.backup(to)  # type: ignore[union-attr]  # is sqlite3's
         engine.dispose()
-        writable = connect(database.parent, None, name=schema.file)
+        writable = connect(database.parent, name=schema.file)
         _migrate(writable, folder, schema)
         return connect_to_read(database), copy
     except BaseException:
         copy.cleanup()
         raise
+
+
+def _enter(
+    stack: ExitStack,
+    lock: AbstractContextManager[object],
+    engine: Engine,
+    folder: Path,
+    schema: Schema,
+) -> None:
+    """Take the lock; on a server, which many processes open at once, wait while one migrates."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            stack.enter_context(lock)
+        except StoreError:
+            if engine.dialect.name == "sqlite" or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_S)
+            if _version(engine, folder, schema) == schema.version:
+                return
+        else:
+            return
+
+
+def _version(engine: Engine, folder: Path, schema: Schema) -> int:
+    with engine.connect() as connection:
+        return read_version(connection, folder, schema)
 
 
 def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
@@ -96,6 +126,8 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
         with for_writing(engine).connect() as connection:
             _without_foreign_keys(connection)
             with connection.begin():
+                if connection.dialect.name != "sqlite":
+                    postgres.serialise(connection)
                 _check_intact(connection, folder)
                 version = read_version(connection, folder, schema)  # nobody changes it any more
                 _run_scripts(connection, folder, schema, version)

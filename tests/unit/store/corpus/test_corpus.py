@@ -16,8 +16,9 @@ from campaign_stores import DAY, FORM, START, add, device_answer, digest, pictur
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.corpus import base
-from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, Form
+from edgeflare.store.location import is_corpus
 
 HOLD = """
 import sys

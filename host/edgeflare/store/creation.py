@@ -1,0 +1,204 @@
+"""Makes and removes a folder's database, in the folder or on a server."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from edgeflare._internal.files import cache_folder, is_unused, sync_folder
+from edgeflare.errors import StoreError
+from edgeflare.store import postgres
+from edgeflare.store.database import (
+    UNFINISHED_NAME,
+    Schema,
+    connect,
+    for_writing,
+    publish_database,
+    translate_errors,
+)
+from edgeflare.store.location import (
+    POINTER_NAME,
+    Location,
+    database_url,
+    is_address,
+    read_pointer,
+    samples_below,
+    schema_name,
+    split_address,
+    stated_samples,
+    write_pointer,
+)
+from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.store.samples import Samples, open_samples
+
+_DIGITS = 16
+
+
+def check_free(folder: Path) -> None:
+    """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
+    with translate_errors(folder):
+        if not is_unused(folder, LOCK_NAMES):
+            raise StoreError(
+                f"{folder} exists and is not an empty folder; choose another for the campaign"
+            )
+
+
+def make(
+    folder: Path,
+    schema: Schema,
+    fill: Callable[[Connection], None],
+    *,
+    database: str | None = None,
+    samples: str | None = None,
+    files: Sequence[Path] = (),
+) -> bool:
+    """Make a folder with a database that `fill` makes the tables of; whether the folder is new.
+
+    `database` is the URL of a server's, None a file of the folder. `samples` is where those of this
+    and other folders are, each in a place of its own below; None: in the folder. Of `files` the folder gets a copy. After an error
+    nothing of it is left but an empty folder.
+    """
+    location = location_for(folder, schema, database, samples)
+    with translate_errors(folder, resumable=False):
+        made = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        copies = [folder / file.name for file in files]
+        place: Samples | None = None
+        try:
+            opened = open_samples((location and location.samples) or folder / "samples")
+            opened.make()
+            place = opened
+            for file, copy in zip(files, copies, strict=True):
+                shutil.copyfile(file, copy)
+            if location is None or not location.url:
+                if location is not None:
+                    write_pointer(folder, location)
+                _make_file(folder, schema, fill)
+            else:
+                _make_schema(folder, location, fill)
+            sync_folder(folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            for path in (*_files(folder, schema), *copies):
+                path.unlink(missing_ok=True)
+            if place is not None:
+                place.discard()
+            raise
+    return made
+
+
+def location_for(
+    folder: Path, schema: Schema, database: str | None, samples: str | None
+) -> Location | None:
+    """Return where the data of a new folder will be; None: all of it in the folder itself.
+
+    Raises StoreError for a URL that can't be used.
+    """
+    if database is None and samples is None:
+        return None
+    url = "" if database is None else database_url(database)
+    name = schema_name(folder, url)
+    return Location(
+        schema.kind, url, name, None if samples is None else samples_below(samples, name)
+    )
+
+
+def _make_file(folder: Path, schema: Schema, fill: Callable[[Connection], None]) -> None:
+    """Make the database under another name, so that nobody finds and locks an incomplete one."""
+    engine = connect(folder, name=UNFINISHED_NAME)
+    try:
+        with for_writing(engine).begin() as connection:
+            fill(connection)
+        publish_database(engine, folder, UNFINISHED_NAME, schema.file)
+    finally:
+        engine.dispose()
+
+
+def _make_schema(folder: Path, location: Location, fill: Callable[[Connection], None]) -> None:
+    """Make the schema in one transaction; the pointer to it is there just before that ends.
+
+    So there is no schema without a pointer; a pointer without a schema is of a process that was
+    killed before the campaign began.
+    """
+    engine = postgres.engine_on(location)
+    place = location.samples or str((folder / "samples").absolute())
+    try:
+        with postgres.server_errors(location):
+            postgres.make_schema(
+                engine,
+                location._replace(samples=place),
+                fill,
+                last=lambda: write_pointer(folder, location),
+            )
+    finally:
+        engine.dispose()
+
+
+def remove(folder: Path, schema: Schema) -> None:
+    """Remove a folder's database, wherever it is."""
+    drop(folder)
+    for path in _files(folder, schema):
+        path.unlink()
+    for name in LOCK_NAMES:
+        with suppress(PermissionError):  # held, on Windows
+            (folder / name).unlink(missing_ok=True)
+
+
+def drop(folder: Path) -> None:
+    """Remove what a folder's pointer names on a server; nothing happens where it has none."""
+    location = read_pointer(folder)
+    if location is not None:
+        with translate_errors(folder):
+            engine = postgres.engine_on(location)
+            try:
+                postgres.drop_schema(engine, location.name)
+            finally:
+                engine.dispose()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
+    drop(folder)
+    if (place := stated_samples(folder)) is not None:
+        open_samples(place).discard()
+    shutil.rmtree(folder)
+
+
+def folder_at(text: str | os.PathLike[str]) -> Path:
+    """Return a folder by which to use what is at an address, `postgresql://.../database/NAME`.
+
+    It is in the user's cache and has the pointers to NAME and to its parts, such as NAME/control.
+    Any other text is the path of a folder, and returned as it is. Raises StoreError where the
+    address can't be used.
+    """
+    if not is_address(text):
+        return Path(text)
+    url, name = split_address(os.fspath(text))
+    location = Location("campaign", url, name)
+    engine = postgres.engine_on(location)
+    try:
+        with postgres.server_errors(location):
+            found = postgres.places_at(engine, url, name)
+    finally:
+        engine.dispose()
+    if not any(one.name == name for one in found):
+        raise StoreError(
+            f"there is nothing of edgeflare's under the name {name!r} in the database {url}; check "
+            "the name: it is that of the folder which was made for it"
+        )
+    root = cache_folder() / "stores" / hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
+    with translate_errors(root):
+        for one in found:
+            folder = root / one.name
+            folder.mkdir(parents=True, exist_ok=True)
+            if read_pointer(folder) != one:
+                write_pointer(folder, one)
+    return root / name
+
+
+def _files(folder: Path, schema: Schema) -> list[Path]:
+    return [*folder.glob(f"{schema.file}*"), *folder.glob(POINTER_NAME)]

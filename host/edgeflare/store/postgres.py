@@ -1,0 +1,277 @@
+"""PostgreSQL: engines on a schema, schemas made and removed, and what its errors mean."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.sql.ddl import CreateSchema, DropSchema
+
+from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store.documents import read_json
+from edgeflare.store.location import Kind, Location
+
+PATIENCE_S = 60.0
+"""How long a server that was there before is waited for."""
+
+_PAUSE_S = 0.5
+_CONNECT_TIMEOUT_S = 10
+_CONNECTIONS = 3
+_MORE_CONNECTIONS = 13
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+_place = Table("place", MetaData(), Column("kind", Text, nullable=False), Column("samples", Text))
+"""What a folder's pointer says beside the address, in the one row of a table of each schema."""
+
+_SET_PATH = "SELECT set_config('search_path', %s, false)"
+_SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 1))")
+_RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
+_TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+_RELATED = text(
+    "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
+    "ORDER BY nspname"
+)
+
+
+def engine_on(location: Location) -> Engine:
+    """Return an engine whose unqualified tables are those of the location's schema.
+
+    Once it had a connection, it waits up to `PATIENCE_S` for a server that is away. Raises
+    StoreError where psycopg is missing.
+    """
+    url = make_url(location.url)
+    try:
+        engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            json_deserializer=read_json,
+            pool_pre_ping=True,
+            pool_size=_CONNECTIONS,
+            max_overflow=_MORE_CONNECTIONS,
+            connect_args=_with_defaults(url.query),
+        )
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise StoreError(
+            "a campaign in PostgreSQL needs the Python package psycopg; install it with "
+            "`pip install 'edgeflare[postgres]'`"
+        ) from error
+    except ImportError as error:  # psycopg is there, the library libpq isn't
+        raise StoreError(
+            f"the Python package psycopg can't be used ({' '.join(str(error).split())}); install "
+            "it with `pip install 'edgeflare[postgres]'`"
+        ) from error
+    _Patience(engine)
+    path = f'"{location.name}"'
+
+    @event.listens_for(engine, "connect")
+    def set_path(connection: Any, _record: Any) -> None:
+        connection.autocommit = True
+        connection.execute(_SET_PATH, [path]).close()
+        connection.autocommit = False
+
+    return engine
+
+
+def _with_defaults(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of libpq that the URL does not state."""
+    defaults = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "application_name": "edgeflare",
+        **_KEEPALIVE,
+    }
+    return {name: value for name, value in defaults.items() if name not in stated}
+
+
+class _Patience:
+    """Makes an engine's connections; those after the first wait for a server that is away."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._connected = False
+        event.listen(engine, "do_connect", self._connect)
+
+    def _connect(self, dialect: Any, _record: Any, args: Any, parameters: Any) -> Any:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                connection = dialect.connect(*args, **parameters)
+            except dialect.loaded_dbapi.OperationalError:
+                if not self._connected or time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                self._connected = True
+                return connection
+
+
+def serialise(connection: Connection) -> None:
+    """Let the other transactions of this schema that serialise wait until this one has ended."""
+    connection.execute(_SERIALISE)
+
+
+def make_schema(
+    engine: Engine, location: Location, fill: Callable[[Connection], None], last: Callable[[], None]
+) -> None:
+    """Make the schema, `fill` it, and call `last`, all in one transaction.
+
+    Raises StoreError where the name is taken.
+    """
+    with engine.begin() as connection:
+        connection.execute(_RESERVE, {"name": location.name})
+        if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
+            raise StoreError(
+                f"the database {location.url} has a schema {location.name!r} already: choose "
+                "another folder with --out, since its name is that of the campaign there"
+            )
+        connection.execute(CreateSchema(location.name))
+        _place.create(connection)
+        connection.execute(insert(_place).values(kind=location.kind, samples=location.samples))
+        fill(connection)
+        last()
+
+
+def drop_schema(engine: Engine, name: str) -> None:
+    """Remove a schema with all of its tables."""
+    with engine.begin() as connection:
+        connection.execute(DropSchema(name, cascade=True, if_exists=True))
+
+
+def places_at(engine: Engine, url: str, name: str) -> list[Location]:
+    """Return what is stored of where a schema's samples are, and those of `NAME/...`, its parts.
+
+    Schemas that are not edgeflare's are left out.
+    """
+    found = []
+    parameters = {"name": name, "prefix": f"{name}/"}
+    with engine.connect() as connection:
+        for schema in connection.execute(_RELATED, parameters).scalars().all():
+            if not set(schema.split("/")).isdisjoint(("", ".", "..")):  # made by another program
+                continue
+            table = _place.to_metadata(MetaData(), schema=schema)
+            if not engine.dialect.has_table(connection, table.name, schema):
+                continue
+            kind, samples = connection.execute(select(table.c.kind, table.c.samples)).one()
+            found.append(Location(_kind(kind), url, schema, samples))
+    return found
+
+
+def _kind(value: str) -> Kind:
+    return "corpus" if value == "corpus" else "campaign"
+
+
+@contextmanager
+def server_errors(location: Location, *, resumable: bool = False) -> Iterator[None]:
+    """Turn errors of a database, of which there is no folder yet, into StoreError."""
+    try:
+        yield
+    except DBAPIError as error:
+        translated = server_error(error.orig, location.url, resumable=resumable)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+_RESUME = "what is stored stays: go on with `edgeflare resume`"
+_REFUSED_LOGIN = (
+    "refuses the login ({cause}); check the user's name, and the password in ~/.pgpass, PGPASSWORD "
+    "or a service file"
+)
+_CERTIFICATE = (
+    "is not trusted or not encrypted as asked ({cause}); check sslmode and sslrootcert in the URL"
+)
+_GONE = "can't be reached ({cause}); check that its server runs and the URL is right, then {next}"
+_FULL = (
+    "has no connection left ({cause}); run fewer processes, or raise max_connections of its "
+    "server, then {next}"
+)
+_MISSING = "is not there ({cause}); check its name, or make it with `createdb`"
+_CONNECTING = (
+    ("too many connections", _FULL),
+    ("remaining connection slots", _FULL),
+    ("too many clients", _FULL),
+    ("certificate", _CERTIFICATE),
+    ("ssl error", _CERTIFICATE),
+    ("server does not support ssl", _CERTIFICATE),
+    ("sslmode", _CERTIFICATE),
+    ("password", _REFUSED_LOGIN),
+    ("authentication failed", _REFUSED_LOGIN),
+    ("pg_hba.conf", _REFUSED_LOGIN),
+    ('role "', _REFUSED_LOGIN),
+    ("definition of service", "can't be reached ({cause}); check the service's name in the URL"),
+    ("invalid uri", "can't be used ({cause}); check the URL's parameters"),
+    ("invalid connection option", "can't be used ({cause}); check the URL's parameters"),
+    ('database "', _MISSING),
+)
+"""Parts of what libpq says where no connection is made, which has no code, and the sentences."""
+_LOST = "was lost in the middle ({cause}); check its server, then {next}"
+_BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
+_CODES = {
+    "3D000": _MISSING,
+    "28": _REFUSED_LOGIN,
+    "42501": "refuses it ({cause}); let its owner grant this role the right: "
+    "GRANT CREATE ON DATABASE",
+    "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
+    "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
+    "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",
+    "53300": _FULL,
+    "25006": "can only be read ({cause}); name the primary server",
+    "40": _BUSY,
+    "55P03": _BUSY,
+    "57P": _LOST,
+    "08": _LOST,
+    "57014": "stopped a statement ({cause}); raise its statement_timeout, then {next}",
+    "XX": "is damaged, or its disk fails ({cause}); look into its server's log",
+    "58": "can't use its disk ({cause}); look into its server's log, then {next}",
+}
+"""What begins a SQLSTATE, and the sentence; the longest that fits counts."""
+
+
+def server_error(
+    cause: BaseException | None, url: str, where: str = "", *, resumable: bool = True
+) -> StoreError | None:
+    """Return the sentence on an error of psycopg; None for one of another driver.
+
+    `where` is the folder whose database it is. `resumable`: whether there is something to resume.
+    """
+    if cause is None or not type(cause).__module__.startswith("psycopg"):
+        return None
+    what = f"the database {url} of {where}" if where else f"the database {url}"
+    code = getattr(cause, "sqlstate", None)
+    said = " ".join(str(cause).split()).split(" Is the server running")[0]
+    if code == "53100":
+        return DiskFullError(
+            f"no space is left on the disk of the server of {what.removeprefix('the ')}",
+            kept="what was found so far is kept there" if resumable else "nothing could be stored",
+            advice="free some space there, then "
+            + ("go on with `edgeflare resume`" if resumable else "start again"),
+        )
+    sentence = _sentence(cause, code, said.lower())
+    following = _RESUME if resumable else "start again"
+    if sentence is None:
+        return StoreError(f"{what} failed: {said}")
+    return StoreError(f"{what} " + sentence.format(cause=said, next=following))
+
+
+def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:
+    if code is not None:
+        starts = [start for start in _CODES if code.startswith(start)]
+        return _CODES[max(starts, key=len)] if starts else None
+    if type(cause).__name__ not in ("OperationalError", "ProgrammingError", "ConnectionTimeout"):
+        return None
+    if any(part in said for part in ("consuming input", "connection is lost", "is closed")):
+        return _LOST
+    found = next((sentence for part, sentence in _CONNECTING if part in said), None)
+    return found or (_GONE if type(cause).__name__ != "ProgrammingError" else None)

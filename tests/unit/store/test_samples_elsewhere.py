@@ -1,0 +1,85 @@
+"""A campaign whose samples are in a shared folder or in an object store."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from object_stores import memory_place, s3_place, s3_server  # noqa: F401
+
+from edgeflare.errors import StoreError
+from edgeflare.store import SeedInput, Store
+from edgeflare.store.samples import open_samples
+
+PLACES = ["folder", "memory", pytest.param("s3", marks=pytest.mark.extended)]
+SEED = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "folder":
+        return str(tmp_path / "shared")
+    found: str = request.getfixturevalue(f"{request.param}_place")
+    return found
+
+
+def test_a_campaign_finds_its_samples_again(tmp_path: Path, place: str) -> None:
+    with Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store:
+        (digest,) = store.add_seeds([SeedInput("a", SEED)])
+        assert str(store.samples_place).startswith(f"{place}/c-")
+    assert not (tmp_path / "c" / "samples").exists()
+    with Store.open(tmp_path / "c") as store:
+        assert store.has_sample(digest)
+        assert np.array_equal(store.get_sample(digest), SEED)
+        assert np.array_equal(store.seed_samples()[0], SEED)
+
+
+def test_the_pointer_says_where_the_samples_are(tmp_path: Path, place: str) -> None:
+    with Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store:
+        assert json.loads((tmp_path / "c" / "store.json").read_text()) == {
+            "kind": "campaign",
+            "url": "",
+            "name": "c",
+            "samples": str(store.samples_place),
+        }
+
+
+def test_campaigns_of_one_name_share_no_samples(tmp_path: Path, place: str) -> None:
+    with (
+        Store.create(tmp_path / "1" / "c", {"seed": 1}, samples=place) as first,
+        Store.create(tmp_path / "2" / "c", {"seed": 1}, samples=place) as second,
+    ):
+        digest = first.put_sample(SEED)
+        assert not second.has_sample(digest)
+        second.put_sample(SEED)
+        second.discard()
+        assert np.array_equal(first.get_sample(digest), SEED)
+    assert not (tmp_path / "2" / "c").exists()
+
+
+def test_a_discarded_campaign_leaves_no_samples(tmp_path: Path, place: str) -> None:
+    store = Store.create(tmp_path / "c", {"seed": 1}, samples=place)
+    store.put_sample(SEED)
+    where = store.samples_place
+    store.discard()
+    assert list(open_samples(where).sizes()) == []
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_control_has_a_place_below_its_campaign(tmp_path: Path, place: str) -> None:
+    with (
+        Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store,
+        Store.create(tmp_path / "c" / "control", {"seed": 1}, samples=place) as control,
+    ):
+        assert str(control.samples_place).startswith(f"{place}/c/control-")
+        control.put_sample(SEED)
+        assert not store.has_sample(store.sample_digest(SEED))
+
+
+def test_a_place_that_can_not_be_used_leaves_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (str(tmp_path / "file"), "nowhere://x"):
+        with pytest.raises(StoreError, match="can't be used"):
+            Store.create(tmp_path / "c", {"seed": 1}, samples=place)
+        with Store.create(tmp_path / "c", {"seed": 1}) as store:
+            store.discard()
