@@ -103,7 +103,7 @@ class SearchStage(CampaignStage):
             record = outcome_record(
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
-            self._store.add_outcome(record)
+            self._store.add_outcome(record, keep_first=self._only is not None)
             add_queries(self._store, MEASURING, {name: result.lost_queries})
             tally.add(record, mostly_below_floor=result.mostly_below_floor)
 

@@ -282,7 +282,8 @@ class _AnswerBuffer:
         if answered.outputs is None:
             self.failure = answered.detail
             self._store.add_outcome(
-                _failed(seed, answered.detail, self._replica, device, self._campaign_seed)
+                _failed(seed, answered.detail, self._replica, device, self._campaign_seed),
+                keep_first=True,
             )
             return
         original, deployed, decision = answered.outputs

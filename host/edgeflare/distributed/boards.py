@@ -35,6 +35,7 @@ from edgeflare.errors import (
 from edgeflare.models import OriginalModel
 from edgeflare.models.outputs import DecoderOptions
 from edgeflare.store import Store
+from edgeflare.store.creation import folder_at
 from edgeflare.strategies.registry import other_originals
 
 IDLE_S = 60.0
@@ -168,7 +169,7 @@ class _OpenCampaign:
 
     def _open_store(self, place: str) -> Store:
         with ExitStack() as stack:
-            store = stack.enter_context(Store.open(Path(place)))
+            store = stack.enter_context(Store.open(folder_at(place)))
             changed = check_same_devices(self._config, self.fleet, store)
             if changed and not self._config.fleet.allow_mixed:
                 raise DeviceChangedError(f"{changed[0]}; it can't go on with this campaign")

@@ -39,6 +39,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.store import Store
+from edgeflare.store.location import read_pointer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -167,6 +168,8 @@ class DaskCluster:
     ) -> None:
         """State the store that the workers write to, and what admits the devices of later ones."""
         self._store, self._admit = store, admit
+        pointer = read_pointer(store.folder)
+        self._place = str(store.folder) if pointer is None else pointer.address
 
     def each(self, part: Part) -> list[Any]:
         """Let every worker do the part; return what they return, in the order of the devices."""
@@ -226,10 +229,9 @@ class DaskCluster:
     def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[_Worker]) -> Any:
         from edgeflare.distributed.tasks import do_shard
 
-        assert self._store is not None  # noqa: S101 - `attach` was called
         return self._client.submit(
             do_shard,
-            Shard(self._request, str(self._store.folder), part, ids),
+            Shard(self._request, self._place, part, ids),
             key=self._key(part),
             workers=[one.address for one in workers],
             pure=False,
@@ -373,11 +375,11 @@ class DaskCluster:
             )
         elif any(one.name == offer.name for one in self._workers.values()):
             problem = f"there are two workers {offer.name}; give one another --name"
-        elif offer.host != platform.node():
+        elif offer.host != platform.node() and None in (self._config.store, self._config.samples):
             problem = (
                 f"the worker {offer.name} is on the host {offer.host}, and the campaign is kept in "
-                f"a file of {platform.node()}; keep it in a database with --store "
-                "postgresql://USER@HOST/DATABASE"
+                f"a folder of {platform.node()}; keep it where both reach it, with --store "
+                "postgresql://USER@HOST/DATABASE and --samples PLACE"
             )
         else:
             names = self._request.devices

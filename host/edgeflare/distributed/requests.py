@@ -59,7 +59,7 @@ class Opened(NamedTuple):
 class Shard(NamedTuple):
     """A part of a campaign for one worker: for the seeds of these ids, or for all (None).
 
-    `store` is the campaign's folder.
+    `store` is the campaign's folder, or its address in a database.
     """
 
     opening: Opening
