@@ -34,8 +34,7 @@ from edgeflare.errors import (
 )
 from edgeflare.models import OriginalModel
 from edgeflare.models.outputs import DecoderOptions
-from edgeflare.store import Store
-from edgeflare.store.creation import folder_at
+from edgeflare.store import Store, folder_at
 from edgeflare.strategies.registry import other_originals
 
 IDLE_S = 60.0

@@ -54,7 +54,7 @@ class SurveyStage(CampaignStage):
                 device_name=name,
                 labels_only=reader.labels_only,
             )
-            self._store.add_survey(records, [cost])
+            self._store.add_survey(records, [cost], keep_first=self._only is not None)
             done += 1
 
         scheduler = self._scheduler(
