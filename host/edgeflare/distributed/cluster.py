@@ -24,6 +24,7 @@ from edgeflare.distributed.boards import campaign_files
 from edgeflare.distributed.connection import (
     CONNECT_S,
     Tls,
+    check_reached,
     connection_error,
     quiet,
     scheduler_address,
@@ -98,6 +99,7 @@ class DaskCluster:
         from distributed import Client
 
         found = security(self.address, tls)
+        check_reached(self.address, found)
         try:
             self._client: Any = Client(
                 self.address, timeout=CONNECT_S, security=found, set_as_default=False

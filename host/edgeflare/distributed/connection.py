@@ -6,8 +6,9 @@ anything there. With TLS only those reach it who have a certificate of the lab's
 
 import ipaddress
 import logging
+import socket
 import ssl
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from edgeflare.errors import UnreachableError, UsageError
 _PORT = 8786
 CONNECT_S = 15.0
 """Seconds that connecting to a scheduler may take."""
+_ANSWER_S = 5.0
 
 
 class Tls(NamedTuple):
@@ -117,41 +119,52 @@ def security(address: str, tls: Tls) -> Any:
     return made
 
 
+def check_reached(address: str, found: Any) -> None:
+    """Connect to a scheduler and leave it, so that a failure is known at once and has its cause.
+
+    `found`: what `security` returned. Raises UnreachableError.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    try:
+        with ExitStack() as stack:
+            link = stack.enter_context(
+                socket.create_connection((host, parts.port or _PORT), _ANSWER_S)
+            )
+            if found is not None:
+                context = found.get_connection_args("client")["ssl_context"]
+                link = stack.enter_context(context.wrap_socket(link, server_hostname=host))
+            if not link.recv(1):  # it speaks first; a refused certificate is known only now
+                raise ConnectionError("it closes the connection")
+    except OSError as error:
+        raise connection_error(address, error) from error
+
+
 def connection_error(address: str, error: BaseException) -> UnreachableError:
     """Return the error that says why a scheduler can't be reached."""
-    causes = list(_causes(error))
-    for cause in causes:
-        text = str(cause)
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return UnreachableError(
-                f"the certificate of {address} is refused ({cause.verify_message}): the scheduler "
+    where = f"no Dask scheduler answers at {address}"
+    match error:
+        case ssl.SSLCertVerificationError():
+            text = (
+                f"the certificate of {address} is refused ({error.verify_message}): the scheduler "
                 "needs one that was signed by the authority of --tls-ca-file"
             )
-        if "ALERT" in text.upper() or "alert" in text:
-            return UnreachableError(
-                f"{address} refuses the certificate of --tls-cert: it needs one that was signed by "
-                "the scheduler's own authority"
+        case ssl.SSLError() if "ALERT" in str(error).upper():
+            text = (
+                f"{address} refuses the certificate of --tls-cert ({_plain(error)}): it needs one "
+                "that was signed by the scheduler's own authority"
             )
-        if isinstance(cause, ssl.SSLError):
-            return UnreachableError(
-                f"{address} does not speak TLS ({_plain(cause)}); is it a scheduler without TLS?"
-            )
-    for cause in causes:
-        if isinstance(cause, ConnectionRefusedError):
-            return UnreachableError(
-                f"no Dask scheduler answers at {address}: nothing listens there; start `dask "
-                "scheduler`, or check the address"
-            )
-    return UnreachableError(
-        f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({_plain(causes[-1])}); is "
-        "it a scheduler, is it on, and is its port reached from here?"
-    )
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+        case ssl.SSLError():
+            text = f"{where}: what listens there has no TLS ({_plain(error)})"
+        case ConnectionRefusedError():
+            text = f"{where}: nothing listens there; start `dask scheduler`, or check the address"
+        case socket.gaierror():
+            text = f"{where}: the host is not known ({_plain(error)}); check the address"
+        case TimeoutError():
+            text = f"{where} in time; is it a scheduler, with TLS just where the address has it?"
+        case _:
+            text = f"{where} ({_plain(error)}); is it a scheduler, and its port reached from here?"
+    return UnreachableError(text)
 
 
 def _plain(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from edgeflare.distributed.boards import BoardHost
 from edgeflare.distributed.connection import (
     CONNECT_S,
     Tls,
+    check_reached,
     connection_error,
     loopback_host,
     quiet,
@@ -63,6 +64,8 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
 
     from edgeflare.distributed.tasks import HOST
 
+    found = security(address, tls)
+    check_reached(address, found)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -72,7 +75,7 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
             address,
             nthreads=1,
             name=host.name,
-            security=security(address, tls) or {},
+            security=found or {},
             host=loopback_host(address),
             memory_limit=0,
             dashboard=False,

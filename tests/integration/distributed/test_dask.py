@@ -1,6 +1,5 @@
 """Campaigns on workers of a real Dask scheduler give what one process gives, whatever happens."""
 
-import shutil
 import signal
 from pathlib import Path
 
@@ -8,16 +7,10 @@ import pytest
 from campaigns import all_of, finished
 from dask_lab import Authority, Lab, demo, device, lab, wait_for
 
-from edgeflare import (
-    CampaignConfig,
-    DeviceBusyError,
-    Notice,
-    UnreachableError,
-    UsageError,
-    resume_campaign,
-    run_campaign,
-)
-from edgeflare.distributed import DaskCluster, Tls
+from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
+from edgeflare.campaign import Notice
+from edgeflare.distributed import DaskCluster, Tls, cluster
+from edgeflare.errors import DeviceAwayError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
@@ -44,10 +37,10 @@ def long_one(out: Path) -> CampaignConfig:
 def on(made: Lab, config: CampaignConfig, notices: list[str] | None = None) -> Path:
     """Run a campaign on the workers of a lab."""
     heard = [] if notices is None else notices
-    with DaskCluster(made.address) as cluster:
+    with DaskCluster(made.address) as crew:
         return run_campaign(
             config,
-            cluster=cluster,
+            cluster=crew,
             progress=lambda event: heard.append(event.text) if isinstance(event, Notice) else None,
         )
 
@@ -98,8 +91,8 @@ def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(
         assert run.end(signal.SIGINT) == 130
         assert "searches are finished and kept" in run.text
         assert 0 < finished(tmp_path / "two") < 48
-        with DaskCluster(made.address) as cluster:
-            resume_campaign(tmp_path / "two", cluster=cluster)
+        with DaskCluster(made.address) as crew:
+            resume_campaign(tmp_path / "two", cluster=crew)
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
@@ -141,8 +134,8 @@ def test_a_scheduler_that_is_gone_is_one_sentence(tmp_path: Path, one_process) -
         assert "is gone; start it, then this worker again" in worker.sentence
         made.start_scheduler()
         made.start_worker("a")
-        with DaskCluster(made.address) as cluster:
-            resume_campaign(tmp_path / "two", cluster=cluster)
+        with DaskCluster(made.address) as crew:
+            resume_campaign(tmp_path / "two", cluster=crew)
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
@@ -170,7 +163,7 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
-        with pytest.raises(DeviceBusyError, match="work for other campaigns"):
+        with pytest.raises(DeviceAwayError, match="work for other campaigns"):
             on(made, demo(tmp_path / "second"))
         assert not (tmp_path / "second").exists()
         run.end(signal.SIGINT)
@@ -196,21 +189,22 @@ def test_another_environment_is_refused_or_marked(tmp_path: Path) -> None:
 
 def test_a_model_that_is_another_there_is_refused(tmp_path: Path) -> None:
     config = demo(tmp_path / "two")
-    model = tmp_path / "deployed.tflite"
-    shutil.copyfile(config.deployed.path, model)
-    with lab(tmp_path, "a") as made, DaskCluster(made.address) as cluster:
-        changed = config.model_copy(
-            update={"deployed": config.deployed.model_copy(update={"path": tmp_path / "gone"})}
-        )
-        with pytest.raises(UsageError, match="there is no model file"):
-            run_campaign(changed, cluster=cluster)
+    model = str(config.deployed.path)
+    with lab(tmp_path, "a") as made, pytest.MonkeyPatch.context() as patch:
+        for files, problem in (
+            ({model: "0" * 64}, f"another file {model}"),
+            ({str(tmp_path / "gone"): "0" * 64}, f"no file {tmp_path / 'gone'}"),
+        ):
+            patch.setattr(cluster, "campaign_files", lambda _, files=files: files)
+            with pytest.raises(UsageError, match=f"the worker a has {problem}"):
+                on(made, config)
 
 
 def test_without_workers_it_is_one_sentence(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         run = made.edgeflare("demo", log="demo")
         assert run.wait() == 0
-        with pytest.raises(Exception, match="no worker at .* offers devices; start `edgeflare"):
+        with pytest.raises(Exception, match=r"no worker at .* offers devices; start `edgeflare"):
             on(made, demo(tmp_path / "two"))
         made.start_worker("a")
         with pytest.raises(UsageError, match="has a device pi4; they have board"):
@@ -232,10 +226,10 @@ def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
 
     with lab(tmp_path, "a", tls=authority) as made:
         good = tls(authority.flags("controller"))
-        with DaskCluster(made.address, tls=good) as cluster:
-            folder = run_campaign(demo(tmp_path / "two"), cluster=cluster)
+        with DaskCluster(made.address, tls=good) as crew:
+            folder = run_campaign(demo(tmp_path / "two"), cluster=crew)
         assert all_of(folder)["finished"]
-        with pytest.raises(UnreachableError, match="the certificate of tls://.* is refused"):
+        with pytest.raises(UnreachableError, match=r"the certificate of tls://.* is refused"):
             DaskCluster(made.address, tls=tls(strangers.flags("controller")))
         foreign = tls(strangers.flags("controller", ca=authority))
         with pytest.raises(UnreachableError, match="refuses the certificate of --tls-cert"):
