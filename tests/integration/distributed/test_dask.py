@@ -31,7 +31,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
 
 def long_one(out: Path) -> CampaignConfig:
     path = str(Path(demo(out).seeds.path))
-    return demo(out, search=LONG, seeds={"path": path, "limit": 48})
+    return demo(out, search=LONG, survey={"enabled": False}, seeds={"path": path, "limit": 100})
 
 
 def on(made: Lab, config: CampaignConfig, notices: list[str] | None = None) -> Path:
@@ -50,8 +50,8 @@ def run_long(made: Lab, out: Path, log: str = "run"):
     config = long_one(out)
     process = made.edgeflare(
         *("run", "--original", config.original.path, "--deployed", config.deployed.path),
-        *("--seeds", config.seeds.path, "--limit", 48, "--workers", 0, "--out", out),
-        *("--strategy", "dflare", "--max-queries", 300, "--dask", made.address),
+        *("--seeds", config.seeds.path, "--limit", 100, "--workers", 0, "--out", out),
+        *("--strategy", "dflare", "--max-queries", 300, "--no-survey", "--dask", made.address),
         log=log,
     )
     wait_for(lambda: finished(out) >= 2, "the first searches", process)
@@ -90,7 +90,7 @@ def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(
         run = run_long(made, tmp_path / "two")
         assert run.end(signal.SIGINT) == 130
         assert "searches are finished and kept" in run.text
-        assert 0 < finished(tmp_path / "two") < 48
+        assert 0 < finished(tmp_path / "two") < 100
         with DaskCluster(made.address) as crew:
             resume_campaign(tmp_path / "two", cluster=crew)
     assert unlike(tmp_path / "two", one_process["long"]) == []
@@ -114,7 +114,7 @@ def test_a_killed_controller_stops_its_workers_and_one_process_goes_on(
             return True
 
         wait_for(is_free, "the worker works for another campaign")
-        assert finished(tmp_path / "two") < 48
+        assert finished(tmp_path / "two") < 100
         resume = made.edgeflare("resume", tmp_path / "two", "--dask", made.address, log="resume")
         assert resume.wait() == 0, resume.text
     assert unlike(tmp_path / "two", one_process["long"]) == []
@@ -142,9 +142,12 @@ def test_a_scheduler_that_is_gone_is_one_sentence(tmp_path: Path, one_process) -
 def test_a_worker_that_comes_later_joins(tmp_path: Path, one_process) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "two")
+        first = made.processes[1].popen
+        first.send_signal(signal.SIGSTOP)  # else the campaign may end before the other one is there
         made.start_worker("b")
+        wait_for(lambda: "the worker b joins with board@b" in run.text, "worker b", run)
+        first.send_signal(signal.SIGCONT)
         assert run.wait() == 0, run.text
-        assert "the worker b joins with board@b" in run.text
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
