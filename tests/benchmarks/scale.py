@@ -251,7 +251,7 @@ def writer(folder: Path, records: Path, first: int, count: int) -> None:
 
 def written(folder: Path, records: Path, writers: int, first: int) -> tuple[float, float]:
     """Let processes write side by side; return ms a transaction of one, and transactions a second of all."""
-    command = [sys.executable, __file__, "--write", folder, "--records", records]
+    command = [sys.executable, __file__, "--data", ".", "--write", folder, "--records", records]
     started = [
         subprocess.Popen(
             [*map(str, command), "--first", str(first + index * OUTCOMES)],
@@ -283,9 +283,8 @@ def filled(folder: Path, source: Path, seeds: int, database: str | None) -> tupl
     with Store.open(source) as other:
         outcomes = [replace(one, device=device) for one in other.outcomes()]
         for one in outcomes:
-            for digest in (one.trigger, *(point.trigger for point in one.front)):
-                if digest:
-                    store.put_sample(other.get_sample(digest))
+            if one.trigger:
+                store.put_sample(other.get_sample(one.trigger))
     records = folder.with_suffix(".pickle")
     records.write_bytes(pickle.dumps(outcomes))
     return store, records
