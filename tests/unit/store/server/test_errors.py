@@ -1,7 +1,9 @@
 """Whatever a server refuses is one sentence that says what to do; one that restarts is waited for."""
 
 import os
+import re
 import subprocess
+import sys
 import threading
 import time
 
@@ -34,6 +36,7 @@ def server():
     """A server that asks for passwords, with TLS of a certificate that nobody signed."""
     with own_server() as made:
         data = made.folder / "data"
+        owner = data.stat()
         words = "openssl req -new -x509 -days 2 -nodes -subj /CN=elsewhere -out crt -keyout key"
         done = subprocess.run(words.split(), cwd=made.folder, capture_output=True)
         if done.returncode:
@@ -41,7 +44,7 @@ def server():
         for name in ("crt", "key"):
             path = made.folder / name
             path.chmod(0o600)
-            os.chown(path, *(lambda s: (s.st_uid, s.st_gid))(data.stat()))
+            os.chown(path, owner.st_uid, owner.st_gid)
         with (data / "postgresql.conf").open("a") as file:
             file.write(f"ssl = on\nssl_cert_file = '{made.folder}/crt'\n")
             file.write(f"ssl_key_file = '{made.folder}/key'\nmax_connections = 12\n")
@@ -90,7 +93,7 @@ def test_what_a_server_refuses(server, tmp_path, monkeypatch, user, database, pa
     crt.write_bytes((server.folder / "crt").read_bytes())
     url = server.url_of(database, user) + parameters.replace("CRT", str(crt))
     text = refusal(url, tmp_path)
-    assert __import__("re").search(words, text), text
+    assert re.search(words, text), text
 
 
 def test_a_wrong_and_a_right_password(server, tmp_path, monkeypatch):
@@ -142,13 +145,14 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch):
 def test_a_connection_that_ends_in_the_middle(tmp_path, database_url, postgres_server):
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
-        with (
-            pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"),
-            store._database.writing() as connection,
-        ):
-            connection.exec_driver_sql("INSERT INTO notices (text) VALUES ('half')")
+
+        def lose(before):
             postgres_server.psql(f"{end} AND datname = '{database_url.rpartition('/')[2]}'")
-            connection.exec_driver_sql("INSERT INTO notices (text) VALUES ('half')")
+            return "half"
+
+        with pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"):
+            store.change_fact("which", lose)
+        assert store.fact("which") is None
         store.add_notice("whole")
         assert store.notices() == ["whole"]
 
@@ -168,13 +172,13 @@ def test_a_full_disk_of_the_server(tmp_path, database_url):
 def test_a_schema_that_was_removed(tmp_path, database_url, postgres_server):
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         postgres_server.psql("DROP SCHEMA c CASCADE", database_url.rpartition("/")[2])
-        with pytest.raises(StoreError, match="lacks .* restore"):
+        with pytest.raises(StoreError, match=r"lacks .* restore"):
             store.add_notice("x")
     with pytest.raises(StoreError, match="interrupted before it began"):
         Store.open(tmp_path / "c")
 
 
 def test_without_psycopg(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'edgeflare\[postgres\]'"):
         Store.create(tmp_path / "c", {}, database="postgresql://u@127.0.0.1:1/d")
