@@ -105,7 +105,8 @@ def add_rows(
     dialect = connection.dialect.name
     if dialect != "sqlite":
         rows = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
-    return connection.execute(_adding(table, dialect, keep_first), rows).rowcount
+    values = rows[0] if len(rows) == 1 else rows
+    return connection.execute(_adding(table, dialect, keep_first), values).rowcount
 
 
 @cache
