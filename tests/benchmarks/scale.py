@@ -40,6 +40,7 @@ from edgeflare.campaign import Stage
 from edgeflare.devices import connect
 from edgeflare.errors import StoreError
 from edgeflare.store import SeedInput, Store
+from edgeflare.store.records import SeedAnswer
 from edgeflare.store.samples import open_samples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
@@ -345,7 +346,7 @@ def store_costs(data: Path, repeats: int) -> Iterator[Cost]:
                         with Store.open(source) as other:
                             known = [one.outputs for one in other.seeds("") if one.outputs]
                         if known and number == 0:
-                            added = [replace_seed(known[i % len(known)], i) for i in range(seeds)]
+                            added = [answer_on(i, known[i % len(known)]) for i in range(seeds)]
                             store.add_seed_answers(added)
                             answers.append(stored_bytes(store, "seed_answers") / seeds)
                 for count, each in costs.items():
@@ -382,9 +383,9 @@ def count_of(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
-def replace_seed(answer: Any, number: int) -> Any:
-    """Return the answer as one on another seed."""
-    return replace(answer, seed_id=f"s{number}")
+def answer_on(number: int, answer: Any) -> SeedAnswer:
+    """Return a seed's answers as those on another seed."""
+    return SeedAnswer(f"s{number}", answer.original, answer.deployed, answer.decision)
 
 
 def _connections(server: Any, folder: Path) -> float:
