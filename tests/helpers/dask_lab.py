@@ -127,12 +127,16 @@ class Lab:
         flags: Sequence[object] = (),
         env: Mapping[str, str] | None = None,
         ready: bool = True,
+        before: Sequence[str] = (),
     ) -> Process:
-        """Start a worker of an inventory, one local device ``board`` where it is empty."""
+        """Start a worker of an inventory, one local device ``board`` where it is empty.
+
+        `before`: the program that starts it, such as taskset. `ready`: wait until it is.
+        """
         inventory = self.folder / f"{name}.toml"
         inventory.write_text(devices or device("board", self.folder / f"cache-{name}"))
         worker = self.start(
-            *(sys.executable, "-m", "edgeflare.cli", "worker", self.address),
+            *(*before, sys.executable, "-m", "edgeflare.cli", "worker", self.address),
             *("--inventory", inventory, "--name", name, *self.flags, *flags),
             log=f"worker-{name}",
             env=env,

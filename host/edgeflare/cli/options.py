@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from edgeflare.cli.terminal import with_exit_codes
+
 if TYPE_CHECKING:
     from edgeflare.campaign import SettingFlag
 
@@ -23,13 +25,15 @@ ADDRESS = "its address, postgresql://user@host/database/NAME"
 def folder(text: str) -> Path:
     """Return the folder that an argument names, by its path or an address in a database.
 
-    Raises StoreError where the address can't be used.
+    Ends the program as a command does where the address can't be used.
     """
     if not text.startswith("postgresql:"):
         return Path(text)
     from edgeflare.store import folder_at
 
-    return folder_at(text)
+    found: list[Path] = []
+    with_exit_codes(lambda: found.append(folder_at(text)))()
+    return found[0]
 
 
 CampaignFolder = Annotated[

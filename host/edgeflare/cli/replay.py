@@ -20,7 +20,7 @@ ReplayCommand = command_with(
     *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
     *("original_fixed_inputs", "deployed_fixed_inputs"),
     *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
-    *("inventory", "confirmations", "out"),
+    *("inventory", "confirmations", "out", "store", "samples"),
     original={"help": "The original model, where it has moved or changed."},
     deployed={"help": "The new deployed model; by default the campaign's."},
     device={"help": "Other devices than the campaign's; may be repeated."},

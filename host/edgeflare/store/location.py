@@ -112,14 +112,18 @@ def _parsed(text: str) -> URL:
 def schema_name(folder: Path, url: str) -> str:
     """Return the name of the schema for the data of a folder.
 
-    It is the folder's own, behind that of the folder around it where that is in the same database:
-    a campaign's control is `NAME/control`.
+    It is the folder's own, behind that of a folder around it which is in the same database: a
+    campaign's control is `NAME/control`.
     """
-    around = _pointer(folder.absolute().parent)
-    name = _OTHERS.sub("_", folder.absolute().name)
-    if around is not None and around.url == url:
-        name = f"{around.name}/{name}"
-    elif name.startswith("pg_"):  # PostgreSQL's own
+    folder = folder.absolute()
+    name = folder.name
+    for parent in folder.parents:
+        around = _pointer(parent)
+        if around is not None and around.url == url:
+            name = f"{around.name}/{folder.relative_to(parent).as_posix()}"
+            break
+    name = _OTHERS.sub("_", name)
+    if name.startswith("pg_"):  # PostgreSQL's own
         name = f"_{name}"
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
@@ -130,11 +134,9 @@ def schema_name(folder: Path, url: str) -> str:
 def samples_below(samples: str, name: str) -> str:
     """Return a new place of one campaign's or corpus' own below a stated place of many.
 
-    `samples` is a folder or a URL, `name` that of the `schema_name`. Eight digits, drawn at random,
+    `samples` is a folder's absolute path or a URL, `name` that of the `schema_name`. Eight digits, drawn at random,
     tell apart what has one name in several databases or hosts.
     """
-    if "://" not in samples:
-        samples = str(Path(samples).expanduser().absolute())
     return f"{samples.rstrip('/')}/{name}-{uuid.uuid4().hex[:_DIGITS]}"
 
 

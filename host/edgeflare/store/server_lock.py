@@ -2,19 +2,30 @@
 
 import os
 import platform
+import threading
+from contextlib import suppress
 from datetime import datetime, timezone
-from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from edgeflare.store import postgres
 from edgeflare.store.location import Location
 
+_LOOK_S = 5.0
 _LONGEST = 63
 _SINCE = "%Y-%m-%d %H:%M:%S UTC"
 _KEY = "hashtextextended(:name, 0)"
 _TAKE = text(f"SELECT pg_try_advisory_lock({_KEY})")
+_GIVE = text(f"SELECT pg_advisory_unlock({_KEY})")
+_ALIVE = text("SELECT 1")
 _STAY = text("SELECT set_config('idle_session_timeout', '0', false)")
+_NOTICE = text(
+    "SELECT set_config('tcp_keepalives_idle', '30', false), "
+    "set_config('tcp_keepalives_interval', '10', false), "
+    "set_config('tcp_keepalives_count', '3', false)"
+)
+"""Lets the server notice within a minute that the host of a lock is gone."""
 _NAME = text("SELECT set_config('application_name', :name, false)")
 _HOLDER = text(
     f"SELECT a.application_name FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid), "  # noqa: S608
@@ -28,41 +39,37 @@ _HOLDER = text(
 class ServerLock:
     """The right to run the campaign at a location, held by a connection of its own.
 
-    It ends with the process, and every host sees it. One object is used by one thread at a time.
+    It ends with the process, and every host sees it. Where the server restarts, it is taken again
+    by a thread that looks after it. One object is used by one other thread at a time.
     """
 
     def __init__(self, location: Location) -> None:
         self._engine = postgres.engine_on(location)
         self._name = {"name": location.name}
         self._connection: Connection | None = None
+        self._using = threading.Lock()
+        self._released = threading.Event()
 
     def take(self) -> bool:
         """Take the lock; False where another process (or object) has it."""
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            taken = bool(connection.execute(_TAKE, self._name).scalar_one())
-            if taken:
-                if self._server_version(connection) >= (14,):
-                    connection.execute(_STAY)
-                connection.execute(_NAME, {"name": _own_name()})
-        except BaseException:
-            connection.invalidate()
-            connection.close()
-            raise
-        if taken:
-            self._connection = connection
-        else:
-            connection.close()
+        self._connection = self._take()
+        if self._connection is None:
             self._engine.dispose()
-        return taken
+            return False
+        self._released.clear()
+        threading.Thread(target=self._look_after, name="campaign lock", daemon=True).start()
+        return True
 
     def release(self) -> None:
-        """Give the lock back: end the connection."""
-        if self._connection is not None:
-            self._connection.invalidate()
-            self._connection.close()
-            self._connection = None
-        self._engine.dispose()
+        """Give the lock back."""
+        self._released.set()
+        with self._using:
+            if self._connection is not None:
+                with suppress(SQLAlchemyError):  # the server is gone, and so is the lock
+                    self._connection.execute(_GIVE, self._name)
+                _end(self._connection)
+                self._connection = None
+            self._engine.dispose()
 
     def holder(self) -> str | None:
         """Return who has the lock, in words; None: nobody."""
@@ -73,10 +80,45 @@ class ServerLock:
             self._engine.dispose()
         return None if row is None else _words(row.application_name)
 
-    @staticmethod
-    def _server_version(connection: Connection) -> tuple[int, ...]:
-        version: Any = connection.dialect.server_version_info
-        return tuple(version or ())
+    def _take(self) -> Connection | None:
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        taken = False
+        try:
+            taken = bool(connection.execute(_TAKE, self._name).scalar_one())
+            if taken:
+                if (connection.dialect.server_version_info or (0,)) >= (14,):
+                    connection.execute(_STAY)
+                connection.execute(_NOTICE)
+                connection.execute(_NAME, {"name": _own_name()})
+        except BaseException:
+            _end(connection)
+            raise
+        if taken:
+            return connection
+        _end(connection)
+        return None
+
+    def _look_after(self) -> None:
+        while not self._released.wait(_LOOK_S):
+            with self._using, suppress(SQLAlchemyError):
+                if self._released.is_set():
+                    return
+                if self._connection is None:
+                    self._connection = self._take()
+                    continue
+                try:
+                    self._connection.execute(_ALIVE)
+                except SQLAlchemyError:
+                    _end(self._connection)
+                    self._connection = None
+                    self._connection = self._take()
+
+
+def _end(connection: Connection) -> None:
+    """End a connection, which is not used again."""
+    with suppress(SQLAlchemyError):
+        connection.invalidate()
+    connection.close()
 
 
 def _own_name() -> str:

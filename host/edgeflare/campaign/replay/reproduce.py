@@ -108,7 +108,9 @@ def reproduce(
     with TemporaryDirectory(prefix="edgeflare-replay-") as temporary:
         stored = config.out is not None
         if not stored:
-            config = config.model_copy(update={"out": Path(temporary) / "replay"})
+            config = config.model_copy(
+                update={"out": Path(temporary) / "replay", "store": None, "samples": None}
+            )
         folder = run_replay(
             source,
             config,

@@ -1,0 +1,169 @@
+"""Campaigns in PostgreSQL: made, found by their address, locked and removed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from edgeflare.campaign.status import campaign_status
+from edgeflare.errors import StoreError
+from edgeflare.store import CampaignLock, SeedInput, Store, folder_at, is_campaign
+from edgeflare.store import creation as store_creation
+
+pytestmark = pytest.mark.extended
+
+SAMPLE = np.zeros((2, 2, 1), np.uint8)
+
+HOLD = """
+import sys
+from pathlib import Path
+
+from edgeflare.store import CampaignLock
+
+lock = CampaignLock(Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+DIE_BEFORE_THE_END = """
+import os, signal, sys
+from pathlib import Path
+
+from edgeflare.store import Store, creation
+
+write = creation.write_pointer
+creation.write_pointer = lambda *words: (write(*words), os.kill(os.getpid(), signal.SIGKILL))
+Store.create(Path(sys.argv[1]), {}, database=sys.argv[2])
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def campaign(tmp_path, database_url):
+    with Store.create(tmp_path / "tiny", {"seed": 1}, database=database_url) as store:
+        store.add_seeds([SeedInput("a", SAMPLE)])
+    return tmp_path / "tiny"
+
+
+def run(program, *words):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def schemas(server, url):
+    query = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information|public)'"
+    return server.psql(query, url.rpartition("/")[2]).split()
+
+
+def test_an_address_is_enough(campaign, database_url):
+    with Store.create(campaign / "control", {}, database=database_url) as control:
+        control.add_seeds([SeedInput("c", SAMPLE + 1)])
+    handle = folder_at(f"{database_url}/tiny")
+    assert handle != campaign
+    assert is_campaign(handle)
+    with Store.open(handle) as store, Store.open(campaign) as own:
+        assert store.id == own.id
+        (seed,) = store.seeds()
+        assert np.array_equal(store.get_sample(seed.sample), SAMPLE)
+    with Store.open(handle / "control") as control:
+        (seed,) = control.seeds()
+        assert np.array_equal(control.get_sample(seed.sample), SAMPLE + 1)
+    assert folder_at(f"{database_url}/tiny/control") == handle / "control"
+    with pytest.raises(StoreError, match="nothing of edgeflare's under the name 'other'"):
+        folder_at(f"{database_url}/other")
+
+
+def test_samples_elsewhere_are_found_by_the_address(tmp_path, database_url):
+    place = tmp_path / "shared"
+    with Store.create(tmp_path / "c", {}, database=database_url, samples=str(place)) as store:
+        digest = store.put_sample(SAMPLE)
+        assert [path.name for path in store.folder.iterdir()] == ["store.json"]
+    with Store.open(folder_at(f"{database_url}/c")) as store:
+        assert np.array_equal(store.get_sample(digest), SAMPLE)
+
+
+def test_a_name_that_is_taken(campaign, tmp_path, database_url):
+    with pytest.raises(StoreError, match=r"has a schema 'tiny' already: .* with --out"):
+        Store.create(tmp_path / "below" / "tiny", {}, database=database_url)
+    assert not any((tmp_path / "below" / "tiny").iterdir())
+    Store.open(campaign).close()
+
+
+def test_a_killed_creation_leaves_nothing_in_the_database(tmp_path, database_url, postgres_server):
+    with run(DIE_BEFORE_THE_END, tmp_path / "c", database_url) as process:
+        assert process.wait() == -signal.SIGKILL
+    assert schemas(postgres_server, database_url) == []
+    with pytest.raises(StoreError, match="interrupted before it began"):
+        Store.open(tmp_path / "c")
+    Store.create(tmp_path / "again" / "c", {}, database=database_url).close()
+
+
+def test_a_creation_that_fails_leaves_nothing(tmp_path, database_url, postgres_server, monkeypatch):
+    def refuse(*words):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_creation, "write_pointer", refuse)
+        with pytest.raises(StoreError, match="no space"):
+            Store.create(tmp_path / "c", {}, database=database_url)
+    assert schemas(postgres_server, database_url) == []
+    assert list((tmp_path / "c").iterdir()) == []
+    Store.create(tmp_path / "c", {}, database=database_url).close()
+
+
+def test_what_is_discarded_or_removed_leaves_the_database(
+    tmp_path, campaign, database_url, postgres_server
+):
+    Store.create(tmp_path / "other", {}, database=database_url).discard()
+    assert not (tmp_path / "other").exists()
+    assert schemas(postgres_server, database_url) == ["tiny"]
+    store_creation.remove_folder(campaign)
+    assert schemas(postgres_server, database_url) == []
+    assert not campaign.exists()
+
+
+def test_one_process_a_campaign_by_whatever_folder(campaign, database_url):
+    handle = folder_at(f"{database_url}/tiny")
+    with run(HOLD, campaign) as holder:
+        holder.stdout.readline()
+        for folder in (campaign, handle):
+            assert CampaignLock.is_held(folder)
+            with pytest.raises(StoreError) as caught:
+                CampaignLock(folder).acquire()
+            assert re.fullmatch(
+                rf"{folder} is being run by process {holder.pid} on host .* since "
+                r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it",
+                str(caught.value),
+            )
+        assert campaign_status(handle).state == "running"
+        holder.kill()
+    for _ in range(100):
+        if not CampaignLock.is_held(campaign):
+            break
+    with CampaignLock(handle) as lock:
+        lock.acquire()
+        assert CampaignLock.is_held(campaign)
+        with pytest.raises(StoreError, match=f"process {os.getpid()} "):
+            CampaignLock(campaign).acquire()
+    assert not CampaignLock.is_held(campaign)
+
+
+def test_a_campaign_and_its_control_have_locks_of_their_own(campaign, database_url):
+    Store.create(campaign / "control", {}, database=database_url).close()
+    with CampaignLock(campaign), CampaignLock(campaign / "control"):
+        assert CampaignLock.is_held(campaign / "control")

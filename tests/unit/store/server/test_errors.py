@@ -1,0 +1,203 @@
+"""Whatever a server refuses is one sentence that says what to do; one that restarts is waited for."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from postgres_server import own_server
+
+from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
+from edgeflare.store import creation as store_creation
+from edgeflare.store.location import read_pointer, write_pointer
+from edgeflare.types import Status
+
+pytestmark = pytest.mark.extended
+
+SAMPLE = np.zeros((2, 2, 1), np.uint8)
+
+
+def refusal(url, tmp_path):
+    with pytest.raises(StoreError) as caught:
+        Store.create(tmp_path / "c", {}, database=url)
+    with pytest.raises(StoreError):
+        folder_at(f"{url}/c")
+    text = str(caught.value)
+    assert "\n" not in text
+    assert not (tmp_path / "c").exists() or not any((tmp_path / "c").iterdir())
+    return text
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server that asks for passwords, with TLS of a certificate that nobody signed."""
+    with own_server() as made:
+        data = made.folder / "data"
+        owner = data.stat()
+        words = "openssl req -new -x509 -days 2 -nodes -subj /CN=elsewhere -out crt -keyout key"
+        done = subprocess.run(words.split(), cwd=made.folder, capture_output=True)
+        if done.returncode:
+            pytest.skip("openssl is not installed")
+        for name in ("crt", "key"):
+            path = made.folder / name
+            path.chmod(0o600)
+            os.chown(path, owner.st_uid, owner.st_gid)
+        with (data / "postgresql.conf").open("a") as file:
+            file.write(f"ssl = on\nssl_cert_file = '{made.folder}/crt'\n")
+            file.write(f"ssl_key_file = '{made.folder}/key'\nmax_connections = 12\n")
+        (data / "pg_hba.conf").write_text(
+            "host all asked 127.0.0.1/32 scram-sha-256\nhost all strange 127.0.0.1/32 reject\n"
+            "host all all 127.0.0.1/32 trust\nlocal all all trust\n"
+        )
+        made.stop()
+        made.start()
+        made.psql("CREATE ROLE asked LOGIN PASSWORD 'right'")
+        made.psql("CREATE ROLE poor LOGIN")
+        made.psql("CREATE ROLE strange LOGIN")
+        made.psql("CREATE ROLE few LOGIN CONNECTION LIMIT 0")
+        yield made
+
+
+def test_no_server_there(tmp_path):
+    text = refusal("postgresql://u@127.0.0.1:1/d", tmp_path)
+    assert text.startswith("the database postgresql://u@127.0.0.1:1/d can't be reached (")
+    assert "check that its server runs" in text
+
+
+def test_no_such_host(tmp_path):
+    assert "can't be reached" in refusal("postgresql://u@no-such-host.invalid/d", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "parameters", "words"),
+    [
+        ("asked", "postgres", "", "refuses the login .* ~/.pgpass"),
+        ("strange", "postgres", "", "refuses the login"),
+        ("nobody", "postgres", "", "refuses the login"),
+        ("poor", "nowhere", "", "is not there .* `createdb`"),
+        ("poor", "postgres", "", "GRANT CREATE ON DATABASE"),
+        ("few", "postgres", "", "has no connection left .* max_connections"),
+        ("poor", "postgres", "?sslmode=verify-full", "is not trusted .* sslrootcert"),
+        ("poor", "postgres", "?sslrootcert=CRT&sslmode=verify-full", "is not trusted"),
+        ("poor", "postgres", "?service=nowhere", "can't be reached .* service"),
+        ("poor", "postgres", "?nonsense=1", "check the URL's parameters"),
+    ],
+)
+def test_what_a_server_refuses(server, tmp_path, monkeypatch, user, database, parameters, words):
+    monkeypatch.setenv("PGPASSFILE", os.devnull)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    crt = tmp_path / "crt"
+    crt.write_bytes((server.folder / "crt").read_bytes())
+    url = server.url_of(database, user) + parameters.replace("CRT", str(crt))
+    text = refusal(url, tmp_path)
+    assert re.search(words, text), text
+
+
+def test_a_wrong_and_a_right_password(server, tmp_path, monkeypatch):
+    url = server.url_of("postgres", "asked")
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    assert "refuses the login" in refusal(url, tmp_path)
+    monkeypatch.setenv("PGPASSWORD", "right")
+    server.psql("GRANT CREATE ON DATABASE postgres TO asked")
+    with Store.create(tmp_path / "c", {}, database=url) as store:
+        store.discard()
+
+
+def test_a_server_that_restarts_is_waited_for_and_the_lock_comes_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("edgeflare.store.server_lock._LOOK_S", 0.1)
+    with own_server() as server:
+        url = server.new_database()
+        with Store.create(tmp_path / "c", {}, database=url) as store, CampaignLock(store.folder):
+            store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(3))
+            store.add_outcome(OutcomeRecord("s0", Status.EXHAUSTED, 0))
+            server.stop()
+            again = threading.Timer(1, server.start)
+            again.start()
+            store.add_outcome(OutcomeRecord("s1", Status.EXHAUSTED, 0))
+            again.join()
+            assert store.finished_seed_ids() == {"s0", "s1"}
+            while not CampaignLock.is_held(store.folder):
+                time.sleep(0.05)
+            with pytest.raises(StoreError, match="is being run by"):
+                CampaignLock(store.folder).acquire()
+
+
+def test_a_server_that_stays_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(postgres, "PATIENCE_S", 0.5)
+    with own_server() as server:
+        url = server.new_database()
+        with Store.create(tmp_path / "c", {}, database=url) as store:
+            store.add_seeds([SeedInput("s", SAMPLE)])
+            server.stop("immediate")
+            for use in (store.seed_count, lambda: store.add_notice("x")):
+                with pytest.raises(StoreError, match=r"go on with `edgeflare resume`") as caught:
+                    use()
+                assert url in str(caught.value)
+            with pytest.raises(StoreError, match="can't be reached"):
+                Store.open(store.folder)
+            server.start()
+            assert store.seed_count() == 1
+
+
+def test_a_connection_that_ends_in_the_middle(tmp_path, database_url, postgres_server):
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+
+        def lose(before):
+            postgres_server.psql(f"{end} AND datname = '{database_url.rpartition('/')[2]}'")
+            return "half"
+
+        with pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"):
+            store.change_fact("which", lose)
+        assert store.fact("which") is None
+        store.add_notice("whole")
+        assert store.notices() == ["whole"]
+
+
+def test_a_full_disk_of_the_server(tmp_path, database_url):
+    # PostgreSQL's own words for it, where a disk of this size can't be had.
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$"
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+        with (
+            pytest.raises(DiskFullError, match=r"disk of the server .*`edgeflare resume`"),
+            store._database.writing() as connection,
+        ):
+            connection.exec_driver_sql(full)
+        store.add_notice("there is room again")
+
+
+def test_a_schema_that_was_removed(tmp_path, database_url, postgres_server):
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+        postgres_server.psql("DROP SCHEMA c CASCADE", database_url.rpartition("/")[2])
+        with pytest.raises(StoreError, match=r"lacks .* restore"):
+            store.add_notice("x")
+    with pytest.raises(StoreError, match="interrupted before it began"):
+        Store.open(tmp_path / "c")
+
+
+def test_a_role_without_rights_to_a_campaign(server, tmp_path):
+    Store.create(tmp_path / "c", {}, database=server.url).close()
+    location = read_pointer(tmp_path / "c")
+    write_pointer(tmp_path / "c", location._replace(url=server.url_of("postgres", "poor")))
+    with pytest.raises(StoreError, match=r"let this role use the schema 'c'; take the role that"):
+        Store.open(tmp_path / "c")
+    with pytest.raises(StoreError, match=r"permission denied .*; take the role that made"):
+        folder_at(server.url_of("postgres", "poor") + "/c")
+    server.psql("GRANT USAGE ON SCHEMA c TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA c TO poor")
+    with Store.open(tmp_path / "c") as store:
+        assert store.notices() == []
+        with pytest.raises(StoreError, match="permission denied"):
+            store.add_notice("x")
+    write_pointer(tmp_path / "c", location)
+    store_creation.remove_folder(tmp_path / "c")
+
+
+def test_without_psycopg(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r"pip install 'edgeflare\[postgres\]'"):
+        Store.create(tmp_path / "c", {}, database="postgresql://u@127.0.0.1:1/d")
