@@ -55,6 +55,14 @@ _AHEAD = 2
 _RETRIES = 2
 
 
+_HEARTBEATS_S = 3.0
+
+
+def _busy(offers: Mapping[str, Offer]) -> list[str]:
+    """Return the names of the workers that work for a campaign."""
+    return [one.name for one in offers.values() if one.campaign]
+
+
 class _WorkerGoneError(Exception):
     """The worker of a task is gone."""
 
@@ -143,6 +151,11 @@ class DaskCluster:
         )
         offers = self._offers()
         self._ask_to_open(offers)
+        until = time.monotonic() + _HEARTBEATS_S
+        while not self._opening and _busy(offers) and time.monotonic() < until:
+            time.sleep(_WAIT_S)  # what a worker says of itself may be a second old
+            offers = self._offers()
+            self._ask_to_open(offers)
         for address, future in tuple(self._opening.items()):
             with suppress(_WorkerGoneError):
                 self._take_opened(offers[address], address, self._result(future, address))
@@ -468,8 +481,7 @@ class DaskCluster:
             kinds = {type(one) for one in problems}
             kind = kinds.pop() if len(kinds) == 1 else DeviceAwayError
             return kind("; ".join(map(str, problems)))
-        busy = [one.name for one in offers.values() if one.campaign]
-        if busy:
+        if busy := _busy(offers):
             return DeviceAwayError(
                 f"all workers at {self.address} work for other campaigns ({', '.join(busy)}); wait "
                 "until one has ended"

@@ -1,6 +1,6 @@
 """What Dask workers cost and bring: one process against one worker, and one worker against two.
 
-python tests/benchmarks/distributed.py [--seeds 400] [--repeats 5]
+python tests/benchmarks/dask_workers.py [--seeds 400] [--repeats 5]
 
 The demo's models on seeds made of its 100 by noise, without a survey; searches run in the worker's own process, and
 each worker is kept on a processor of its own with its agent, as is the one process. "Far devices" have a link that
