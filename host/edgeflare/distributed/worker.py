@@ -24,7 +24,6 @@ from edgeflare.distributed.connection import (
 from edgeflare.distributed.requests import METRIC
 from edgeflare.errors import UnreachableError, UsageError
 
-
 _LIGHT = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",

@@ -1,11 +1,13 @@
 """Campaigns on workers of a real Dask scheduler give what one process gives, whatever happens."""
 
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from campaigns import all_of, finished
 from dask_lab import Authority, Lab, demo, device, lab, wait_for
+from postgres_server import PostgresServer
 
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
 from edgeflare.campaign import Notice
@@ -249,3 +251,29 @@ def test_a_port_that_nothing_listens_on(tmp_path: Path) -> None:
     made = Lab(tmp_path)
     with pytest.raises(UnreachableError, match="nothing listens there; start `dask scheduler`"):
         DaskCluster(made.address)
+
+
+def test_a_worker_on_another_host_needs_a_database(
+    tmp_path: Path, postgres_server: PostgresServer, one_process
+) -> None:
+    elsewhere = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "-")
+    tried = subprocess.run([*elsewhere, "true"], check=False, capture_output=True)
+    if tried.returncode:
+        pytest.skip(f"no host name of its own can be made: {tried.stderr.decode()}")
+    with lab(tmp_path) as made:
+        made.start_worker("b", before=elsewhere, env={"XDG_CACHE_HOME": str(tmp_path / "there")})
+        with pytest.raises(UsageError, match=r"worker b is on the host elsewhere, .* --store"):
+            on(made, demo(tmp_path / "refused"))
+        made.start_worker("a")
+        config = demo(
+            tmp_path / "two",
+            survey={"enabled": True, "pursuit": 40},
+            store=postgres_server.new_database(),
+            samples=str(tmp_path / "samples"),
+        )
+        folder = on(made, config)
+        with Store.open(folder) as store:
+            names = {one.device_name for one in store.outcomes()}
+    assert unlike(folder, one_process["usual"]) == []
+    assert names == {"board@a", "board@b"}
+    assert list((tmp_path / "there").rglob("store.json"))
