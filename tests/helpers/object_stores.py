@@ -8,6 +8,11 @@ import pytest
 
 BUCKET = "samples"
 
+samples_in_folder = pytest.mark.parametrize(
+    "store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)], indirect=True
+)
+"""Marks a test that reaches into the sample files of the fixture `store`."""
+
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:

@@ -37,6 +37,11 @@ def mlflow() -> Any:
     return _load("mlflow", "MLflow", "mlflow", "--mlflow")
 
 
+def distributed() -> Any:
+    """Return `distributed`, Dask's scheduler and workers. Raises UsageError where it is missing."""
+    return _load("distributed", "Dask", "distributed", "a campaign on several hosts")
+
+
 def torch(extra: str = "torch", what: str = "a gradient of the original") -> Any:
     """Return `torch`, which `what` needs; `extra` is named where it is missing. Raises UsageError then."""
     return _load("torch", "PyTorch", extra, what)

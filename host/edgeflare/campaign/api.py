@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.campaign import executor
+from edgeflare.campaign.cluster import Cluster
 from edgeflare.campaign.control import check_control, run_control
 from edgeflare.campaign.events import Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, fleet_devices
@@ -37,13 +38,15 @@ def run_campaign(
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
+    cluster: Cluster | None = None,
 ) -> Path:
     """Run a campaign to its end and return its folder.
 
     `name` is shown to others who want a device that this campaign uses (the folder's name where
     None). `ask` is called for a passphrase or password where a device wants one, `progress` with
     every event, by the calling thread; `connect` opens the transport to a device
-    (`edgeflare.testing` has a faulty one). Raises an `EdgeFlareError` of any kind; what was found
+    (`edgeflare.testing` has a faulty one). With a `cluster` (`edgeflare.distributed.DaskCluster`)
+    its workers' devices take part, not those of this process. Raises an `EdgeFlareError` of any kind; what was found
     before it is in the folder, and `resume_campaign` goes on from there.
 
     Where `config.control` is set the control follows the search, in the folder ``control`` of the
@@ -51,7 +54,13 @@ def run_campaign(
     """
     check_control(config)
     return executor.start(
-        config, after=run_control, name=name, ask=ask, progress=progress, connect=connect
+        config,
+        after=run_control,
+        name=name,
+        ask=ask,
+        progress=progress,
+        connect=connect,
+        cluster=cluster,
     )
 
 
@@ -76,6 +85,7 @@ def resume_campaign(
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
+    cluster: Cluster | None = None,
 ) -> Path:
     """Resume an interrupted campaign, or do nothing where it is finished; return its folder.
 
@@ -100,6 +110,7 @@ def resume_campaign(
         ask=ask,
         progress=progress,
         connect=connect,
+        cluster=cluster,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
+from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign, split_only
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -21,6 +22,7 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
@@ -78,6 +80,7 @@ def start(
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
+    cluster: Cluster | None = None,
 ) -> Path:
     """Run a campaign and return its folder.
 
@@ -93,7 +96,8 @@ def start(
     if config.out is not None:
         Store.check_free(config.out)
     reporter = Reporter(progress)
-    devices = devices or fleet_devices(config)
+    if cluster is None:
+        devices = devices or fleet_devices(config)
     folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
     owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
@@ -101,12 +105,15 @@ def start(
             original, source = _load(config, searching, with_seeds=fill is None)
             if check is not None:
                 check(original)
-            opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
-            fleet = searching.enter_context(opened)
+            fleet = searching.enter_context(
+                _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
+                if cluster is None
+                else cluster.open(split_only(config), owner, reporter)
+            )
             try:
                 sides = resolve_pair(config, original, fleet)
             except UsageError as error:
-                if source is None:
+                if source is None or cluster is not None:
                     raise
                 clause = likeliest_inputs(config, original, fleet, source, reporter)
                 raise UsageError(f"{error}{clause}") from error
@@ -128,6 +135,10 @@ def start(
             if sides[0].task in DETECTION_TASKS:
                 names = _class_names(config, original.metadata)
             check_task_limits(config.limits, sides[0].task, names)
+            found = environment(search) | answer_digest(original, sides[0].spec)
+            if cluster is not None:
+                mixed = config.fleet.allow_mixed
+                notices += cluster.check_environments(found, allow_mixed=mixed)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
@@ -143,7 +154,7 @@ def start(
                     folder,
                     config.model_dump(mode="json"),
                     id=owner.id,
-                    environment=environment(config.search) | answer_digest(original, sides[0].spec),
+                    environment=found,
                     files=[given.path] if keep_seeds else (),
                     database=config.store,
                     samples=config.samples,
@@ -157,7 +168,8 @@ def start(
                 store.set_fact(BASELINE_PAIRS, sorted(baseline))
             if names is not None:
                 store.set_fact(CLASS_NAMES, list(names))
-            Campaign(config, original, fleet, sides, store, reporter).start(source, notices)
+            campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
+            campaign.start(source, notices)
         _finish(after, store, reporter)
     return folder
 
@@ -183,6 +195,7 @@ def resume(
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
+    cluster: Cluster | None = None,
 ) -> Path:
     """Resume a campaign; return its folder.
 
@@ -204,25 +217,38 @@ def resume(
         if not store.fact("finished") or others:
             owner = LeaseOwner(store.id, name or folder.name)
             notice = check_forced(check_unchanged(config, store), force=force)
-            known = [] if others else stored_devices(store)
-            devices = known or fleet_devices(config)
+            devices: Sequence[Device] = ()
+            if cluster is None:
+                devices = ([] if others else stored_devices(store)) or fleet_devices(config)
+            elif not others:
+                config = _with_devices(config, store.fact(_BOARDS))
             with ExitStack() as searching:
                 with_seeds = not store.fact("seeds_complete")
                 original, source = _load(config, searching, with_seeds=with_seeds)
-                opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
-                fleet = searching.enter_context(opened)
+                fleet = searching.enter_context(
+                    _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
+                    if cluster is None
+                    else cluster.open(split_only(config), owner, reporter)
+                )
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
                 _with_gradients(config.search, original)
                 check_one_model(fleet)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)
-                notices = [notice, check_forced(changed, force=force)]
+                changes_allowed = [notice, check_forced(changed, force=force)]
+                notices = [one for one in changes_allowed if one]
+                found = environment(config.search) | answers
+                if cluster is not None:
+                    notices += cluster.check_environments(
+                        found, allow_mixed=config.fleet.allow_mixed
+                    )
                 store.set_campaign(config.model_dump(mode="json"))
-                store.set_fact("devices", [_described(device) for device in devices])
-                store.add_environment(environment(config.search) | answers)
-                campaign = Campaign(config, original, fleet, sides, store, reporter)
-                campaign.resume(source, [one for one in notices if one])
+                if cluster is None:
+                    store.set_fact("devices", [_described(device) for device in devices])
+                store.add_environment(found)
+                campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
+                campaign.resume(source, notices)
         elif is_finished(store):
             _read_all(store)
             reporter(Notice(f"{folder} is finished: nothing is left to do"))
@@ -299,6 +325,36 @@ def _open_fleet(
         connect=connect,
         need_all=need_all,
     )
+
+
+def _campaign(
+    config: CampaignConfig,
+    original: OriginalModel,
+    fleet: Fleet,
+    sides: tuple[ModelInterface, ModelInterface],
+    store: Store,
+    reporter: Reporter,
+    cluster: Cluster | None,
+) -> Campaign:
+    """Return the stages of a campaign: with its own devices, or with those of workers."""
+    if cluster is None:
+        return Campaign(config, original, fleet, sides, store, reporter)
+    assert isinstance(fleet, RemoteFleet)  # noqa: S101 - the cluster opened it
+    stated = list(config.devices) if "devices" in config.model_fields_set else None
+    store.set_fact(_BOARDS, stated)
+    return SharedCampaign(config, original, fleet, sides, store, reporter, cluster)
+
+
+_BOARDS = "boards wanted"
+"""The fact that has the names of the workers' devices that take part; None: all of them."""
+
+
+def _with_devices(config: CampaignConfig, names: Sequence[str] | None) -> CampaignConfig:
+    """Return a configuration that states these devices, or none."""
+    fields = config.model_fields_set - {"devices"}
+    if names is not None:
+        return config.model_copy(update={"devices": tuple(names)})
+    return CampaignConfig.model_construct(fields, **dict(config))
 
 
 def _described(device: Device) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import MEASURING, SEED_ROWS, Store
+from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -293,7 +293,10 @@ _R = TypeVar("_R")
 
 
 class CampaignStage:
-    """Base of the stages that query devices; `replicas` has the names of each replica's devices."""
+    """Base of the stages that query devices; `replicas` has the names of each replica's devices.
+
+    `only` has the ids of the seeds that are asked about, in the order to take them; None: all.
+    """
 
     def __init__(
         self,
@@ -304,8 +307,10 @@ class CampaignStage:
         store: Store,
         reporter: Reporter,
         replicas: Mapping[str, Sequence[str]],
+        only: Sequence[str] | None = None,
     ) -> None:
         self._config = config
+        self._only = only
         self._original = original
         self._fleet = fleet
         self._store = store
@@ -314,6 +319,12 @@ class CampaignStage:
         self._replicas = replicas
         self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
+
+    def _seeds(self, replica: str) -> Iterator[SeedRecord]:
+        """Yield the seeds that are asked about, with the answers of this replica."""
+        if self._only is None:
+            return self._store.seeds(replica)
+        return self._store.seeds_of(self._only, replica)
 
     def _scheduler(
         self,

@@ -146,6 +146,18 @@ _UNIMPORTANT = ("platform",)
 _SHOWN = 5
 
 
+def environment_differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
+    """Return in words how another host's environment differs, where that may change a result."""
+    found = [
+        f"{name} is {there.get(name)}, not {here.get(name)}"
+        for name in {**here, **there}
+        if name not in (*_UNIMPORTANT, _ANSWERS) and here.get(name) != there.get(name)
+    ]
+    if here.get(_ANSWERS) != there.get(_ANSWERS):
+        found.append("its original answers otherwise to fixed inputs")
+    return ", ".join(found[:_SHOWN])
+
+
 def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     """Return a sentence for each model, seed file and library that has changed."""
     found = [*_changed_models(config, store), *changed_seeds(config, store)]

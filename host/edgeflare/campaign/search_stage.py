@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,10 +53,10 @@ from edgeflare.types import (
 class SearchStage(CampaignStage):
     """The search from every seed; `reader` makes answers of the deployed model's outputs."""
 
-    def search(self, strategy: Strategy, reader: AnswerReader, task: Task) -> None:
+    def search(self, strategy: Strategy, reader: AnswerReader, task: Task) -> "FloorCounts":
         """Search from every seed without an outcome; `task` is that of the models.
 
-        Raises what the scheduler raises.
+        Returns how many searches ended. Raises what the scheduler raises.
         """
         config = self._config
         settings = SearchSettings(
@@ -102,12 +103,13 @@ class SearchStage(CampaignStage):
             record = outcome_record(
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
-            self._store.add_outcome(record)
+            self._store.add_outcome(record, keep_first=self._only is not None)
             add_queries(self._store, MEASURING, {name: result.lost_queries})
             tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
         names = ", ".join(config.devices)
         total = expected_outcomes(self._store)
+        to_end = total if self._only is None else tally.done + len(self._only)
         replayed = self._store.fact(REPLAY) is not None
         self._reporter(
             Stage("replay", f"on {names}", total)
@@ -120,7 +122,7 @@ class SearchStage(CampaignStage):
             under_way = scheduler.under_way
             self._reporter(tally.step(under_way))
             if pool is not None:
-                left = total - tally.done - len(under_way)
+                left = to_end - tally.done - len(under_way)
                 pool.consider(tally.ended, left, tally.asked(under_way))
 
         try:
@@ -128,9 +130,16 @@ class SearchStage(CampaignStage):
                 scheduler.run(add, tick)
         finally:
             self._reporter(tally.step())
-        self._report_floor(tally)
-        if scheduler.left:
-            self.report_remaining()
+        counts = FloorCounts(tally.ended, tally.mostly_below_floor)
+        if self._only is None:
+            self.report_floor(counts)
+            if scheduler.left:
+                self.report_remaining()
+        return counts
+
+    def pending(self) -> list[str]:
+        """Return the ids of the answered seeds without an outcome, in the order to search from."""
+        return [seed.id for seed in self._store.pending_seeds("", self._order(""))]
 
     def replay(self, reader: AnswerReader) -> None:
         """Try every device's triggers on every other device. Raises what the scheduler raises."""
@@ -207,6 +216,8 @@ class SearchStage(CampaignStage):
         """Return the processes that searches run in; None: they run in this one."""
         config, search = self._config, self._config.search
         left = expected_outcomes(self._store) - count_outcomes(self._store).done
+        if self._only is not None:
+            left = min(left, len(self._only))
         if config.workers == 0 or search.strategy == "none" or not left:
             return None
         oracle = {
@@ -242,9 +253,7 @@ class SearchStage(CampaignStage):
         *,
         labels_only: bool,
     ) -> Iterator[SearchJob]:
-        by_drift = self._config.seeds.prioritise == "drift" and self._config.survey.enabled
-        order = drift_order(self._store, replica) if by_drift else None
-        for record in self._store.pending_seeds(replica, order):
+        for record in self._store.pending_seeds(replica, self._order(replica)):
             assert record.outputs is not None  # noqa: S101 - pending seeds are answered
             seed = Seed(
                 record.id,
@@ -263,6 +272,13 @@ class SearchStage(CampaignStage):
                 yield SearchJob(seed, settings)
             else:
                 yield RemoteSearchJob(seed, settings, pool=pool, replica=replica)
+
+    def _order(self, replica: str) -> Sequence[str] | None:
+        """Return the ids of the seeds to search from, in order; None: all as they are stored."""
+        if self._only is not None:
+            return self._only
+        by_drift = self._config.seeds.prioritise == "drift" and self._config.survey.enabled
+        return drift_order(self._store, replica) if by_drift else None
 
     def _known(self, replica: str) -> KnownAnswers | None:
         """Return both models' finite scores on the partners; None for other strategies."""
@@ -296,12 +312,13 @@ class SearchStage(CampaignStage):
             array.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
-    def _report_floor(self, tally: "_Tally") -> None:
+    def report_floor(self, counts: "FloorCounts") -> None:
         """Report where the margin floor excluded most inputs of most searches."""
-        if 2 * tally.mostly_below_floor > tally.ended:
+        ended, below = counts
+        if 2 * below > ended:
             self._reporter(
                 Notice(
-                    f"{tally.mostly_below_floor} of {tally.ended} searches found nothing, with "
+                    f"{below} of {ended} searches found nothing, with "
                     f"most of their inputs below the margin floor of {self._oracle.floor:g}, which the "
                     "device was not asked about; a lower --margin-floor lets them count"
                 )
@@ -320,6 +337,13 @@ class SearchStage(CampaignStage):
                 "`edgeflare resume` with a larger one goes on"
             )
         )
+
+
+class FloorCounts(NamedTuple):
+    """How many searches ended, and how many of them found most inputs below the margin floor."""
+
+    ended: int
+    mostly_below: int
 
 
 @contextmanager

@@ -151,8 +151,23 @@ class SeedStage(CampaignStage):
                 f"{self._fleet.describe_unavailable()}"
             )
         for replica, buffer in buffers.items():
-            if buffer.failure is not None and not self._count_answered(replica):
+            if (
+                self._only is None
+                and buffer.failure is not None
+                and not self._count_answered(replica)
+            ):
                 raise InferenceFailedError(buffer.failure)
+
+    def pending(self) -> list[str]:
+        """Return the ids of the seeds that the devices together have not answered."""
+        return [seed.id for seed in self._unanswered("")]
+
+    def check_answered(self) -> None:
+        """Raise InferenceFailedError where the devices together could answer on no seed."""
+        if self._count_answered(""):
+            return
+        for outcome in self._store.outcomes():
+            raise InferenceFailedError(outcome.detail)
 
     def answer_partners(self, read: OutputReaders) -> bool:
         """Ask both models about the partners that are no seeds, and store their scores.
@@ -240,12 +255,12 @@ class SeedStage(CampaignStage):
 
     def _unanswered(self, replica: str) -> Iterator[SeedRecord]:
         finished = self._store.finished_seed_ids(replica)
-        for seed in self._store.seeds(replica):
+        for seed in self._seeds(replica):
             if seed.outputs is None and seed.id not in finished:
                 yield seed
 
     def _count_answered(self, replica: str) -> int:
-        return sum(seed.outputs is not None for seed in self._store.seeds(replica))
+        return sum(seed.outputs is not None for seed in self._seeds(replica))
 
 
 class _AnswerBuffer:
@@ -267,7 +282,8 @@ class _AnswerBuffer:
         if answered.outputs is None:
             self.failure = answered.detail
             self._store.add_outcome(
-                _failed(seed, answered.detail, self._replica, device, self._campaign_seed)
+                _failed(seed, answered.detail, self._replica, device, self._campaign_seed),
+                keep_first=True,
             )
             return
         original, deployed, decision = answered.outputs

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
-from edgeflare.devices import check_equivalent
+from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
@@ -49,6 +50,12 @@ from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
+
+Part: TypeAlias = Literal[
+    "outputs", "probes", "answer", "survey", "pursuit", "partners", "options", "search"
+]
+"""What is done with devices, in this order: how outputs are read, whether devices are equivalent,
+the seeds' answers, the survey, its pursuit, the partners' answers, the open options, the search."""
 
 _PROBES = 16
 """Number of seeds and of noise samples used to compare devices."""
@@ -73,6 +80,7 @@ class Campaign:
         self._store = store
         self._reporter = reporter
         self._shared = config.fleet.mode == "split"
+        self._readers: OutputReaders | None = None
         names = [session.name for session in fleet]
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
@@ -122,12 +130,6 @@ class Campaign:
 
     def _run_stages(self, source: SeedSource | None) -> None:
         search, (original, deployed) = self._config.search, self._sides
-        oracle = oracle_for(
-            search.oracle,
-            dict(search),
-            task=original.task,
-            labels_only=deployed.labels_only,
-        )
         if source is not None:
             side = self._sides[0]
             store_seeds(
@@ -144,44 +146,84 @@ class Campaign:
             )
         store_seed_rows(self._sides, self._store)
         self._note_devices()
-        shared = (
-            self._original,
-            self._fleet,
-            oracle,
-            self._store,
-            self._reporter,
-            self._replicas,
-        )
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             if self._is_survey_left():
                 SurveyInputs.begin(self._store, self._config.survey.families)  # raises
-            ReferenceStage(self._config, *shared).check(self._sides[0])
-        seeds = SeedStage(self._config, *shared)
-        seeds.check_limits()
-        read = seeds.detect_outputs(self._sides)
+            ReferenceStage(*self._common()).check(self._sides[0])
+        SeedStage(*self._common()).check_limits()
+        self._part("outputs")
+        read = self._readers
+        assert read is not None  # noqa: S101 - it was detected just now
         self._check_equivalent()
-        seeds.answer(read)
+        self._part("answer")
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
-            SurveyStage(self._config, *shared).survey(read.deployed)
-            PursuitStage(self._config, *shared).pursue(read.deployed)
-            ReferenceStage(self._config, *shared).answer(original, read.original)
+            self._part("survey")
+            self._part("pursuit")
+            ReferenceStage(*self._common()).answer(original, read.original)
         scored = original.has_classes and not deployed.labels_only
-        if search.strategy == STRATEGY and scored and not seeds.answer_partners(read):
-            SearchStage(self._config, *shared).report_remaining()
+        if search.strategy == STRATEGY and scored and not self._part("partners"):
+            SearchStage(*self._common()).report_remaining()
             return
-        with self._counted_devices() as devices:
-            self._config = resolve_search(
-                self._config, original.task, self._original, devices, self._store, self._reporter
-            )
-        searching = SearchStage(self._config, *shared)
-        searching.search(strategy_of(self._config), read.deployed, original.task)
+        self._part("options")
+        self._part("search")
         if not self._shared and not self._fleet.missing:
-            searching.replay(read.deployed)
+            SearchStage(*self._common()).replay(read.deployed)
         if self._fleet.missing and not self._shared:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         self._store.set_fact("finished", all_searched(self._store))
+
+    def _part(self, part: Part) -> Any:
+        """Do one part, with the devices of this process."""
+        return self.do(part)
+
+    def do(self, part: Part, only: Sequence[str] | None = None) -> Any:
+        """Do what the store does not have yet of one part; `only` for the seeds of these ids.
+
+        What it returns may be sent to another process. Raises what the stages raise.
+        """
+        common = (*self._common(), only)
+        seeds = SeedStage(*common)
+        if part == "outputs":
+            self._readers = seeds.detect_outputs(self._sides)
+            return self._readers.seconds, self._readers.host_seconds
+        if part == "probes":
+            with self._counted_devices() as devices:
+                return probe_answers(devices, self._probes(), timeout_s=self._probing_s)
+        if self._readers is None:
+            self._readers = seeds.detect_outputs(self._sides)
+            self._original.read_with(self._readers.original)
+        read = self._readers
+        if part == "answer":
+            seeds.answer(read)
+        elif part == "survey":
+            SurveyStage(*common).survey(read.deployed)
+        elif part == "pursuit":
+            PursuitStage(*common).pursue(read.deployed)
+        elif part == "partners":
+            return seeds.answer_partners(read)
+        elif part == "options":
+            with self._counted_devices() as devices:
+                self._config = resolve_search(
+                    *(self._config, self._sides[0].task, self._original),
+                    *(devices, self._store, self._reporter),
+                )
+        else:
+            strategy = strategy_of(self._config)
+            return SearchStage(*common).search(strategy, read.deployed, self._sides[0].task)
+        return None
+
+    def _common(self) -> tuple[Any, ...]:
+        """Return what every stage is made with."""
+        search, (original, deployed) = self._config.search, self._sides
+        oracle = oracle_for(
+            search.oracle, dict(search), task=original.task, labels_only=deployed.labels_only
+        )
+        return (
+            *(self._config, self._original, self._fleet, oracle),
+            *(self._store, self._reporter, self._replicas),
+        )
 
     def _is_survey_left(self) -> bool:
         """Whether something of the survey or of its pursuit is left, as far as the store tells."""
@@ -226,19 +268,31 @@ class Campaign:
         if not self._shared or len(self._fleet) == 1:
             return
         self._reporter(Stage("device", "comparing all"))
+        try:
+            self._compare_devices()
+        except UsageError as error:
+            self._note_mixed(error)
+
+    def _compare_devices(self) -> None:
+        """Raise UsageError where the devices' fingerprints or answers differ."""
+        with self._counted_devices() as devices:
+            check_equivalent(devices, self._probes(), timeout_s=self._probing_s)
+
+    @property
+    def _probing_s(self) -> float:
+        """Seconds that all answers to probes may take."""
+        return max(60.0, self._config.fleet.patience_s)
+
+    def _probes(self) -> list[Sample]:
+        """Return the inputs on which devices are compared: of the first seeds, and noise."""
         samples = [
             self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
         ]
         rng = np.random.default_rng(0)
-        noise = [_noise(samples[0], rng) for _ in range(_PROBES)]
-        timeout_s = max(60.0, self._config.fleet.patience_s)
-        try:
-            with self._counted_devices() as devices:
-                check_equivalent(devices, samples + noise, timeout_s=timeout_s)
-        except UsageError as error:
-            problem = error
-        else:
-            return
+        return samples + [_noise(samples[0], rng) for _ in range(_PROBES)]
+
+    def _note_mixed(self, problem: UsageError) -> None:
+        """Raise the error, or make it a notice where devices may differ."""
         if not self._config.fleet.allow_mixed:
             raise problem
         text = (

@@ -12,6 +12,7 @@ from edgeflare.cli import (
     compare,
     corpus,
     devices,
+    distributed,
     explain,
     inputs,
     inspect,
@@ -45,6 +46,7 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     compare.compare: compare.CompareCommand,
     nightly.nightly: None,
     campaigns.selftest: None,
+    distributed.worker: None,
 }
 for _command, _class in _COMMANDS.items():
     app.command(cls=_class)(terminal.with_exit_codes(_command))

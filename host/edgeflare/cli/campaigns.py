@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from edgeflare._internal.text import counted, size_text
+from edgeflare.cli.distributed import Dask, Insecure, Scheduler, TlsCaFile, TlsCert, TlsKey
 from edgeflare.cli.options import (
     ADDRESS,
     CampaignFolder,
@@ -96,16 +97,20 @@ def resume(
     context: typer.Context,
     campaign: CampaignFolder,
     force: Force = False,
+    dask: Dask = None,
+    tls_ca_file: TlsCaFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
     from edgeflare import resume_campaign
 
     stated = typed(context.obj)
-    _run_and_show(
-        partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags),
-        json,
-    )
+    run = partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags)
+    with Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure).cluster() as cluster:
+        _run_and_show(partial(run, cluster=cluster), json)
 
 
 def status(
@@ -204,10 +209,16 @@ def run(
     campaign: Annotated[
         Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
     ] = None,
+    dask: Dask = None,
+    tls_ca_file: TlsCaFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Find, for each seed input, an input on which the device's model decides differently."""
-    _run_new(config_of(campaign, typed(context.obj)), json)
+    scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
+    _run_new(config_of(campaign, typed(context.obj)), scheduler, json)
 
 
 SurveyCommand = command_with(
@@ -223,20 +234,27 @@ def survey(
     campaign: Annotated[
         Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
     ] = None,
+    dask: Dask = None,
+    tls_ca_file: TlsCaFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Ask about inputs far from the seeds at which the original is sure; nothing is searched."""
     from edgeflare.campaign import survey_alone
 
-    _run_new(survey_alone(config_of(campaign, typed(context.obj))), json)
+    scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
+    _run_new(survey_alone(config_of(campaign, typed(context.obj))), scheduler, json)
 
 
-def _run_new(config: "CampaignConfig", json: bool) -> None:
+def _run_new(config: "CampaignConfig", scheduler: Scheduler, json: bool) -> None:
     from edgeflare import run_campaign
     from edgeflare.analysis import check_healthy
 
     check_healthy(config.survey.references)
-    _run_and_show(partial(run_campaign, config), json)
+    with scheduler.cluster() as cluster:
+        _run_and_show(partial(run_campaign, config, cluster=cluster), json)
 
 
 def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":

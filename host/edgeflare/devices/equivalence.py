@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,22 @@ _ADVICE = (
 )
 
 
-class Answering(Protocol):
-    """A device with the deployed model, such as a ReconnectingSession or a DeviceSession."""
+Bits: TypeAlias = list[list[tuple[object, ...]]]
+"""What a device answers to some probes: equal for equal outputs only."""
+
+
+class Described(Protocol):
+    """A device of which a name and a fingerprint are known."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
 
     @property
     def fingerprint(self) -> dict[str, Any]: ...  # noqa: D102
+
+
+class Answering(Described, Protocol):
+    """A device with the deployed model, such as a ReconnectingSession or a DeviceSession."""
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
@@ -50,6 +58,12 @@ def check_equivalent(
     """
     if len(devices) < 2:
         return
+    check_same_fingerprints(devices)
+    check_equal_answers(devices, probe_answers(devices, probes, timeout_s=timeout_s))
+
+
+def check_same_fingerprints(devices: Sequence[Described]) -> None:
+    """Raise UsageError where the fingerprint of a device is not the first one's."""
     first = devices[0]
     for other in devices[1:]:
         found = differences(first.fingerprint, other.fingerprint)
@@ -58,6 +72,15 @@ def check_equivalent(
                 f"{first.name} and {other.name} are not alike: {_described(found, first, other)}; "
                 f"{_ADVICE}"
             )
+
+
+def probe_answers(
+    devices: Sequence[Answering], probes: Sequence[Sample], *, timeout_s: float = _PATIENCE_S
+) -> list[Bits]:
+    """Return what each device answers to the probes, for `check_equal_answers`.
+
+    Raises DeviceAwayError where one hasn't answered within `timeout_s`, and the devices' errors.
+    """
     pending = [[device.submit([probe]) for probe in probes] for device in devices]
     late = wait([future for of_one in pending for future in of_one], timeout_s).not_done
     for device, of_one in zip(devices, pending, strict=True):
@@ -66,17 +89,22 @@ def check_equivalent(
                 f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it "
                 "on and reached? Try `edgeflare devices check`"
             )
-    answers = [[_bits(future.result()) for future in of_one] for of_one in pending]
+    return [[_bits(future.result()) for future in of_one] for of_one in pending]
+
+
+def check_equal_answers(devices: Sequence[Described], answers: Sequence[Bits]) -> None:
+    """Raise UsageError where the answers of a device are not the first one's, bit for bit."""
+    first = devices[0]
     for other, its in zip(devices[1:], answers[1:], strict=True):
         unequal = [n for n, (a, b) in enumerate(zip(answers[0], its, strict=True)) if a != b]
         if unequal:
             raise UsageError(
                 f"{first.name} and {other.name} are not alike: their outputs differ on "
-                f"{len(unequal)} of {len(probes)} probes, first on probe {unequal[0]}; {_ADVICE}"
+                f"{len(unequal)} of {len(its)} probes, first on probe {unequal[0]}; {_ADVICE}"
             )
 
 
-def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: Answering) -> str:
+def _described(found: Sequence[tuple[str, Any, Any]], first: Described, other: Described) -> str:
     shown = [
         f"{field} is {one!r} on {first.name} and {two!r} on {other.name}"
         for field, one, two in found[:_SHOWN]

@@ -33,7 +33,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.samples import Samples, open_samples
+from edgeflare.store.samples import Samples, absolute_place, open_samples
 
 _DIGITS = 16
 
@@ -103,7 +103,10 @@ def location_for(
     url = "" if database is None else database_url(database)
     name = schema_name(folder, url)
     return Location(
-        schema.kind, url, name, None if samples is None else samples_below(samples, name)
+        schema.kind,
+        url,
+        name,
+        None if samples is None else samples_below(absolute_place(samples), name),
     )
 
 

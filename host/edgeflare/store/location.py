@@ -134,11 +134,9 @@ def schema_name(folder: Path, url: str) -> str:
 def samples_below(samples: str, name: str) -> str:
     """Return a new place of one campaign's or corpus' own below a stated place of many.
 
-    `samples` is a folder or a URL, `name` that of the `schema_name`. Eight digits, drawn at random,
+    `samples` is a folder's absolute path or a URL, `name` that of the `schema_name`. Eight digits, drawn at random,
     tell apart what has one name in several databases or hosts.
     """
-    if "://" not in samples:
-        samples = str(Path(samples).expanduser().absolute())
     return f"{samples.rstrip('/')}/{name}-{uuid.uuid4().hex[:_DIGITS]}"
 
 

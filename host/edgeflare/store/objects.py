@@ -236,8 +236,8 @@ _NO_CREDENTIALS = (
     "or a profile"
 )
 _UNREACHABLE = (
-    "can't be reached: the server does not answer; check AWS_ENDPOINT_URL and the network, then go "
-    "on"
+    "can't be reached: the server does not answer; check AWS_ENDPOINT_URL and the network, then start "
+    "again, or go on with `edgeflare resume`"
 )
 _NO_BUCKET = "can't be used: there is no such bucket; make it, or name another place"
 _NO_RIGHTS = (

@@ -105,13 +105,14 @@ def add_rows(
     dialect = connection.dialect.name
     if dialect != "sqlite":
         rows = sorted(rows, key=lambda row: int(row["seed"]))  # else they may wait in a circle
-    return connection.execute(_adding(table, dialect, keep_first), rows).rowcount
+    values = rows[0] if len(rows) == 1 else rows
+    return connection.execute(_adding(table, dialect, keep_first), values).rowcount
 
 
 @cache
 def _adding(table: Table, dialect: str, keep_first: bool) -> Executable:
     insert_ = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statement = insert_(table).inline()
+    statement = insert_(table).inline().execution_options(preserve_rowcount=True)
     return statement.on_conflict_do_nothing() if keep_first else statement
 
 

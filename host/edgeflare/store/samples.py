@@ -145,6 +145,16 @@ def open_samples(place: Path | str) -> Samples:
     return SampleFiles(Path(place))
 
 
+def absolute_place(place: str) -> str:
+    """Return a stated place of samples as it is stored: a URL, or a folder's absolute path.
+
+    Raises UsageError for a URL with credentials in it.
+    """
+    if "://" in place:
+        return open_samples(place).place
+    return str(Path(place).expanduser().absolute())
+
+
 def check_content(data: bytes, digest: str, path: str) -> None:
     """Raise StoreError unless the bytes of a sample's file are those of its digest."""
     if hashlib.sha256(data).hexdigest() != digest:

@@ -60,6 +60,9 @@ _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
 _SAMPLE_RATE = "sample_rate"
 """The fact that has the rate of audio samples in Hz."""
 
+_ENVIRONMENT = "environment"
+"""The fact that has the digest of the environment in force."""
+
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
@@ -119,7 +122,8 @@ class Store(StoredFolder):
             queries.make_tables(connection)
             connection.execute(insert(tables.campaign).values(**about))
             if environment is not None:
-                queries.add_environment(connection, environment)
+                digest = queries.add_environment(connection, environment)
+                queries.set_fact(connection, _ENVIRONMENT, digest)
 
         made = creation.make(folder, _SCHEMA, fill, database=database, samples=samples, files=files)
         store = cls.open(folder)
@@ -148,7 +152,8 @@ class Store(StoredFolder):
                 newest = tables.environments.c.position.desc()
                 query = select(tables.environments.c.digest).order_by(newest).limit(1)
                 with store._database.reading() as connection:
-                    store._environment = connection.execute(query).scalar()
+                    last = connection.execute(query).scalar()
+                store._environment = store.fact(_ENVIRONMENT) or last
                 store._samples.rate = store.fact(_SAMPLE_RATE)
             except BaseException:
                 store.close()
@@ -252,10 +257,15 @@ class Store(StoredFolder):
         """Every environment the campaign ran in, by digest."""
         return dict(self._database.rows(tables.environments, environment_from_row))
 
-    def add_environment(self, environment: dict[str, Any]) -> str:
-        """Set the environment in which outcomes are found from now on; return its digest."""
+    def add_environment(self, environment: dict[str, Any], *, main: bool = True) -> str:
+        """Set the environment in which outcomes are found by this object; return its digest.
+
+        `main`: it is the one in force, which `environment` returns, also when the campaign is opened.
+        """
         with self._database.writing() as connection:
             self._environment = queries.add_environment(connection, environment)
+            if main:
+                queries.set_fact(connection, _ENVIRONMENT, self._environment)
         return self._environment
 
     def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
@@ -394,6 +404,11 @@ class Store(StoredFolder):
                 replica = queries.first_replica(connection)
         query = queries.seeds_with_answers(replica, every_seed=True)
         return self._database.pages(query, _SEEDS.c.position, self._seed)
+
+    def seeds_of(self, ids: Sequence[str], replica: str = "") -> Iterator[SeedRecord]:
+        """The seeds of these ids, in their order, each with this replica's answers."""
+        query = queries.seeds_with_answers(replica, every_seed=True)
+        return self._database.pages_in_order(query, _SEEDS.c.id, ids, self._seed)
 
     def pending_seeds(
         self, replica: str = "", order: Sequence[str] | None = None

@@ -14,6 +14,7 @@ PACKAGES = (
     "edgeflare.bench",
     "edgeflare.campaign",
     "edgeflare.devices",
+    "edgeflare.distributed",
     "edgeflare.explanation",
     "edgeflare.inspection",
     "edgeflare.nightly",

@@ -27,6 +27,7 @@ LAYERS = (
     {"store"},
     {"inspection", "scheduler"},
     {"campaign"},
+    {"distributed"},
     {"explanation"},
     {"analysis"},
     {"repair"},

@@ -22,22 +22,32 @@ def database(request: pytest.FixtureRequest) -> str | None:
     return url
 
 
-@pytest.fixture
-def store(tmp_path: Path, database: str | None) -> Iterator[Store]:
-    """An open campaign with the seed "a" and the device of fingerprint {"board": "pi"}."""
-    with _campaign(tmp_path / "campaign", database) as created:
+@pytest.fixture(
+    params=["sqlite"]
+    + [pytest.param(one, marks=pytest.mark.extended) for one in ("postgresql", "s3")]
+)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An open campaign with the seed "a" and the device of fingerprint {"board": "pi"}.
+
+    All of it is in its folder, or its data in PostgreSQL, or its samples on an S3 server.
+    """
+    fixture = {"postgresql": "database_url", "s3": "s3_place"}.get(request.param)
+    place = None if fixture is None else request.getfixturevalue(fixture)
+    elsewhere = {"postgresql": {"database": place}, "s3": {"samples": place}}.get(request.param, {})
+    with _campaign(tmp_path / "campaign", **elsewhere) as created:
         yield created
 
 
 @pytest.fixture
 def sqlite_store(tmp_path: Path) -> Iterator[Store]:
     """The same campaign for tests that reach into its file."""
-    with _campaign(tmp_path / "campaign", None) as created:
+    with _campaign(tmp_path / "campaign") as created:
         yield created
 
 
-def _campaign(folder: Path, database: str | None) -> Store:
-    made = Store.create(folder, {"seed": 1}, environment={"numpy": "2.0"}, database=database)
+def _campaign(folder: Path, database: str | None = None, samples: str | None = None) -> Store:
+    about = {"numpy": "2.0"}
+    made = Store.create(folder, {"seed": 1}, environment=about, database=database, samples=samples)
     made.add_seeds([SeedInput("a", np.zeros((2, 2, 1), np.uint8), label=3)])
     made.add_device({"board": "pi"}, "bench pi")
     return made

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import soundfile
+from object_stores import samples_in_folder
 
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_same
@@ -16,6 +17,7 @@ HEARD = Transcript((" no", "?"), np.array([[0.75, 0.125], [np.nan, 0.0]]))
 NOTHING = Transcript((), np.zeros((0, 2)))
 
 
+@samples_in_folder
 def test_an_audio_sample_comes_back_to_the_bit_and_other_programs_can_play_it(store):
     store.set_sample_rate(16000)
     digest = store.put_sample(CLIP)
@@ -27,6 +29,7 @@ def test_an_audio_sample_comes_back_to_the_bit_and_other_programs_can_play_it(st
     assert store.put_sample(CLIP.copy()) == digest
 
 
+@samples_in_folder
 def test_the_rate_is_known_when_the_campaign_is_opened_again(store):
     store.set_sample_rate(8000)
     [digest] = store.add_seeds([SeedInput("clip", np.zeros(3, np.float32))])
@@ -45,6 +48,7 @@ def test_audio_of_an_unknown_rate_is_refused_and_images_need_none(store):
     store.put_sample(np.ones((2, 2, 1), np.uint8))
 
 
+@samples_in_folder
 def test_a_damaged_clip_is_named(store):
     store.set_sample_rate(16000)
     digest = store.put_sample(CLIP)

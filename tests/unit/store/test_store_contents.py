@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
+from object_stores import samples_in_folder
 
 from edgeflare.errors import StoreError
 from edgeflare.store import (
@@ -65,6 +66,7 @@ def same(one, other):
     return replace(one, **empty) == replace(other, **empty)
 
 
+@samples_in_folder
 def test_the_samples_of_the_seeds_come_in_their_order_and_are_read_when_looked_at(store):
     there = store.seed_count()
     added = [SAMPLE + number for number in (5, 1, 3)]
@@ -287,6 +289,7 @@ def test_replays_come_back_in_order_and_are_kept_once(store):
         assert np.array_equal(one.deployed, scores, equal_nan=True)
 
 
+@samples_in_folder
 def test_equal_samples_are_one_file_and_others_are_others(store):
     digests = {
         store.put_sample(SAMPLE),

@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import sqlalchemy.exc
+from object_stores import samples_in_folder
 
 from edgeflare._internal.files import write_durably
 from edgeflare._version import __version__
@@ -183,6 +184,7 @@ def test_an_error_of_whoever_gives_the_seeds_is_not_the_stores(store):
     assert store.seed_ids() == {"a"}
 
 
+@samples_in_folder
 def test_a_damaged_or_missing_sample_is_named(store):
     digest = store.put_sample(SAMPLE + 1)
     path = store.folder / "samples" / digest[:2] / f"{digest}.npy"
@@ -196,6 +198,7 @@ def test_a_damaged_or_missing_sample_is_named(store):
         store.get_sample(digest)
 
 
+@samples_in_folder
 def test_a_half_written_sample_is_written_again(store):
     digest = store.put_sample(SAMPLE + 1)
     path = store.folder / "samples" / digest[:2] / f"{digest}.npy"

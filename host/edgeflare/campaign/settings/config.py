@@ -44,6 +44,7 @@ from edgeflare.oracles import (
     traits_of,
 )
 from edgeflare.store.location import database_url
+from edgeflare.store.samples import absolute_place
 from edgeflare.types import Task
 from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
@@ -288,6 +289,13 @@ def _database(text: str) -> str:
         raise PydanticCustomError("store", "{reason}", {"reason": str(error)}) from error
 
 
+def _samples(text: str) -> str:
+    try:
+        return absolute_place(text)
+    except UsageError as error:
+        raise PydanticCustomError("samples", "{reason}", {"reason": str(error)}) from error
+
+
 StoreUrl: TypeAlias = Annotated[str, AfterValidator(_database)]
 """The URL of a database, ``postgresql://user@host/database``."""
 
@@ -341,9 +349,11 @@ class CampaignConfig(Section):
         "folder: postgresql://user@host/database. The password is in ~/.pgpass or PGPASSWORD.",
         examples=["postgresql://lab@db.example/edgeflare"],
     )
-    samples: Annotated[str | None, Flag("--samples", metavar="PLACE")] = Field(
+    samples: Annotated[
+        Annotated[str, Field(min_length=1), AfterValidator(_samples)] | None,
+        Flag("--samples", metavar="PLACE"),
+    ] = Field(
         default=None,
-        min_length=1,
         description="Where samples are stored, in place of the campaign's folder: a folder that "
         "all hosts share, or s3://bucket/prefix.",
         examples=["s3://lab/samples"],

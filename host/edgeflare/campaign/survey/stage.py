@@ -54,7 +54,7 @@ class SurveyStage(CampaignStage):
                 device_name=name,
                 labels_only=reader.labels_only,
             )
-            self._store.add_survey(records, [cost])
+            self._store.add_survey(records, [cost], keep_first=self._only is not None)
             done += 1
 
         scheduler = self._scheduler(
@@ -78,9 +78,13 @@ class SurveyStage(CampaignStage):
         done = self._store.surveyed_seed_ids(replica)
         return [
             seed
-            for seed in self._store.seeds(replica)
+            for seed in self._seeds(replica)
             if seed.outputs is not None and seed.id not in done
         ]
+
+    def pending(self) -> list[str]:
+        """Return the ids of the seeds that the devices together have not surveyed."""
+        return [seed.id for seed in self._pending("")]
 
     def _jobs(
         self, seeds: Sequence[SeedRecord], inputs: SurveyInputs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from object_stores import client, s3_place, s3_server, set_environment  # noqa: F401
+from object_stores import client
 
 from edgeflare.errors import StoreError
 from edgeflare.store import SeedInput, Store, objects
@@ -33,7 +33,7 @@ def refusal(place: str) -> str:
     return sentence
 
 
-def test_no_such_bucket(s3_place: str) -> None:  # noqa: F811
+def test_no_such_bucket(s3_place: str) -> None:
     assert re.search("no such bucket; make it", refusal("s3://nothing-there/c"))
 
 
@@ -46,7 +46,7 @@ def test_no_such_bucket(s3_place: str) -> None:  # noqa: F811
     ],
 )
 def test_nothing_to_reach(
-    s3_place: str,  # noqa: F811
+    s3_place: str,
     monkeypatch: pytest.MonkeyPatch,
     variables: dict[str, str],
     sentence: str,
@@ -60,7 +60,7 @@ def test_nothing_to_reach(
     assert sentence in refusal(s3_place)
 
 
-def test_a_server_that_never_answers(s3_place: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_server_that_never_answers(s3_place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "_READ_S", 0.2)
     monkeypatch.setattr(objects, "_ATTEMPTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -68,14 +68,14 @@ def test_a_server_that_never_answers(s3_place: str, monkeypatch: pytest.MonkeyPa
         assert "the server does not answer" in refusal(s3_place)
 
 
-def test_no_tls(s3_place: str, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_no_tls(s3_place: str, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "_ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.replace("http:", "https:"))
     assert "certificate was refused; check AWS_ENDPOINT_URL and AWS_CA_BUNDLE" in refusal(s3_place)
 
 
 @pytest.fixture
-def checked_rights(s3_server: str, s3_place: str) -> Iterator[dict[str, str]]:  # noqa: F811
+def checked_rights(s3_server: str, s3_place: str) -> Iterator[dict[str, str]]:
     """The keys of a user who may do nothing, on a server that now checks keys and rights."""
     iam = client("iam")
     name = s3_place.rpartition("/")[2]
@@ -107,7 +107,7 @@ def _check_from(server: str, requests: str) -> None:
 )
 def test_refused(
     checked_rights: dict[str, str],
-    s3_place: str,  # noqa: F811
+    s3_place: str,
     monkeypatch: pytest.MonkeyPatch,
     own: tuple[str, ...],
     sentence: str,
@@ -127,7 +127,7 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_could_not_be_written_is_written_later(
     tmp_path: Path,
-    s3_place: str,  # noqa: F811
+    s3_place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(objects, "_ATTEMPTS", 1)
@@ -150,7 +150,7 @@ def test_what_could_not_be_written_is_written_later(
 def test_who_may_only_read_is_told_so_at_the_first_sample(
     tmp_path: Path,
     checked_rights: dict[str, str],
-    s3_place: str,  # noqa: F811
+    s3_place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _check_from(client().meta.endpoint_url, "inf")

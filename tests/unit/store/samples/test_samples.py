@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from object_stores import memory_place, s3_place, s3_server  # noqa: F401
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.samples import SampleFiles, Samples, open_samples
@@ -148,7 +147,7 @@ def test_torn_files_are_removed(samples: Samples) -> None:
     assert [one for one, _ in samples.sizes()] == [digest]
 
 
-def test_only_samples_are_discarded(memory_place: str) -> None:  # noqa: F811
+def test_only_samples_are_discarded(memory_place: str) -> None:
     import fsspec
 
     files = fsspec.filesystem("memory")
@@ -161,7 +160,7 @@ def test_only_samples_are_discarded(memory_place: str) -> None:  # noqa: F811
 
 
 def test_a_sample_that_is_there_is_not_written_again(
-    memory_place: str,  # noqa: F811
+    memory_place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import fsspec
@@ -175,7 +174,7 @@ def test_a_sample_that_is_there_is_not_written_again(
 
 
 def test_samples_read_often_are_fetched_once(
-    memory_place: str,  # noqa: F811
+    memory_place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import fsspec

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from object_stores import memory_place, s3_place, s3_server  # noqa: F401
 
 from edgeflare.errors import StoreError
 from edgeflare.store import SeedInput, Store

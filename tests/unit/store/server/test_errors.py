@@ -1,7 +1,9 @@
 """Whatever a server refuses is one sentence that says what to do; one that restarts is waited for."""
 
 import os
+import re
 import subprocess
+import sys
 import threading
 import time
 
@@ -11,6 +13,8 @@ from postgres_server import own_server
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
+from edgeflare.store import creation as store_creation
+from edgeflare.store.location import read_pointer, write_pointer
 from edgeflare.types import Status
 
 pytestmark = pytest.mark.extended
@@ -34,6 +38,7 @@ def server():
     """A server that asks for passwords, with TLS of a certificate that nobody signed."""
     with own_server() as made:
         data = made.folder / "data"
+        owner = data.stat()
         words = "openssl req -new -x509 -days 2 -nodes -subj /CN=elsewhere -out crt -keyout key"
         done = subprocess.run(words.split(), cwd=made.folder, capture_output=True)
         if done.returncode:
@@ -41,7 +46,7 @@ def server():
         for name in ("crt", "key"):
             path = made.folder / name
             path.chmod(0o600)
-            os.chown(path, *(lambda s: (s.st_uid, s.st_gid))(data.stat()))
+            os.chown(path, owner.st_uid, owner.st_gid)
         with (data / "postgresql.conf").open("a") as file:
             file.write(f"ssl = on\nssl_cert_file = '{made.folder}/crt'\n")
             file.write(f"ssl_key_file = '{made.folder}/key'\nmax_connections = 12\n")
@@ -90,7 +95,7 @@ def test_what_a_server_refuses(server, tmp_path, monkeypatch, user, database, pa
     crt.write_bytes((server.folder / "crt").read_bytes())
     url = server.url_of(database, user) + parameters.replace("CRT", str(crt))
     text = refusal(url, tmp_path)
-    assert __import__("re").search(words, text), text
+    assert re.search(words, text), text
 
 
 def test_a_wrong_and_a_right_password(server, tmp_path, monkeypatch):
@@ -142,13 +147,14 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch):
 def test_a_connection_that_ends_in_the_middle(tmp_path, database_url, postgres_server):
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
-        with (
-            pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"),
-            store._database.writing() as connection,
-        ):
-            connection.exec_driver_sql("INSERT INTO notices (text) VALUES ('half')")
+
+        def lose(before):
             postgres_server.psql(f"{end} AND datname = '{database_url.rpartition('/')[2]}'")
-            connection.exec_driver_sql("INSERT INTO notices (text) VALUES ('half')")
+            return "half"
+
+        with pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"):
+            store.change_fact("which", lose)
+        assert store.fact("which") is None
         store.add_notice("whole")
         assert store.notices() == ["whole"]
 
@@ -168,13 +174,30 @@ def test_a_full_disk_of_the_server(tmp_path, database_url):
 def test_a_schema_that_was_removed(tmp_path, database_url, postgres_server):
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         postgres_server.psql("DROP SCHEMA c CASCADE", database_url.rpartition("/")[2])
-        with pytest.raises(StoreError, match="lacks .* restore"):
+        with pytest.raises(StoreError, match=r"lacks .* restore"):
             store.add_notice("x")
     with pytest.raises(StoreError, match="interrupted before it began"):
         Store.open(tmp_path / "c")
 
 
+def test_a_role_without_rights_to_a_campaign(server, tmp_path):
+    Store.create(tmp_path / "c", {}, database=server.url).close()
+    location = read_pointer(tmp_path / "c")
+    write_pointer(tmp_path / "c", location._replace(url=server.url_of("postgres", "poor")))
+    with pytest.raises(StoreError, match=r"let this role use the schema 'c'; take the role that"):
+        Store.open(tmp_path / "c")
+    with pytest.raises(StoreError, match=r"permission denied .*; take the role that made"):
+        folder_at(server.url_of("postgres", "poor") + "/c")
+    server.psql("GRANT USAGE ON SCHEMA c TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA c TO poor")
+    with Store.open(tmp_path / "c") as store:
+        assert store.notices() == []
+        with pytest.raises(StoreError, match="permission denied"):
+            store.add_notice("x")
+    write_pointer(tmp_path / "c", location)
+    store_creation.remove_folder(tmp_path / "c")
+
+
 def test_without_psycopg(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'edgeflare\[postgres\]'"):
         Store.create(tmp_path / "c", {}, database="postgresql://u@127.0.0.1:1/d")

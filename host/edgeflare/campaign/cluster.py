@@ -1,0 +1,319 @@
+"""A campaign whose devices are on workers: processes that do its parts and write to its store."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from edgeflare.campaign.events import Reporter, Stage, Step
+from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model
+from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.search_stage import FloorCounts, SearchStage
+from edgeflare.campaign.seed_stage import SeedStage
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.stages import Campaign, Part
+from edgeflare.campaign.status import all_searched, count_outcomes, expected_outcomes
+from edgeflare.campaign.survey.stage import SurveyStage
+from edgeflare.devices import DeviceState, DeviceStatus, LoadedModel
+from edgeflare.devices.equivalence import Bits, check_equal_answers, check_same_fingerprints
+from edgeflare.devices.telemetry import Minutes
+from edgeflare.errors import DeviceAwayError, UsageError
+from edgeflare.models import OriginalModel
+from edgeflare.store import Store
+
+
+class Board(NamedTuple):
+    """A device of a worker; its name is ``NAME@WORKER``."""
+
+    name: str
+    model: LoadedModel
+    fingerprint: dict[str, Any]
+
+
+class RemoteBoard:
+    """A worker's device in the process of the campaign: described, and never asked."""
+
+    def __init__(self, board: Board) -> None:
+        self.name, self.model, self.fingerprint = board
+        self.minutes = Minutes(board.name)
+        self.last = DeviceStatus(board.name, DeviceState.UP)
+        """What its worker said last."""
+
+    @property
+    def state(self) -> DeviceState:
+        """Whether it answers, as its worker said last."""
+        return self.last.state
+
+    @property
+    def detail(self) -> str:
+        """Why it is not up; empty while it is."""
+        return self.last.detail
+
+    def status(self) -> DeviceStatus:
+        """Return what its worker said last."""
+        return self.last
+
+    def configure(self, *_: object, **__: object) -> None:
+        """Do nothing: its worker configures it."""
+
+    def close(self) -> None:
+        """Do nothing: its worker closes it."""
+
+
+class RemoteFleet(Fleet):
+    """The devices of all workers; `on_close` is called when the campaign needs them no more."""
+
+    def __init__(self, boards: Sequence[RemoteBoard], on_close: Callable[[], None]) -> None:
+        super().__init__((), ())
+        self.add(boards)
+        self._on_close = on_close
+
+    def add(self, boards: Sequence[RemoteBoard]) -> None:
+        """Add the devices of a worker."""
+        self.sessions += tuple(boards)  # type: ignore[arg-type] # they stand for sessions
+
+    def remove(self, boards: Sequence[RemoteBoard]) -> None:
+        """Remove the devices of a worker."""
+        gone = {board.name for board in boards}
+        self.sessions = tuple(one for one in self.sessions if one.name not in gone)
+
+    def close(self) -> None:
+        """Let the workers close them."""
+        self._on_close()
+
+
+class Cluster(Protocol):
+    """What the campaign's process has of workers that do its parts."""
+
+    def open(self, config: CampaignConfig, owner: LeaseOwner, reporter: Reporter) -> RemoteFleet:
+        """Let every free worker open its devices for this campaign; return these.
+
+        Notices go to `reporter`, also later ones. Raises UsageError, and DeviceError where no
+        worker has a device that can be used.
+        """
+        ...
+
+    def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
+        """Leave out the workers whose environment isn't this one, or return notices on them.
+
+        Raises UsageError where no worker is left.
+        """
+        ...
+
+    def attach(
+        self, store: Store, admit: Callable[[Sequence[RemoteBoard], Sequence[Bits] | None], None]
+    ) -> None:
+        """State the store that the workers write to.
+
+        `admit` is called with the devices of a worker that joins from now on, and their answers to
+        probes, and raises UsageError where they can't take part.
+        """
+        ...
+
+    def each(self, part: Part) -> list[Any]:
+        """Let every worker do the part; return what they return, in the order of the devices."""
+        ...
+
+    def run(
+        self, part: Part, seed_ids: Sequence[str] | None, on_tick: Callable[[int], None]
+    ) -> list[Any]:
+        """Let the workers do the part for these seeds, in shards, or one of them do all of it.
+
+        Returns what each shard returned. `on_tick` is called several times a second with the number
+        of seeds in finished shards. Raises what the part raises, DeviceAwayError where no worker is
+        left.
+        """
+        ...
+
+
+class SharedCampaign(Campaign):
+    """The stages of a campaign whose devices are asked by a cluster of workers.
+
+    The workers write what they find into the store; the stages here find it there.
+    """
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: RemoteFleet,
+        sides: tuple[ModelInterface, ModelInterface],
+        store: Store,
+        reporter: Reporter,
+        cluster: Cluster,
+    ) -> None:
+        super().__init__(config, original, fleet, sides, store, reporter)
+        self._cluster = cluster
+        self._boards = fleet
+        self._first = fleet.sessions[0]
+        self._answers: Sequence[Bits] | None = None
+        self._next = 0.0
+        cluster.attach(store, self._admit)
+
+    def _part(self, part: Part) -> Any:
+        if part == "outputs":
+            return self._detect_outputs()
+        if part == "answer":
+            return self._answer()
+        if part == "survey":
+            return self._survey()
+        if part == "search":
+            return self._search()
+        if part == "options" and not self._config.search.tune:
+            return self.do(part)
+        if part == "pursuit" and self._config.survey.pursuit:
+            self._reporter(Stage("pursuit", "after what the survey saw"))
+        (value,) = self._cluster.run(part, None, lambda _: self._reporter.tick())
+        if part == "options":
+            chosen = self._store.setting("search", "options")
+            search = self._config.search.model_copy(update={"options": chosen})
+            self._config = self._config.model_copy(update={"search": search})
+        return value
+
+    def _detect_outputs(self) -> None:
+        seconds: tuple[Sequence[float], Sequence[float]] = ((), ())
+        if not self._store.models:
+            total = self._store.seed_count()
+            self._reporter(Stage("seed queries", "both models", total))
+            (seconds,) = self._cluster.run("outputs", None, lambda _: self._reporter.tick())
+        self.do("outputs")
+        assert self._readers is not None  # noqa: S101 - it was detected just now
+        self._readers = self._readers._replace(seconds=seconds[0], host_seconds=seconds[1])
+        self._original.read_with(self._readers.original)
+
+    def _answer(self) -> None:
+        total = self._store.seed_count()
+        self._reporter(Stage("seed queries", "both models", total))
+
+        def pending() -> list[str]:
+            return SeedStage(*self._common()).pending()
+
+        def show(before: int, finished: int) -> None:
+            self._reporter(Step(total - before + finished))
+
+        if self._run_shards("answer", pending, show):
+            raise DeviceAwayError("seeds are left that the models have not answered")
+        SeedStage(*self._common()).check_answered()
+
+    def _survey(self) -> None:
+        def pending() -> list[str]:
+            return SurveyStage(*self._common()).pending()
+
+        if not pending():
+            return
+        total = self._store.seed_count()
+        self._reporter(Stage("survey", f"far from the seeds, on {self._names()}", total))
+
+        def show(before: int, finished: int) -> None:
+            del before, finished
+            self._reporter(Step(min(total, self._store.survey_counts("survey").seeds)))
+
+        self._run_shards("survey", pending, show)
+
+    def _search(self) -> None:
+        total = expected_outcomes(self._store)
+        what = f"{self._config.search.strategy} on {self._names()}"
+        self._reporter(Stage("search", what, total))
+        counts: list[FloorCounts] = []
+
+        def pending() -> list[str]:
+            return SearchStage(*self._common()).pending()
+
+        def show(before: int, finished: int) -> None:
+            del before, finished
+            self._show_search()
+
+        self._show_search()
+        try:
+            self._run_shards("search", pending, show, counts)
+        finally:
+            self._show_search()
+        stage = SearchStage(*self._common())
+        ended, below = (sum(column) for column in zip((0, 0), *counts, strict=True))
+        stage.report_floor(FloorCounts(ended, below))
+        if not all_searched(self._store):
+            stage.report_remaining()
+
+    def _show_search(self) -> None:
+        so_far = count_outcomes(self._store)
+        self._reporter(Step(so_far.done, so_far.found, so_far.searched, so_far.queries))
+
+    def _run_shards(
+        self,
+        part: Part,
+        pending: Callable[[], list[str]],
+        show: Callable[[int, int], None],
+        values: list[Any] | None = None,
+    ) -> list[str]:
+        """Run a part until no seed is left, or no more can be done; return those that are left.
+
+        `show` is called about once a second, with the number of seeds that were left at the
+        beginning, and of those in finished shards.
+        """
+        left = pending()
+        while left:
+            before = len(left)
+
+            def tick(finished: int, before: int = before) -> None:
+                if time.monotonic() >= self._next:
+                    self._next = time.monotonic() + _EVERY_S
+                    show(before, finished)
+
+            found = self._cluster.run(part, left, tick)
+            if values is not None:
+                values += found
+            left = pending()
+            if len(left) == before:  # the devices' limits are reached
+                break
+        return left
+
+    def _names(self) -> str:
+        return ", ".join(session.name for session in self._fleet)
+
+    def _compare_devices(self) -> None:
+        answers = [bits for of_worker in self._cluster.each("probes") for bits in of_worker]
+        self._answers = answers[:1]
+        check_same_fingerprints(list(self._fleet))
+        check_equal_answers(list(self._fleet), answers)
+
+    def _check_equivalent(self) -> None:
+        if len(self._fleet) > 1:
+            super()._check_equivalent()
+        else:
+            self._answers = self._cluster.each("probes")[0]
+
+    def _admit(self, boards: Sequence[RemoteBoard], answers: Sequence[Bits] | None) -> None:
+        """Take the devices of a worker that joins, where they may stand for the others."""
+        together: list[Any] = [self._first, *boards]
+        check_one_model(RemoteFleet(together, lambda: None))
+        try:
+            check_same_fingerprints(together)
+            if self._answers is not None and answers is not None:
+                check_equal_answers(together, [*self._answers, *answers])
+        except UsageError as error:
+            self._note_mixed(error)
+        self._boards.add(boards)
+        self._note_devices()
+
+
+_EVERY_S = 1.0
+
+
+def split_only(config: CampaignConfig) -> CampaignConfig:
+    """Return the configuration. Raises UsageError for what workers can't do together."""
+    if config.fleet.mode != "split":
+        raise UsageError(
+            "--fleet replicate is not for --dask: there devices share the seeds; leave one of both out"
+        )
+    if config.fleet.total_queries is not None:
+        raise UsageError(
+            "--total-queries is not for --dask: workers don't know what the others ask; limit each "
+            "device with --device-queries"
+        )
+    return config
+
+
+def with_patience(config: CampaignConfig) -> CampaignConfig:
+    """Return the configuration of a worker: it gives its seeds back after the handover time."""
+    fleet = config.fleet
+    soon = min(fleet.handover_s, fleet.patience_s)
+    return config.model_copy(update={"fleet": fleet.model_copy(update={"patience_s": soon})})

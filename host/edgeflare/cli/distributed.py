@@ -1,0 +1,112 @@
+"""The command ``worker``, and the flags of commands that use workers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from edgeflare.cli.terminal import echo_err
+
+if TYPE_CHECKING:
+    from edgeflare.distributed import DaskCluster
+
+_HOSTS = "Devices of several hosts"
+
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
+        "tls://HOST:8786.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+TlsCaFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The certificate of the authority that signed the scheduler's (PEM).",
+        rich_help_panel=_HOSTS,
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="This host's certificate (PEM).", rich_help_panel=_HOSTS),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="The key of this host's certificate (PEM).", rich_help_panel=_HOSTS
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        help="Allow tcp:// to another host: whoever reaches the scheduler or a worker can run any "
+        "code there.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+
+
+class Scheduler(NamedTuple):
+    """What the flags state of a Dask scheduler."""
+
+    address: str | None
+    ca_file: Path | None
+    cert: Path | None
+    key: Path | None
+    insecure: bool
+
+    @contextmanager
+    def cluster(self) -> "Iterator[DaskCluster | None]":
+        """Yield the cluster; None without --dask. Raises UsageError, UnreachableError."""
+        if self.address is None:
+            if self.insecure or any((self.ca_file, self.cert, self.key)):
+                from edgeflare import UsageError
+
+                raise UsageError("--insecure and the --tls flags are for --dask; add it")
+            yield None
+            return
+        from edgeflare.distributed import DaskCluster, Tls
+
+        tls = Tls(self.ca_file, self.cert, self.key)
+        with DaskCluster(self.address, tls=tls, insecure=self.insecure) as cluster:
+            yield cluster
+
+
+def worker(
+    scheduler: Annotated[
+        str, typer.Argument(help="The Dask scheduler: tls://HOST:8786 (dask scheduler).")
+    ],
+    inventory: Annotated[
+        Path | None, typer.Option(help="The inventory of this host's devices (TOML).")
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DEVICE", help="Offer only this device; may be repeated."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The worker's name, unlike any other's; by default the host's."),
+    ] = None,
+    tls_ca_file: TlsCaFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    insecure: Insecure = False,
+) -> None:
+    """Offer this host's devices to campaigns that run elsewhere (edgeflare run --dask)."""
+    from edgeflare.distributed import Tls, run_worker
+
+    run_worker(
+        scheduler,
+        inventory=inventory,
+        devices=device or (),
+        name=name,
+        tls=Tls(tls_ca_file, tls_cert, tls_key),
+        insecure=insecure,
+        on_start=echo_err,
+    )

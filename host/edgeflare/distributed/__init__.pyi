@@ -1,0 +1,5 @@
+# The public names; read at run time, too.
+
+from .cluster import DaskCluster as DaskCluster
+from .connection import Tls as Tls
+from .worker import run_worker as run_worker

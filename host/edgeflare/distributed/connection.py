@@ -1,0 +1,178 @@
+"""The way to a Dask scheduler: its address, TLS, and what its errors mean.
+
+A scheduler and its workers run the code that they are sent, so whoever reaches one may run
+anything there. With TLS only those reach it who have a certificate of the lab's own authority.
+"""
+
+import ipaddress
+import logging
+import socket
+import ssl
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from edgeflare._internal import extras
+from edgeflare.errors import UnreachableError, UsageError
+
+_PORT = 8786
+CONNECT_S = 15.0
+"""Seconds that connecting to a scheduler may take."""
+_ANSWER_S = 5.0
+
+
+class Tls(NamedTuple):
+    """The files of TLS, in PEM format; None: as Dask's configuration says."""
+
+    ca_file: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    def check(self) -> None:
+        """Raise UsageError where a file isn't there, or one is named without the others."""
+        flags = ("--tls-ca-file", "--tls-cert", "--tls-key")
+        missing = [flag for flag, file in zip(flags, self, strict=True) if file is None]
+        if 0 < len(missing) < len(flags):
+            raise UsageError(f"TLS needs three files: name the one of {' and '.join(missing)}, too")
+        for flag, file in zip(flags, self, strict=True):
+            if file is not None and not file.is_file():
+                raise UsageError(f"there is no file {file}, which {flag} names")
+
+
+def scheduler_address(text: str, *, insecure: bool) -> str:
+    """Return the address of a scheduler in full, such as ``tls://lab:8786``.
+
+    TLS is the default, 8786 the port. Raises UsageError for an address that is none, and for one
+    without TLS that isn't of this machine, unless `insecure`.
+    """
+    whole = text if "://" in text else f"tls://{text}"
+    try:
+        parts = urlsplit(whole)
+        port = parts.port or _PORT
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    if parts.scheme not in ("tls", "tcp") or not parts.hostname or parts.path not in ("", "/"):
+        raise UsageError(
+            f"{text!r} is no address of a Dask scheduler; it is of the form tls://HOST:{_PORT}"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if parts.scheme == "tcp" and not is_loopback(parts.hostname) and not insecure:
+        raise UsageError(
+            f"{text} has no TLS: a Dask scheduler and its workers run any code for whoever reaches "
+            "them; use tls:// with certificates, or --insecure where the network is yours alone"
+        )
+    return f"{parts.scheme}://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def loopback_host(address: str) -> str | None:
+    """Return the host of an address without TLS where that is loopback, else None."""
+    parts = urlsplit(address)
+    local = parts.scheme == "tcp" and is_loopback(parts.hostname or "")
+    return parts.hostname if local else None
+
+
+def security(address: str, tls: Tls) -> Any:
+    """Return the `distributed.Security` for an address; None without TLS.
+
+    Raises UsageError where the files of TLS are missing, or are none.
+    """
+    distributed = extras.distributed()
+    if not address.startswith("tls://"):
+        return None
+    tls.check()
+    stated = {
+        key: str(file)
+        for key, file in (
+            ("tls_ca_file", tls.ca_file),
+            ("tls_client_cert", tls.cert),
+            ("tls_client_key", tls.key),
+            ("tls_worker_cert", tls.cert),
+            ("tls_worker_key", tls.key),
+        )
+        if file is not None
+    }
+    made = distributed.Security(require_encryption=True, **stated)
+    if not (made.tls_ca_file and made.tls_client_cert):
+        raise UsageError(
+            f"{address} needs certificates: state --tls-ca-file, --tls-cert and --tls-key, or "
+            "`distributed.comm.tls` in Dask's configuration"
+        )
+    try:
+        made.get_connection_args("client")
+        made.get_listen_args("worker")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the files of TLS can't be used ({_plain(error)}): the certificate, its key and the "
+            "authority's certificate are to be PEM files that belong together"
+        ) from error
+    return made
+
+
+def check_reached(address: str, found: Any) -> None:
+    """Connect to a scheduler and leave it, so that a failure is known at once and has its cause.
+
+    `found`: what `security` returned. Raises UnreachableError.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    try:
+        with ExitStack() as stack:
+            link = stack.enter_context(
+                socket.create_connection((host, parts.port or _PORT), _ANSWER_S)
+            )
+            if found is not None:
+                context = found.get_connection_args("client")["ssl_context"]
+                link = stack.enter_context(context.wrap_socket(link, server_hostname=host))
+            if not link.recv(1):  # it speaks first; a refused certificate is known only now
+                raise ConnectionError("it closes the connection")
+    except OSError as error:
+        raise connection_error(address, error) from error
+
+
+def connection_error(address: str, error: BaseException) -> UnreachableError:
+    """Return the error that says why a scheduler can't be reached."""
+    where = f"no Dask scheduler answers at {address}"
+    match error:
+        case ssl.SSLCertVerificationError():
+            text = (
+                f"the certificate of {address} is refused ({error.verify_message}): the scheduler "
+                "needs one that was signed by the authority of --tls-ca-file"
+            )
+        case ssl.SSLError() if "ALERT" in str(error).upper():
+            text = (
+                f"{address} refuses the certificate of --tls-cert ({_plain(error)}): it needs one "
+                "that was signed by the scheduler's own authority"
+            )
+        case ssl.SSLError():
+            text = f"{where}: what listens there has no TLS ({_plain(error)})"
+        case ConnectionRefusedError():
+            text = f"{where}: nothing listens there; start `dask scheduler`, or check the address"
+        case socket.gaierror():
+            text = f"{where}: the host is not known ({_plain(error)}); check the address"
+        case TimeoutError():
+            text = f"{where} in time; is it a scheduler, with TLS just where the address has it?"
+        case _:
+            text = f"{where} ({_plain(error)}); is it a scheduler, and its port reached from here?"
+    return UnreachableError(text)
+
+
+def _plain(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def quiet() -> None:
+    """Keep Dask's own messages off the terminal: what matters is raised, or in notices."""
+    extras.distributed()
+    for name in ("distributed", "distributed.client", "distributed.worker", "distributed.core"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,115 @@
+"""The process of a lab host: a Dask worker that has its devices."""
+
+import asyncio
+import platform
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal import extras
+from edgeflare.devices import load_inventory, resolve_device
+from edgeflare.distributed.boards import BoardHost
+from edgeflare.distributed.connection import (
+    CONNECT_S,
+    Tls,
+    check_reached,
+    connection_error,
+    loopback_host,
+    quiet,
+    scheduler_address,
+    security,
+)
+from edgeflare.distributed.requests import METRIC
+from edgeflare.errors import UnreachableError, UsageError
+
+_LIGHT = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+"""Settings of Dask: what it measures of its own wakes a thread up to 100 times a second, which slows
+searches down."""
+
+
+def run_worker(
+    scheduler: str,
+    *,
+    inventory: Path | None = None,
+    devices: Sequence[str] = (),
+    name: str | None = None,
+    tls: Tls = Tls(),  # noqa: B008 - immutable
+    insecure: bool = False,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Offer devices to campaigns, until SIGINT or SIGTERM, or the scheduler is gone.
+
+    `devices` are what ``--device`` takes; without them the whole inventory. `name` is this host's
+    where None; the names of devices in campaigns end with it. `on_start` is called with a sentence
+    once the scheduler knows the worker. Raises UsageError, InventoryError, and UnreachableError
+    where the scheduler can't be reached, or is gone.
+    """
+    extras.distributed()
+    address = scheduler_address(scheduler, insecure=insecure)
+    known = load_inventory(inventory)
+    found = [resolve_device(text, known) for text in devices] or list(known.values())
+    if not found:
+        raise UsageError(
+            "there is no device to offer: name an inventory with --inventory, or devices with "
+            "--device"
+        )
+    host = BoardHost(name or platform.node(), found)
+    try:
+        asyncio.run(_serve(host, address, tls, on_start))
+    finally:
+        host.end()
+
+
+async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[str], None]) -> None:
+    quiet()
+    import dask
+    from distributed import Worker
+
+    from edgeflare.distributed.tasks import HOST
+
+    found = security(address, tls)
+    check_reached(address, found)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    with (
+        tempfile.TemporaryDirectory(prefix="edgeflare-worker-") as folder,
+        dask.config.set(_LIGHT),
+    ):
+        worker: Any = Worker(
+            address,
+            nthreads=1,
+            name=host.name,
+            security=found or {},
+            host=loopback_host(address),
+            memory_limit=0,
+            dashboard=False,
+            dashboard_address="127.0.0.1:0",
+            local_directory=folder,
+            death_timeout=CONNECT_S,
+            metrics={METRIC: lambda _: host.offer()._asdict()},
+        )
+        setattr(worker, HOST, host)
+        try:
+            await worker
+        except Exception as error:
+            raise connection_error(address, error) from error
+        names = ", ".join(host.offer().devices)
+        on_start(f"the worker {host.name} offers {names} at {address}")
+        signalled = asyncio.create_task(stopped.wait())
+        gone = asyncio.create_task(worker.finished())
+        await asyncio.wait([signalled, gone], return_when=asyncio.FIRST_COMPLETED)
+        if stopped.is_set():
+            await asyncio.to_thread(host.close)
+            await worker.close(reason="signal")
+            return
+        raise UnreachableError(
+            f"the Dask scheduler at {address} is gone; start it, then this worker again"
+        )

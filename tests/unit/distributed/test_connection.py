@@ -1,0 +1,49 @@
+"""Addresses of schedulers, and files of TLS."""
+
+from pathlib import Path
+
+import pytest
+
+from edgeflare import UsageError
+from edgeflare.distributed.connection import Tls, loopback_host, scheduler_address
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("lab", "tls://lab:8786"),
+        ("tls://lab:1", "tls://lab:1"),
+        ("tls://[::1]:2", "tls://[::1]:2"),
+        ("tcp://127.0.0.1:8786", "tcp://127.0.0.1:8786"),
+        ("tcp://localhost", "tcp://localhost:8786"),
+        ("tcp://[::1]", "tcp://[::1]:8786"),
+    ],
+)
+def test_an_address_has_tls_and_a_port_by_default(text: str, address: str) -> None:
+    assert scheduler_address(text, insecure=False) == address
+
+
+@pytest.mark.parametrize("text", ["", "ucx://lab", "tls://", "tls://lab:x", "tls://lab/x"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a Dask scheduler"):
+        scheduler_address(text, insecure=True)
+
+
+def test_another_host_without_tls_is_refused_unless_it_is_insecure() -> None:
+    with pytest.raises(UsageError, match=r"has no TLS: .* run any code for whoever reaches them"):
+        scheduler_address("tcp://lab:8786", insecure=False)
+    assert scheduler_address("tcp://lab:8786", insecure=True) == "tcp://lab:8786"
+    assert loopback_host("tcp://lab:8786") is None
+    assert loopback_host("tcp://127.0.0.1:8786") == "127.0.0.1"
+    assert loopback_host("tls://127.0.0.1:8786") is None
+
+
+def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("")
+    with pytest.raises(UsageError, match="name the one of --tls-cert and --tls-key"):
+        Tls(ca_file=file).check()
+    with pytest.raises(UsageError, match=r"there is no file .*gone.pem, which --tls-key names"):
+        Tls(file, file, tmp_path / "gone.pem").check()
+    Tls().check()
+    Tls(file, file, file).check()

@@ -1,0 +1,108 @@
+"""Many processes add to one campaign at once: nothing is lost, and nothing there twice."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from edgeflare.store import SEED_QUERIES, SeedInput, Store
+
+pytestmark = pytest.mark.extended
+
+SAMPLE = np.zeros((2, 2, 1), np.uint8)
+WRITERS = 10
+
+ADD = """
+import sys
+from pathlib import Path
+
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.types import Status
+
+writer, every = int(sys.argv[2]), int(sys.argv[3])
+with Store.open(Path(sys.argv[1])) as store:
+    for number, seed in enumerate(store.seeds()):
+        if number % every == writer % every:
+            store.add_outcome(OutcomeRecord(seed.id, Status.EXHAUSTED, writer, replica=sys.argv[4]))
+"""
+
+ADD_THE_SAME = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from edgeflare.campaign.status import add_queries
+from edgeflare.store import (
+    SEED_QUERIES, OutcomeRecord, ReplayRecord, SeedAnswer, Store, SurveyedSeed, SurveyRecord
+)
+from edgeflare.types import Decision, Status
+
+writer = int(sys.argv[2])
+scores = np.array([float(writer), 0.5])
+with Store.open(Path(sys.argv[1])) as store:
+    ids = sorted(store.seed_ids(), reverse=writer % 2 == 0)
+    sample = store.put_sample(np.full((2, 2, 1), 7, np.uint8))
+    for turn in range(5):
+        store.add_seed_answers([SeedAnswer(one, scores, scores, Decision.AGREE) for one in ids])
+        add_queries(store, SEED_QUERIES, {"pi": 1, f"pi {writer}": 2})
+        device = store.add_device({"board": f"pi {turn}"}, f"pi {turn}")
+        store.add_environment({"numpy": f"{turn}"})
+        added = [
+            store.add_outcome(OutcomeRecord(one, Status.EXHAUSTED, writer), keep_first=True)
+            for one in ids
+        ]
+        print(sum(added))
+        for one in ids:
+            store.add_replay(ReplayRecord(one, "", "pi", sample, scores, 0, Decision.AGREE))
+        store.add_survey(
+            [SurveyRecord(one, 0, "noise", 1, {}, sample, scores, scores, Decision.AGREE) for one in ids],
+            [SurveyedSeed(one, 1) for one in ids],
+            keep_first=True,
+        )
+"""
+
+
+def start(program, *words):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+def finish(processes):
+    said = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes)
+    return said
+
+
+def test_ten_writers_of_ten_thousand_outcomes(tmp_path, database_url):
+    count = 10_000
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+        store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(count))
+        finish([start(ADD, store.folder, n, 1, f"pi {n}") for n in range(WRITERS)])
+        rows = store.columns.outcomes()
+        assert len(rows.position) == WRITERS * count
+        for n in range(WRITERS):
+            own = rows.replica.among(f"pi {n}")
+            assert own.sum() == len(store.finished_seed_ids(f"pi {n}")) == count
+
+
+def test_what_several_add_at_once_is_there_once(tmp_path, database):
+    with Store.create(tmp_path / "c", {}, database=database) as store:
+        store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(20))
+        said = finish([start(ADD_THE_SAME, store.folder, n) for n in range(4)])
+        assert sum(int(line) for text in said for line in text.split()) == 20
+        assert Counter(one.seed_id for one in store.outcomes()) == dict.fromkeys(
+            store.seed_ids(), 1
+        )
+        assert len(list(store.replays())) == len(list(store.survey())) == 20
+        assert len(list(store.surveyed_seeds())) == 20
+        assert all(seed.outputs is not None for seed in store.seeds())
+        assert store.fact(SEED_QUERIES) == {"pi": 20, **{f"pi {n}": 10 for n in range(4)}}
+        assert len(store.devices()) == len(store.environments()) == 5
