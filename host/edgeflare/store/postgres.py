@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +77,7 @@ def engine_on(location: Location) -> Engine:
             f"the Python package psycopg can't be used ({' '.join(str(error).split())}); install "
             "it with `pip install 'edgeflare[postgres]'`"
         ) from error
-    _Patience(engine)
-    path = f'"{location.name}"'
-
-    @event.listens_for(engine, "connect")
-    def set_path(connection: Any, _record: Any) -> None:
-        connection.autocommit = True
-        connection.execute(_SET_PATH, [path]).close()
-        connection.autocommit = False
-
+    _Connecting(engine, location.name)
     return engine
 
 
@@ -98,10 +91,15 @@ def _with_defaults(stated: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in defaults.items() if name not in stated}
 
 
-class _Patience:
-    """Makes an engine's connections; those after the first wait for a server that is away."""
+class _Connecting:
+    """Makes an engine's connections; those after the first wait for a server that is away.
 
-    def __init__(self, engine: Engine) -> None:
+    Unqualified tables are those of the `schema` alone. The character NUL, which PostgreSQL can't
+    store, becomes U+FFFD.
+    """
+
+    def __init__(self, engine: Engine, schema: str) -> None:
+        self._path = f'"{schema}"'
         self._connected = False
         event.listen(engine, "do_connect", self._connect)
 
@@ -110,6 +108,10 @@ class _Patience:
         while True:
             try:
                 connection = dialect.connect(*args, **parameters)
+                connection.autocommit = True
+                connection.execute(_SET_PATH, [self._path]).close()
+                connection.autocommit = False
+                connection.adapters.register_dumper(str, _text_dumper())
             except dialect.loaded_dbapi.OperationalError:
                 if not self._connected or time.monotonic() >= until:
                     raise
@@ -117,6 +119,17 @@ class _Patience:
             else:
                 self._connected = True
                 return connection
+
+
+@cache
+def _text_dumper() -> Any:
+    from psycopg.types.string import StrDumper
+
+    class Dumper(StrDumper):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", "\ufffd"))
+
+    return Dumper
 
 
 def serialise(connection: Connection) -> None:
