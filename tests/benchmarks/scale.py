@@ -311,7 +311,7 @@ def stored_bytes(store: Store, table: str) -> int:
             query = f"SELECT pg_total_relation_size('{table}')"
         else:
             query = (
-                "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate AND name IN "
+                "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN "
                 f"(SELECT name FROM sqlite_master WHERE tbl_name = '{table}')"
             )
         return int(connection.exec_driver_sql(query).scalar_one())
