@@ -406,6 +406,9 @@ def _only_readable(folder: Path, name: str) -> bool:
 def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
     """Return the schema version of a database. Raises StoreError for a newer one."""
     there = inspect(connection).get_table_names()
+    location = read_pointer(folder) if connection.dialect.name != "sqlite" else None
+    if not there and location is not None:
+        raise postgres.no_tables_error(connection, folder, location)
     if not there:
         raise _interrupted(folder, schema.kind)
     if schema.about.name not in there:

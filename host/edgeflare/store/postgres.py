@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -42,6 +43,7 @@ _SET_PATH = "SELECT set_config('search_path', %s, false)"
 _SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 1))")
 _RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
 _TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+_USABLE = text("SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = :name")
 _RELATED = text(
     "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
     "ORDER BY nspname"
@@ -143,6 +145,21 @@ def make_schema(
         last()
 
 
+def no_tables_error(connection: Connection, folder: Path, location: Location) -> StoreError:
+    """Return the error of a folder whose schema can't be seen: there is none, or no right to it."""
+    usable = connection.execute(_USABLE, {"name": location.name}).scalar()
+    what = f"the database {location.url} of {folder}"
+    if usable is False:
+        return StoreError(
+            f"{what} does not let this role use the schema {location.name!r}; take the role that "
+            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA"
+        )
+    return StoreError(
+        f"{what} has no {location.kind} {location.name!r}: it was interrupted before it began, or "
+        "removed there; restore it from a copy, or delete the folder and run it anew"
+    )
+
+
 def drop_schema(engine: Engine, name: str) -> None:
     """Remove a schema with all of its tables."""
     with engine.begin() as connection:
@@ -221,8 +238,8 @@ _BUSY = "is in use by another program ({cause}); wait until that has finished, t
 _CODES = {
     "3D000": _MISSING,
     "28": _REFUSED_LOGIN,
-    "42501": "refuses it ({cause}); let its owner grant this role the right: "
-    "GRANT CREATE ON DATABASE",
+    "42501": "refuses it ({cause}); take the role that made the campaign, or let its owner grant "
+    "the right (to make campaigns: GRANT CREATE ON DATABASE)",
     "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
     "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
     "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",

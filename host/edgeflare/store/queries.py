@@ -112,7 +112,7 @@ def add_rows(
 @cache
 def _adding(table: Table, dialect: str, keep_first: bool) -> Executable:
     insert_ = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statement = insert_(table).inline()
+    statement = insert_(table).inline().execution_options(preserve_rowcount=True)
     return statement.on_conflict_do_nothing() if keep_first else statement
 
 

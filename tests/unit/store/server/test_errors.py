@@ -13,6 +13,8 @@ from postgres_server import own_server
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
+from edgeflare.store import creation as store_creation
+from edgeflare.store.location import read_pointer, write_pointer
 from edgeflare.types import Status
 
 pytestmark = pytest.mark.extended
@@ -176,6 +178,23 @@ def test_a_schema_that_was_removed(tmp_path, database_url, postgres_server):
             store.add_notice("x")
     with pytest.raises(StoreError, match="interrupted before it began"):
         Store.open(tmp_path / "c")
+
+
+def test_a_role_without_rights_to_a_campaign(server, tmp_path):
+    Store.create(tmp_path / "c", {}, database=server.url).close()
+    location = read_pointer(tmp_path / "c")
+    write_pointer(tmp_path / "c", location._replace(url=server.url_of("postgres", "poor")))
+    with pytest.raises(StoreError, match=r"let this role use the schema 'c'; take the role that"):
+        Store.open(tmp_path / "c")
+    with pytest.raises(StoreError, match=r"permission denied .*; take the role that made"):
+        folder_at(server.url_of("postgres", "poor") + "/c")
+    server.psql("GRANT USAGE ON SCHEMA c TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA c TO poor")
+    with Store.open(tmp_path / "c") as store:
+        assert store.notices() == []
+        with pytest.raises(StoreError, match="permission denied"):
+            store.add_notice("x")
+    write_pointer(tmp_path / "c", location)
+    store_creation.remove_folder(tmp_path / "c")
 
 
 def test_without_psycopg(tmp_path, monkeypatch):
