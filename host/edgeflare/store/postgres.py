@@ -123,9 +123,9 @@ class _Connecting:
 
 @cache
 def _text_dumper() -> Any:
-    from psycopg.types.string import StrDumper
+    from psycopg.types.string import StrDumperUnknown
 
-    class Dumper(StrDumper):
+    class Dumper(StrDumperUnknown):
         def dump(self, obj: str) -> Any:
             return super().dump(obj.replace("\0", "\ufffd"))
 
@@ -145,17 +145,27 @@ def make_schema(
     Raises StoreError where the name is taken.
     """
     with engine.begin() as connection:
-        connection.execute(_RESERVE, {"name": location.name})
-        if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
-            raise StoreError(
-                f"the database {location.url} has a schema {location.name!r} already: choose "
-                "another folder with --out, since its name is that of the campaign there"
-            )
-        connection.execute(CreateSchema(location.name))
+        _create(connection, location)
         _place.create(connection)
         connection.execute(insert(_place).values(kind=location.kind, samples=location.samples))
         fill(connection)
         last()
+
+
+def check_schema(engine: Engine, location: Location) -> None:
+    """Raise the errors that `make_schema` would now; nothing is made."""
+    with engine.connect() as connection:  # its transaction is rolled back
+        _create(connection, location)
+
+
+def _create(connection: Connection, location: Location) -> None:
+    connection.execute(_RESERVE, {"name": location.name})
+    if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
+        raise StoreError(
+            f"the database {location.url} has a schema {location.name!r} already: choose "
+            "another folder with --out, since its name is that of the campaign there"
+        )
+    connection.execute(CreateSchema(location.name))
 
 
 def no_tables_error(connection: Connection, folder: Path, location: Location) -> StoreError:
