@@ -50,6 +50,7 @@ from edgeflare.oracles import DETECTION_TASKS
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import FAULTS, CampaignLock, Store
+from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
@@ -99,6 +100,8 @@ def start(
     if cluster is None:
         devices = devices or fleet_devices(config)
     folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
+    if config.store is not None:
+        check_database(folder, config.store)
     owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:

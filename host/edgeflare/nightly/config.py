@@ -23,6 +23,7 @@ from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,
+    SamplesPlace,
     SearchConfig,
     StoreUrl,
     config_from,
@@ -108,7 +109,7 @@ class NightlyConfig(Section):
 
     history: AbsolutePath
     store: StoreUrl | None = None
-    samples: Annotated[str, Field(min_length=1)] | None = None
+    samples: SamplesPlace | None = None
     devices: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
         BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),

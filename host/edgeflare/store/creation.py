@@ -47,6 +47,18 @@ def check_free(folder: Path) -> None:
             )
 
 
+def check_database(folder: Path, database: str) -> None:
+    """Raise StoreError unless a folder's data can be stored in a server's database now."""
+    url = database_url(database)
+    location = Location("campaign", url, schema_name(folder, url))
+    engine = postgres.engine_on(location)
+    try:
+        with postgres.server_errors(location):
+            postgres.check_schema(engine, location)
+    finally:
+        engine.dispose()
+
+
 def make(
     folder: Path,
     schema: Schema,

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, get_argsfrom pathlib import Path
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
 
 from sqlalchemy import (
     Column,
@@ -43,11 +44,12 @@ _SET_PATH = "SELECT set_config('search_path', %s, false)"
 _SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 1))")
 _RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
 _TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+_USABLE = text("SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = :name")
 _SIZE = text(
     "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
     "JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE n.nspname = current_schema() AND c.relkind = 'r'"
-)_USABLE = text("SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = :name")
+)
 _RELATED = text(
     "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
     "ORDER BY nspname"
@@ -80,15 +82,7 @@ def engine_on(location: Location) -> Engine:
             f"the Python package psycopg can't be used ({' '.join(str(error).split())}); install "
             "it with `pip install 'edgeflare[postgres]'`"
         ) from error
-    _Patience(engine)
-    path = f'"{location.name}"'
-
-    @event.listens_for(engine, "connect")
-    def set_path(connection: Any, _record: Any) -> None:
-        connection.autocommit = True
-        connection.execute(_SET_PATH, [path]).close()
-        connection.autocommit = False
-
+    _Connecting(engine, location.name)
     return engine
 
 
@@ -102,10 +96,15 @@ def _with_defaults(stated: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in defaults.items() if name not in stated}
 
 
-class _Patience:
-    """Makes an engine's connections; those after the first wait for a server that is away."""
+class _Connecting:
+    """Makes an engine's connections; those after the first wait for a server that is away.
 
-    def __init__(self, engine: Engine) -> None:
+    Unqualified tables are those of the `schema` alone. The character NUL, which PostgreSQL can't
+    store, becomes U+FFFD.
+    """
+
+    def __init__(self, engine: Engine, schema: str) -> None:
+        self._path = f'"{schema}"'
         self._connected = False
         event.listen(engine, "do_connect", self._connect)
 
@@ -114,6 +113,10 @@ class _Patience:
         while True:
             try:
                 connection = dialect.connect(*args, **parameters)
+                connection.autocommit = True
+                connection.execute(_SET_PATH, [self._path]).close()
+                connection.autocommit = False
+                connection.adapters.register_dumper(str, _text_dumper())
             except dialect.loaded_dbapi.OperationalError:
                 if not self._connected or time.monotonic() >= until:
                     raise
@@ -121,6 +124,17 @@ class _Patience:
             else:
                 self._connected = True
                 return connection
+
+
+@cache
+def _text_dumper() -> Any:
+    from psycopg.types.string import StrDumperUnknown
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", "\ufffd"))
+
+    return Dumper
 
 
 def serialise(connection: Connection) -> None:
@@ -136,22 +150,27 @@ def make_schema(
     Raises StoreError where the name is taken.
     """
     with engine.begin() as connection:
-        connection.execute(_RESERVE, {"name": location.name})
-        if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
-            raise StoreError(
-                f"the database {location.url} has a schema {location.name!r} already: choose "
-                "another folder with --out, since its name is that of the campaign there"
-            )
-        connection.execute(CreateSchema(location.name))
+        _create(connection, location)
         _place.create(connection)
         connection.execute(insert(_place).values(kind=location.kind, samples=location.samples))
         fill(connection)
         last()
 
 
-def size(connection: Connection) -> int:
-    """Return how many bytes all tables of the schema take, with their indices."""
-    return int(connection.execute(_SIZE).scalar_one())
+def check_schema(engine: Engine, location: Location) -> None:
+    """Raise the errors that `make_schema` would now; nothing is made."""
+    with engine.connect() as connection:  # its transaction is rolled back
+        _create(connection, location)
+
+
+def _create(connection: Connection, location: Location) -> None:
+    connection.execute(_RESERVE, {"name": location.name})
+    if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
+        raise StoreError(
+            f"the database {location.url} has a schema {location.name!r} already: choose "
+            "another folder with --out, since its name is that of the campaign there"
+        )
+    connection.execute(CreateSchema(location.name))
 
 
 def no_tables_error(connection: Connection, folder: Path, location: Location) -> StoreError:
@@ -167,6 +186,11 @@ def no_tables_error(connection: Connection, folder: Path, location: Location) ->
         f"{what} has no {location.kind} {location.name!r}: it was interrupted before it began, or "
         "removed there; restore it from a copy, or delete the folder and run it anew"
     )
+
+
+def size(connection: Connection) -> int:
+    """Return how many bytes all tables of the schema take, with their indices."""
+    return int(connection.execute(_SIZE).scalar_one())
 
 
 def drop_schema(engine: Engine, name: str) -> None:

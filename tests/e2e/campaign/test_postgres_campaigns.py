@@ -67,6 +67,12 @@ def test_an_address_that_can_not_be_used_is_one_sentence(
     again = edgeflare(*ARGUMENTS, "--store", "mysql://h/d", "--out", "c", home=tmp_path)
     assert again.code == 2
     assert "--store: mysql://h/d is not a PostgreSQL database" in again.sentence
+    gone = edgeflare(
+        *ARGUMENTS, "--store", "postgresql://127.0.0.1:1/d", "--out", "c", home=tmp_path
+    )
+    assert gone.code == 2
+    assert "can't be reached" in gone.sentence
+    assert gone.err.count("\n") == 1  # before any device is asked
     assert not (tmp_path / "c").exists()
 
 

@@ -298,6 +298,8 @@ def _samples(text: str) -> str:
 
 StoreUrl: TypeAlias = Annotated[str, AfterValidator(_database)]
 """The URL of a database, ``postgresql://user@host/database``."""
+SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_samples)]
+"""A folder, or the URL of a prefix in an object store."""
 
 
 class CampaignConfig(Section):
@@ -350,7 +352,7 @@ class CampaignConfig(Section):
         examples=["postgresql://lab@db.example/edgeflare"],
     )
     samples: Annotated[
-        Annotated[str, Field(min_length=1), AfterValidator(_samples)] | None,
+        SamplesPlace | None,
         Flag("--samples", metavar="PLACE"),
     ] = Field(
         default=None,

@@ -22,11 +22,12 @@ from pathlib import Path
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import Status
 
-writer, every = int(sys.argv[2]), int(sys.argv[3])
+writer, writers = int(sys.argv[2]), int(sys.argv[3])
 with Store.open(Path(sys.argv[1])) as store:
-    for number, seed in enumerate(store.seeds()):
-        if number % every == writer % every:
-            store.add_outcome(OutcomeRecord(seed.id, Status.EXHAUSTED, writer, replica=sys.argv[4]))
+    ids = [seed.id for seed in store.seeds()]
+    start = len(ids) * writer // writers
+    for seed in ids[start:] + ids[:start]:
+        store.add_outcome(OutcomeRecord(seed, Status.EXHAUSTED, writer, replica=f"pi {writer}"))
 """
 
 ADD_THE_SAME = """
@@ -85,7 +86,7 @@ def test_ten_writers_of_ten_thousand_outcomes(tmp_path, database_url):
     count = 10_000
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(count))
-        finish([start(ADD, store.folder, n, 1, f"pi {n}") for n in range(WRITERS)])
+        finish([start(ADD, store.folder, n, WRITERS) for n in range(WRITERS)])
         rows = store.columns.outcomes()
         assert len(rows.position) == WRITERS * count
         for n in range(WRITERS):

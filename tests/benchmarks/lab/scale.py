@@ -1,6 +1,6 @@
 """Unit costs from which a large lab is reckoned: transactions, samples, bytes, a query's work on the host.
 
-python tests/benchmarks/scale.py --data FOLDER [--repeats 5] [--only store samples host devices dask]
+python tests/benchmarks/lab/scale.py --data FOLDER [--repeats 5] [--only store samples host devices dask]
 
 FOLDER has the shared models. Rows are those of campaigns of LeNet-5's pair and 100 seeds on this machine, one with
 `boundary`, one with `dflare` (100 queries at most a search). They are added again, under names of other seeds, to a campaign in SQLite and in PostgreSQL (Debian's server on loopback, its
@@ -31,9 +31,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import own_home
-from memory import peak_bytes
-from shared_models import PAIRS, images_of
 
 from edgeflare import config_from, run_campaign, summarize
 from edgeflare.campaign import Stage
@@ -43,7 +40,12 @@ from edgeflare.store import SeedInput, Store
 from edgeflare.store.records import SeedAnswer
 from edgeflare.store.samples import open_samples
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+
+from machine import own_home
+from memory import peak_bytes
+from shared_models import PAIRS, images_of
 
 STRATEGIES = ("boundary", "dflare")
 _SMALL, _LARGE = "LeNet-5", "EfficientNet-Lite0"
@@ -311,7 +313,7 @@ def stored_bytes(store: Store, table: str) -> int:
             query = f"SELECT pg_total_relation_size('{table}')"
         else:
             query = (
-                "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate AND name IN "
+                "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN "
                 f"(SELECT name FROM sqlite_master WHERE tbl_name = '{table}')"
             )
         return int(connection.exec_driver_sql(query).scalar_one())
