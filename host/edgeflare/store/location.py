@@ -23,7 +23,7 @@ DATABASE_NAME = "campaign.sqlite"
 CORPUS_NAME = "corpus.sqlite"
 POINTER_NAME = "store.json"
 
-Kind: TypeAlias = Literal["campaign", "corpus"]
+Kind: TypeAlias = Literal["campaign", "corpus", "history"]
 
 _SCHEME = "postgresql"
 _EXAMPLE = "postgresql://user@host/database"
