@@ -34,6 +34,7 @@ from edgeflare.distributed.requests import METRIC, Done, Offer, Opened, Opening,
 from edgeflare.distributed.shards import Sent, Shards
 from edgeflare.errors import (
     DeviceAwayError,
+    DeviceBusyError,
     DeviceError,
     EdgeFlareError,
     UnreachableError,
@@ -338,7 +339,11 @@ class DaskCluster:
         except Exception as error:
             raise self._gone() from error
         stated = {address: info["metrics"].get(METRIC) for address, info in workers.items()}
-        return {address: Offer(**one) for address, one in stated.items() if one is not None}
+        return {
+            address: Offer(**{name: one[name] for name in Offer._fields if name in one})
+            for address, one in stated.items()
+            if one is not None
+        }
 
     def _refresh(self) -> None:
         """Look for workers that have come or gone, about once a second."""
@@ -482,7 +487,7 @@ class DaskCluster:
             kind = kinds.pop() if len(kinds) == 1 else DeviceAwayError
             return kind("; ".join(map(str, problems)))
         if busy := _busy(offers):
-            return DeviceAwayError(
+            return DeviceBusyError(
                 f"all workers at {self.address} work for other campaigns ({', '.join(busy)}); wait "
                 "until one has ended"
             )

@@ -12,7 +12,7 @@ from postgres_server import PostgresServer
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
 from edgeflare.campaign import Notice
 from edgeflare.distributed import DaskCluster, Tls, cluster
-from edgeflare.errors import DeviceAwayError, UnreachableError
+from edgeflare.errors import DeviceBusyError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
@@ -168,7 +168,7 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
-        with pytest.raises(DeviceAwayError, match="work for other campaigns"):
+        with pytest.raises(DeviceBusyError, match="work for other campaigns"):
             on(made, demo(tmp_path / "second"))
         assert not (tmp_path / "second").exists()
         run.end(signal.SIGINT)
@@ -277,3 +277,24 @@ def test_a_worker_on_another_host_needs_a_database(
     assert unlike(folder, one_process["usual"]) == []
     assert names == {"board@a", "board@b"}
     assert list((tmp_path / "there").rglob("store.json"))
+
+
+def test_a_worker_of_another_version_is_left_out(tmp_path: Path) -> None:
+    older = (
+        "import edgeflare._version as own; own.__version__ = '0.1'; import edgeflare.cli; "
+        "edgeflare.cli.main()"
+    )
+    with lab(tmp_path) as made:
+        made.start_worker("a", program=("-c", older))
+        with pytest.raises(UsageError, match=r"the worker a has edgeflare 0\.1, this host"):
+            on(made, demo(tmp_path / "two"))
+
+
+def test_a_worker_that_is_stopped_gives_its_seeds_to_the_others(
+    tmp_path: Path, one_process
+) -> None:
+    with lab(tmp_path, "a", "b") as made:
+        run = run_long(made, tmp_path / "two")
+        assert made.processes[1].end(signal.SIGTERM) == 0, made.processes[1].text
+        assert run.wait() == 0, run.text
+    assert unlike(tmp_path / "two", one_process["long"]) == []
