@@ -150,6 +150,18 @@ class DaskCluster:
             campaign_files(config),
             config.devices if "devices" in config.model_fields_set else None,
         )
+        try:
+            offers = self._open_all()
+        except BaseException:  # Ctrl-C
+            self._release()
+            raise
+        if not self._workers:
+            self._release()
+            raise self._nobody(offers)
+        return self._fleet
+
+    def _open_all(self) -> dict[str, Offer]:
+        """Let the workers that may take part open their devices; return what all say."""
         offers = self._offers()
         self._ask_to_open(offers)
         until = time.monotonic() + _HEARTBEATS_S
@@ -161,10 +173,7 @@ class DaskCluster:
             with suppress(_WorkerGoneError):
                 self._take_opened(offers[address], address, self._result(future, address))
         self._opening.clear()
-        if not self._workers:
-            self._release()
-            raise self._nobody(offers)
-        return self._fleet
+        return offers
 
     def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
         """Leave out the workers whose environment isn't this one, or return notices on them.
