@@ -128,15 +128,16 @@ class Lab:
         env: Mapping[str, str] | None = None,
         ready: bool = True,
         before: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "edgeflare.cli"),
     ) -> Process:
         """Start a worker of an inventory, one local device ``board`` where it is empty.
 
-        `before`: the program that starts it, such as taskset. `ready`: wait until it is.
+        `before`: the program that starts it, such as taskset; `program`: what Python runs. `ready`: wait until it is.
         """
         inventory = self.folder / f"{name}.toml"
         inventory.write_text(devices or device("board", self.folder / f"cache-{name}"))
         worker = self.start(
-            *(*before, sys.executable, "-m", "edgeflare.cli", "worker", self.address),
+            *(*before, sys.executable, *program, "worker", self.address),
             *("--inventory", inventory, "--name", name, *self.flags, *flags),
             log=f"worker-{name}",
             env=env,

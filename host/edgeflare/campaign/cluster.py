@@ -271,7 +271,9 @@ class SharedCampaign(Campaign):
 
     def _compare_devices(self) -> None:
         answers = [bits for of_worker in self._cluster.each("probes") for bits in of_worker]
-        self._answers = answers[:1]
+        self._answers = answers[:1] or None
+        if not answers:
+            return  # all workers are gone
         check_same_fingerprints(list(self._fleet))
         check_equal_answers(list(self._fleet), answers)
 
@@ -279,7 +281,7 @@ class SharedCampaign(Campaign):
         if len(self._fleet) > 1:
             super()._check_equivalent()
         else:
-            self._answers = self._cluster.each("probes")[0]
+            self._compare_devices()
 
     def _admit(self, boards: Sequence[RemoteBoard], answers: Sequence[Bits] | None) -> None:
         """Take the devices of a worker that joins, where they may stand for the others."""

@@ -219,18 +219,20 @@ class BoardHost:
             return self._opened(opening).opened
 
     def do(self, shard: Shard, is_stopped: Callable[[], bool]) -> Done:
-        """Do a shard. Raises ShardStoppedError once `is_stopped`, and StoreError."""
+        """Do a shard, or what is possible of it until `is_stopped`. Raises StoreError."""
         campaign = shard.opening.campaign
         began = time.monotonic()
         with self._lock:
             self._stopped.discard(campaign)
+            if self._ended.is_set():
+                return Done(self.name, problem=self._ending, is_away=True)
             try:
                 opened = self._opened(shard.opening)
                 opened.reporter.is_stopped = lambda: is_stopped() or campaign in self._stopped
                 value = opened.do(shard)
             except ShardStoppedError:
                 self._close()
-                raise
+                return Done(self.name, problem=self._ending, is_away=True)
             except StoreError:
                 raise  # the shard is tried again
             except EdgeFlareError as error:
@@ -282,6 +284,10 @@ class BoardHost:
                 f"the worker {self.name} has no device of {', '.join(names or ())}"
             )
         return found
+
+    @property
+    def _ending(self) -> EdgeFlareError:
+        return DeviceAwayError(f"the worker {self.name} was stopped")
 
     def _take(self) -> list[tuple[str, bool]]:
         return [] if self._open is None else self._open.reporter.take()

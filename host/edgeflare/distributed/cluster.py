@@ -34,6 +34,7 @@ from edgeflare.distributed.requests import METRIC, Done, Offer, Opened, Opening,
 from edgeflare.distributed.shards import Sent, Shards
 from edgeflare.errors import (
     DeviceAwayError,
+    DeviceBusyError,
     DeviceError,
     EdgeFlareError,
     UnreachableError,
@@ -149,6 +150,18 @@ class DaskCluster:
             campaign_files(config),
             config.devices if "devices" in config.model_fields_set else None,
         )
+        try:
+            offers = self._open_all()
+        except BaseException:  # Ctrl-C
+            self._release()
+            raise
+        if not self._workers:
+            self._release()
+            raise self._nobody(offers)
+        return self._fleet
+
+    def _open_all(self) -> dict[str, Offer]:
+        """Let the workers that may take part open their devices; return what all say."""
         offers = self._offers()
         self._ask_to_open(offers)
         until = time.monotonic() + _HEARTBEATS_S
@@ -160,10 +173,7 @@ class DaskCluster:
             with suppress(_WorkerGoneError):
                 self._take_opened(offers[address], address, self._result(future, address))
         self._opening.clear()
-        if not self._workers:
-            self._release()
-            raise self._nobody(offers)
-        return self._fleet
+        return offers
 
     def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
         """Leave out the workers whose environment isn't this one, or return notices on them.
@@ -338,7 +348,11 @@ class DaskCluster:
         except Exception as error:
             raise self._gone() from error
         stated = {address: info["metrics"].get(METRIC) for address, info in workers.items()}
-        return {address: Offer(**one) for address, one in stated.items() if one is not None}
+        return {
+            address: Offer(**{name: one[name] for name in Offer._fields if name in one})
+            for address, one in stated.items()
+            if one is not None
+        }
 
     def _refresh(self) -> None:
         """Look for workers that have come or gone, about once a second."""
@@ -482,7 +496,7 @@ class DaskCluster:
             kind = kinds.pop() if len(kinds) == 1 else DeviceAwayError
             return kind("; ".join(map(str, problems)))
         if busy := _busy(offers):
-            return DeviceAwayError(
+            return DeviceBusyError(
                 f"all workers at {self.address} work for other campaigns ({', '.join(busy)}); wait "
                 "until one has ended"
             )

@@ -18,13 +18,14 @@ class Offer(NamedTuple):
     """What a worker says of itself with each heartbeat, as JSON.
 
     `devices` has the names of its devices, `campaign` the id of the campaign that it works for, ""
-    for none, `statuses` those of this campaign's devices (`DeviceStatus.to_json`).
+    for none, `statuses` those of this campaign's devices (`DeviceStatus.to_json`). Of a worker of
+    another version fields may be missing.
     """
 
-    version: str
-    name: str
-    host: str
-    devices: Sequence[str]
+    version: str = ""
+    name: str = ""
+    host: str = ""
+    devices: Sequence[str] = ()
     campaign: str = ""
     statuses: Sequence[Mapping[str, Any]] = ()
 

@@ -107,7 +107,7 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
         gone = asyncio.create_task(worker.finished())
         await asyncio.wait([signalled, gone], return_when=asyncio.FIRST_COMPLETED)
         if stopped.is_set():
-            await asyncio.to_thread(host.close)
+            await asyncio.to_thread(host.end)
             await worker.close(reason="signal")
             return
         raise UnreachableError(

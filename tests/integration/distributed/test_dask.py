@@ -2,17 +2,18 @@
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from campaigns import all_of, finished
-from dask_lab import Authority, Lab, demo, device, lab, wait_for
+from dask_lab import Authority, Lab, Process, demo, device, lab, wait_for
 from postgres_server import PostgresServer
 
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
 from edgeflare.campaign import Notice
 from edgeflare.distributed import DaskCluster, Tls, cluster
-from edgeflare.errors import DeviceAwayError, UnreachableError
+from edgeflare.errors import DeviceBusyError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
@@ -47,14 +48,15 @@ def on(made: Lab, config: CampaignConfig, notices: list[str] | None = None) -> P
         )
 
 
-def run_long(made: Lab, out: Path, log: str = "run"):
+def run_long(made: Lab, out: Path, *flags: object) -> Process:
     """Start `edgeflare run` of the long campaign, and wait until it has found something."""
     config = long_one(out)
     process = made.edgeflare(
         *("run", "--original", config.original.path, "--deployed", config.deployed.path),
         *("--seeds", config.seeds.path, "--limit", 100, "--workers", 0, "--out", out),
         *("--strategy", "dflare", "--max-queries", 300, "--no-survey", "--dask", made.address),
-        log=log,
+        *flags,
+        log="run",
     )
     wait_for(lambda: finished(out) >= 2, "the first searches", process)
     return process
@@ -168,7 +170,7 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
-        with pytest.raises(DeviceAwayError, match="work for other campaigns"):
+        with pytest.raises(DeviceBusyError, match="work for other campaigns"):
             on(made, demo(tmp_path / "second"))
         assert not (tmp_path / "second").exists()
         run.end(signal.SIGINT)
@@ -277,3 +279,74 @@ def test_a_worker_on_another_host_needs_a_database(
     assert unlike(folder, one_process["usual"]) == []
     assert names == {"board@a", "board@b"}
     assert list((tmp_path / "there").rglob("store.json"))
+
+
+def test_a_worker_of_another_version_is_left_out(tmp_path: Path) -> None:
+    older = (
+        "import edgeflare._version as own; own.__version__ = '0.1'; import edgeflare.cli; "
+        "edgeflare.cli.main()"
+    )
+    with lab(tmp_path) as made:
+        made.start_worker("a", program=("-c", older))
+        with pytest.raises(UsageError, match=r"the worker a has edgeflare 0\.1, this host"):
+            on(made, demo(tmp_path / "two"))
+
+
+def test_a_worker_that_is_stopped_gives_its_seeds_to_the_others(
+    tmp_path: Path, one_process
+) -> None:
+    with lab(tmp_path, "a", "b") as made:
+        run = run_long(made, tmp_path / "two")
+        assert made.processes[1].end(signal.SIGTERM) == 0, made.processes[1].text
+        assert run.wait() == 0, run.text
+    assert unlike(tmp_path / "two", one_process["long"]) == []
+
+
+FRAIL = """
+import subprocess, sys, threading, time
+from pathlib import Path
+
+def is_cut():
+    return Path(sys.argv[1]).exists()
+
+if is_cut():
+    sys.exit("cut")
+child = subprocess.Popen(sys.argv[2:])
+def watch():
+    while not is_cut():
+        time.sleep(0.05)
+    child.kill()
+threading.Thread(target=watch, daemon=True).start()
+sys.exit(child.wait())
+"""
+"""Runs what it is given until a file exists, and never after."""
+
+
+def test_seeds_of_a_worker_whose_board_is_lost_go_to_the_others(
+    tmp_path: Path, one_process
+) -> None:
+    (tmp_path / "frail.py").write_text(FRAIL)
+    cut = tmp_path / "cut"
+    python = f"{sys.executable} {tmp_path / 'frail.py'} {cut} {sys.executable}"
+    with lab(tmp_path, "b") as made:
+        made.start_worker("a", device("board", tmp_path / "cache-a", python=python))
+        run = run_long(made, tmp_path / "two", "--handover", 1)
+        cut.touch()
+        assert run.wait() == 0, run.text
+    assert unlike(tmp_path / "two", one_process["long"]) == []
+
+
+def test_a_campaign_without_a_board_left_is_paused(tmp_path: Path, one_process) -> None:
+    (tmp_path / "frail.py").write_text(FRAIL)
+    cut = tmp_path / "cut"
+    python = f"{sys.executable} {tmp_path / 'frail.py'} {cut} {sys.executable}"
+    with lab(tmp_path) as made:
+        made.start_worker("a", device("board", tmp_path / "cache-a", python=python))
+        run = run_long(made, tmp_path / "two", "--handover", 1, "--patience", 2)
+        cut.touch()
+        assert run.wait() == 3, run.text
+        assert "board@a" in run.sentence
+        cut.unlink()
+        with DaskCluster(made.address) as crew:
+            resume_campaign(tmp_path / "two", cluster=crew)
+    assert unlike(tmp_path / "two", one_process["long"]) == []

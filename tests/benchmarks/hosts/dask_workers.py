@@ -1,6 +1,6 @@
 """What Dask workers cost and bring: one process against one worker, and one worker against two.
 
-python tests/benchmarks/dask_workers.py [--seeds 400] [--repeats 5]
+python tests/benchmarks/hosts/dask_workers.py [--seeds 400] [--repeats 5]
 
 The demo's models on seeds made of its 100 by noise, without a survey; searches run in the worker's own process, and
 each worker is kept on a processor of its own with its agent, as is the one process. "Far devices" have a link that
@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from command import DEMO
 from dask_lab import Lab, device
