@@ -20,6 +20,8 @@ _READ_S = 20
 _ATTEMPTS = 4
 _CACHED_BYTES = 64 << 20
 _KNOWN = 1 << 16
+_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+"""Object stores; others that fsspec knows read local files, or run programs of other hosts."""
 _NAME = re.compile(r"(?P<folder>[0-9a-f]{2})/(?P<digest>(?P=folder)[0-9a-f]{62})\.(?:npy|wav)")
 _MODULES = {"s3fs": "s3", "aiobotocore": "s3", "fsspec": "s3"}
 
@@ -32,12 +34,17 @@ class SampleObjects(Samples):
     the environment (`AWS_ENDPOINT_URL` and so on) or from fsspec's configuration.
 
     A server that does not answer fails a request after about 3 minutes. Raises UsageError for a
-    URL that has credentials in it.
+    URL that has credentials in it, or names no object store.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(url.rstrip("/"))
         scheme, _, rest = self.place.partition("://")
+        if scheme not in _SCHEMES:
+            raise UsageError(
+                f"samples can't be in {scheme}://: name a folder, or a place in an object store such as "
+                "s3://bucket/prefix"
+            )
         if "@" in rest.split("/", maxsplit=1)[0]:
             raise UsageError(
                 f"the samples' place {scheme}://...@{rest.rpartition('@')[2]} has credentials in "

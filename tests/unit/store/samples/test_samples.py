@@ -192,6 +192,7 @@ def test_no_credentials_in_the_place() -> None:
     assert "secret@" not in str(refused.value)
 
 
-def test_an_unknown_kind_of_place_is_one_sentence() -> None:
-    with pytest.raises(StoreError, match="the samples in nowhere://x can't be used"):
-        open_samples("nowhere://x").make()
+@pytest.mark.parametrize("scheme", ["nowhere", "file", "sftp", "simplecache::s3"])
+def test_only_object_stores_may_have_samples(scheme: str) -> None:
+    with pytest.raises(UsageError, match=f"samples can't be in {scheme}://: name a folder"):
+        open_samples(f"{scheme}://x")
