@@ -11,6 +11,7 @@ from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
 from edgeflare.nightly.nights import NIGHTS, attach, nights_of, set_up
+from edgeflare.errors import UsageError
 from edgeflare.store.creation import remove_folder, size_of
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import is_campaign
@@ -65,15 +66,28 @@ class History:
         """Return the folder of a model's corpus of triggers."""
         return self.folder / _CORPUS / model
 
-    def make(self) -> None:
-        """Make the folder where it isn't there yet; find there what the database has of it."""
+    def make(self, *, create: bool = True) -> None:
+        """Make the folder where it isn't there yet, pointing to the database that has the history.
+
+        Raises UsageError where there is no history and `create` is false.
+        """
+        if not create and self.store is None and not self.folder.is_dir():
+            raise UsageError(f"there is no history {self.folder} yet; run a night first")
         with translate_errors(self.folder, resumable=False):
             (self.folder / NIGHTS).mkdir(parents=True, exist_ok=True)
             if self.store is not None:
-                set_up(self.folder, self.store)
-            nights = self.nights()
-            models = {run.model for night in nights for run in night.runs}
-            corpora = [self.corpus(model) for model in models]
+                set_up(self.folder, self.store, create=create)
+
+    def attach(self) -> None:
+        """Find in the folder what the database has of the nights, whichever host ran them.
+
+        The caller has the history's lock.
+        """
+        nights = self.nights()
+        corpora = [
+            self.corpus(model) for model in {one.model for night in nights for one in night.runs}
+        ]
+        with translate_errors(self.folder):
             attach(
                 self.folder, [*corpora, *(path for night in nights for path in _campaigns(night))]
             )

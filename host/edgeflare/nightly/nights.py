@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,9 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from edgeflare._version import __version__
 from edgeflare.campaign.batch import read_description, write_description
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.nightly.night import Night
-from edgeflare.store import CampaignLock
 from edgeflare.store.creation import make_schema, places_at
 from edgeflare.store.database import Database, Schema, translate_errors
 from edgeflare.store.location import (
@@ -101,7 +100,8 @@ class NightTable:
 
     @contextmanager
     def _opened(self) -> Iterator[Database]:
-        with closing(open_database(self._folder, _SCHEMA, CampaignLock(self._folder))) as database:
+        # Who runs a night has the lock already, and there is one schema version.
+        with closing(open_database(self._folder, _SCHEMA, nullcontext())) as database:
             yield database
 
 
@@ -110,10 +110,11 @@ def nights_of(folder: Path) -> Nights:
     return NightFiles(folder) if read_pointer(folder) is None else NightTable(folder)
 
 
-def set_up(folder: Path, database: str) -> None:
+def set_up(folder: Path, database: str, *, create: bool = True) -> None:
     """Let a history be in a database: in what is there of it already, or in a new schema.
 
-    Raises UsageError where the folder has a history that is elsewhere, StoreError.
+    Raises UsageError where the folder has a history that is elsewhere, or the database has none and
+    `create` is false, and StoreError.
     """
     url, known = database_url(database), read_pointer(folder)
     if known is not None and known.url == url:
@@ -125,22 +126,35 @@ def set_up(folder: Path, database: str) -> None:
             "or name another folder as `history`"
         )
     name = schema_name(folder, url)
-    there = next((one for one in places_at(url, name) if one.name == name), None)
+    there = _history_at(url, name)
+    if there is None and not create:
+        raise UsageError(f"the database {url} has no history {name!r} yet; run a night first")
     if there is None:
-        make_schema(folder, Location(_KIND, url, name), _fill)
-    elif there.kind == _KIND:
+        try:
+            make_schema(folder, Location(_KIND, url, name), _fill)
+        except StoreError:
+            there = _history_at(url, name)  # another host was faster
+            if there is None:
+                raise
+    if there is not None:
         write_pointer(folder, there)
-    else:
+
+
+def _history_at(url: str, name: str) -> Location | None:
+    there = next((one for one in places_at(url, name) if one.name == name), None)
+    if there is not None and there.kind != _KIND:
         raise UsageError(
             f"the database {url} has a {there.kind} of the name {name!r}: name another folder as "
             "`history`, whose name is that of the history there"
         )
+    return there
 
 
 def attach(folder: Path, paths: Iterable[Path]) -> None:
     """Let folders below that of a history point to what the database has of them.
 
-    `paths` are all that may be there. Those that other hosts have removed are removed here, too.
+    `paths` are all that may be there. Those that other hosts have removed are removed here, too: the
+    caller has the history's lock.
     """
     location = read_pointer(folder)
     if location is None:

@@ -367,6 +367,7 @@ def run_nightly(
     history = _history(config)
     history.make()
     with disk_full_advice(*_DISK_FULL), CampaignLock(history.folder):
+        history.attach()
         with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
@@ -514,10 +515,9 @@ def accept_night(
     """
     chosen = _chosen_runs(config, models, devices)
     history = _history(config)
-    if not history.folder.is_dir() and config.store is None:
-        raise UsageError(f"there is no history {history.folder} yet; run a night first")
-    history.make()
+    history.make(create=False)
     with CampaignLock(history.folder):
+        history.attach()
         red = [
             one
             for model, device in chosen

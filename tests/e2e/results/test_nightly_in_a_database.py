@@ -1,6 +1,7 @@
 """A history in PostgreSQL, to which the nights of two hosts belong."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from postgres_server import PostgresServer
 
 from edgeflare.bench.made_models import perturb_weights
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.nightly import Night, NightRun, load_nightly, run_nightly
+from edgeflare.nightly import Night, NightRun, accept_night, load_nightly, run_nightly
 from edgeflare.nightly.history import History
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.corpus.corpus import Corpus
@@ -31,7 +32,7 @@ def hosts(tmp_path: Path, database_url: str) -> tuple[Path, Path]:
             'devices = ["local"]\n[keep]\nnights = 1\n[[models]]\nname = "lenet"\n'
             f'original.path = "{(DEMO / "original.onnx").as_posix()}"\n'
             f'deployed.path = "deployed.onnx"\n'
-            f'seeds = {{path = "{(DEMO / "seeds.npz").as_posix()}", limit = 6}}\n'
+            f'seeds = {{path = "{(DEMO / "seeds.npz").as_posix()}", limit = 3}}\n'
             "[search]\nmax_queries = 200\n"
         )
     return homes
@@ -55,14 +56,14 @@ def test_a_night_on_another_host_is_held_against_the_last_green_one(
         green.words
     )
     assert green.replay is not None
-    assert (green.replay.still, green.replay.new) == (6, 0)  # the first host's triggers, sent again
+    assert (green.replay.still, green.replay.new) == (3, 0)  # the first host's triggers, sent again
 
     corpus = f"{database_url}/history/corpus/lenet"
     with Corpus.open(folder_at(corpus)) as shared:
-        assert len(shared) >= 6
+        assert len(shared) >= 3
     shown = edgeflare("corpus", "show", corpus, "--json", home=one)
     assert shown.code == 0, shown.err
-    assert shown.json["entries"] >= 6
+    assert shown.json["entries"] >= 3
     assert shown.json["size"] > 100_000
 
     third, _ = run_on(one)  # one night's campaigns stay, and those of the last green night
@@ -87,6 +88,18 @@ def test_two_hosts_dont_run_nights_of_one_history_at_once(hosts: tuple[Path, Pat
         pytest.raises(StoreError, match="is being run by process"),
     ):
         run_on(two)
+
+
+def test_two_hosts_may_begin_a_history_at_once(tmp_path: Path, database_url: str) -> None:
+    histories = [History(tmp_path / host / "history", store=database_url) for host in "abcd"]
+    with ThreadPoolExecutor(len(histories)) as pool:
+        list(pool.map(lambda one: one.make(), histories))
+    assert all(one.nights() == [] for one in histories)
+
+
+def test_there_is_nothing_to_accept_before_the_first_night(hosts: tuple[Path, Path]) -> None:
+    with pytest.raises(UsageError, match="has no history 'history' yet; run a night first"):
+        accept_night(load_nightly(hosts[0] / "nightly.toml"))
 
 
 def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str) -> None:
