@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from edgeflare.campaign.events import Event, Notice, Stage, Step
+from edgeflare.errors import UsageError
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
 from edgeflare.nightly.nights import NIGHTS, attach, nights_of, set_up
-from edgeflare.errors import UsageError
 from edgeflare.store.creation import remove_folder, size_of
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import is_campaign

@@ -1,4 +1,4 @@
-"""Samples as objects of an S3-compatible store, or of any other that fsspec knows."""
+"""Samples as objects of an S3-compatible store."""
 
 import re
 import threading
@@ -20,8 +20,8 @@ _READ_S = 20
 _ATTEMPTS = 4
 _CACHED_BYTES = 64 << 20
 _KNOWN = 1 << 16
-_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
-"""Object stores; others that fsspec knows read local files, or run programs of other hosts."""
+_SCHEMES = ("s3", "memory")
+"""Others that fsspec knows read local files, or log in to other hosts; `memory` is for tests."""
 _NAME = re.compile(r"(?P<folder>[0-9a-f]{2})/(?P<digest>(?P=folder)[0-9a-f]{62})\.(?:npy|wav)")
 _MODULES = {"s3fs": "s3", "aiobotocore": "s3", "fsspec": "s3"}
 
@@ -40,15 +40,15 @@ class SampleObjects(Samples):
     def __init__(self, url: str) -> None:
         super().__init__(url.rstrip("/"))
         scheme, _, rest = self.place.partition("://")
-        if scheme not in _SCHEMES:
-            raise UsageError(
-                f"samples can't be in {scheme}://: name a folder, or a place in an object store such as "
-                "s3://bucket/prefix"
-            )
         if "@" in rest.split("/", maxsplit=1)[0]:
             raise UsageError(
                 f"the samples' place {scheme}://...@{rest.rpartition('@')[2]} has credentials in "
                 "it; give them in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+            )
+        if scheme not in _SCHEMES or not rest.strip("/"):
+            raise UsageError(
+                f"samples can't be in {url}: name a folder, or a place in an S3-compatible store, "
+                "s3://bucket/prefix"
             )
         self._opening = threading.Lock()
         self._opened: tuple[Any, str] | None = None

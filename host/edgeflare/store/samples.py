@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import stated_samples
 from edgeflare.types import Sample
@@ -63,6 +63,7 @@ def read_wav(data: bytes) -> tuple[Sample, int]:
 SUFFIXES = (".npy", ".wav")
 """The ends of a sample's name: of any array, and of audio."""
 _WRITERS = 8
+_MISTYPED = re.compile(r"[a-z0-9]{2,}:/?")
 
 
 class Samples(ABC):
@@ -148,10 +149,15 @@ def open_samples(place: Path | str) -> Samples:
 def absolute_place(place: str) -> str:
     """Return a stated place of samples as it is stored: a URL, or a folder's absolute path.
 
-    Raises UsageError for a URL with credentials in it.
+    Raises UsageError for a URL with credentials in it, and for one that is mistyped.
     """
     if "://" in place:
         return open_samples(place).place
+    if _MISTYPED.match(place):
+        raise UsageError(
+            f"{place!r} is neither a folder nor the URL of a place; write s3://bucket/prefix, or "
+            f"./{place} for a folder of that name"
+        )
     return str(Path(place).expanduser().absolute())
 
 

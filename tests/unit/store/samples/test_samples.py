@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.store.samples import SampleFiles, Samples, open_samples
+from edgeflare.store.samples import SampleFiles, Samples, absolute_place, open_samples
 
 PLACES = ["folder", "memory", pytest.param("s3", marks=pytest.mark.extended)]
 
@@ -192,7 +192,16 @@ def test_no_credentials_in_the_place() -> None:
     assert "secret@" not in str(refused.value)
 
 
-@pytest.mark.parametrize("scheme", ["nowhere", "file", "sftp", "simplecache::s3"])
-def test_only_object_stores_may_have_samples(scheme: str) -> None:
-    with pytest.raises(UsageError, match=f"samples can't be in {scheme}://: name a folder"):
-        open_samples(f"{scheme}://x")
+@pytest.mark.parametrize(
+    "url", ["nowhere://x", "file:///x", "sftp://x", "simplecache::s3://x", "s3://", "http://x/y"]
+)
+def test_only_object_stores_may_have_samples(url: str) -> None:
+    with pytest.raises(UsageError, match=f"samples can't be in {url}: name a folder"):
+        open_samples(url)
+
+
+@pytest.mark.parametrize("place", ["s3:/lab/x", "s3:lab"])
+def test_a_mistyped_url_is_no_folder(place: str) -> None:
+    with pytest.raises(UsageError, match="is neither a folder nor the URL of a place; write s3://"):
+        absolute_place(place)
+    assert absolute_place(f"./{place}").endswith(place)

@@ -82,8 +82,8 @@ def finish(processes):
     return said
 
 
-def test_ten_writers_of_ten_thousand_outcomes(tmp_path, database_url):
-    count = 10_000
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_ten_writers_at_once_lose_nothing(tmp_path, database_url, count):
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(count))
         finish([start(ADD, store.folder, n, WRITERS) for n in range(WRITERS)])
