@@ -33,7 +33,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.samples import Samples, absolute_place, open_samples
+from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
 
 _DIGITS = 16
 
@@ -199,8 +199,7 @@ def size_of(folder: Path) -> int:
 def remove_folder(folder: Path) -> None:
     """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
     drop(folder)
-    if (place := stated_samples(folder)) is not None:
-        open_samples(place).discard()
+    discard_samples(folder)
     shutil.rmtree(folder)
 
 

@@ -140,6 +140,11 @@ def samples_below(samples: str, name: str) -> str:
     return f"{samples.rstrip('/')}/{name}-{uuid.uuid4().hex[:_DIGITS]}"
 
 
+def is_drawn(samples: str) -> bool:
+    """Whether a place of samples has a name that `samples_below` made: it is of one folder alone."""
+    return re.fullmatch(rf".*/[^/]+-[0-9a-f]{{{_DIGITS}}}", samples) is not None
+
+
 def read_pointer(folder: Path) -> Location | None:
     """Return where a folder's database is; None: in the folder. Raises StoreError where it's damaged."""
     found = _pointer(folder)

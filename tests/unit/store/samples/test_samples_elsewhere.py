@@ -8,7 +8,8 @@ import pytest
 
 from edgeflare.errors import StoreError
 from edgeflare.store import SeedInput, Store
-from edgeflare.store.samples import open_samples
+from edgeflare.store.creation import remove_folder
+from edgeflare.store.samples import SampleFiles, open_samples
 
 PLACES = ["folder", "memory", pytest.param("s3", marks=pytest.mark.extended)]
 SEED = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
@@ -63,6 +64,23 @@ def test_a_discarded_campaign_leaves_no_samples(tmp_path: Path, place: str) -> N
     store.discard()
     assert list(open_samples(where).sizes()) == []
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("name", ["documents", "samples", "c-1234567", "x-0123456g", "c-0a1b2c3d"])
+def test_what_is_no_sample_is_never_removed(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "elsewhere" / name
+    mine = place / "ab" / "notes.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    samples = SampleFiles(place)
+    digest = samples.put(SEED)
+    (place / "cd").symlink_to(samples.path(digest).parent, target_is_directory=True)
+    with Store.create(tmp_path / "c", {"seed": 1}):
+        pointer = {"kind": "campaign", "url": "", "name": "c", "samples": str(place)}
+    (tmp_path / "c" / "store.json").write_text(json.dumps(pointer))
+    remove_folder(tmp_path / "c")
+    assert mine.read_text() == "mine"
+    assert samples.exists(digest) == (name != "c-0a1b2c3d")
 
 
 def test_a_control_has_a_place_below_its_campaign(tmp_path: Path, place: str) -> None:
