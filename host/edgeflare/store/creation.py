@@ -80,6 +80,7 @@ def make(
         folder.mkdir(parents=True, exist_ok=True)
         copies = [folder / file.name for file in files]
         place: Samples | None = None
+        made_schema = False
         try:
             opened = open_samples((location and location.samples) or folder / "samples")
             opened.make()
@@ -92,9 +93,13 @@ def make(
                 _make_file(folder, schema, fill)
             else:
                 make_schema(folder, location, fill)
+                made_schema = True
             sync_folder(folder)
             sync_folder(folder.parent)
         except BaseException:
+            if made_schema:
+                with suppress(Exception):  # the server is gone; the error is that of before
+                    drop(folder)
             for path in (*_files(folder, schema), *copies):
                 path.unlink(missing_ok=True)
             if place is not None:

@@ -131,6 +131,11 @@ def schema_name(folder: Path, url: str) -> str:
     return name
 
 
+def is_schema_name(name: str) -> bool:
+    """Whether `schema_name` may have made a name; it is the path of a folder below others, too."""
+    return _OTHERS.search(name) is None and set(name.split("/")).isdisjoint(("", ".", ".."))
+
+
 def samples_below(samples: str, name: str) -> str:
     """Return a new place of one campaign's or corpus' own below a stated place of many.
 
