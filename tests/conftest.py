@@ -1,10 +1,12 @@
 """Fixtures that every suite shares."""
 
+import atexit
 import gc
 import os
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,8 +40,9 @@ if (
 ):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
-# The tests know nothing of virtual boards that the user of this machine has made.
-os.environ["XDG_STATE_HOME"] = os.devnull
+# The tests know nothing of virtual boards that the user of this machine has made, or of databases.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="edgeflare-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -33,7 +33,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.samples import Samples, absolute_place, open_samples
+from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
 
 _DIGITS = 16
 
@@ -80,6 +80,7 @@ def make(
         folder.mkdir(parents=True, exist_ok=True)
         copies = [folder / file.name for file in files]
         place: Samples | None = None
+        made_schema = False
         try:
             opened = open_samples((location and location.samples) or folder / "samples")
             opened.make()
@@ -92,9 +93,13 @@ def make(
                 _make_file(folder, schema, fill)
             else:
                 make_schema(folder, location, fill)
+                made_schema = True
             sync_folder(folder)
             sync_folder(folder.parent)
         except BaseException:
+            if made_schema:
+                with suppress(Exception):  # the server is gone; the error is that of before
+                    drop(folder)
             for path in (*_files(folder, schema), *copies):
                 path.unlink(missing_ok=True)
             if place is not None:
@@ -199,8 +204,7 @@ def size_of(folder: Path) -> int:
 def remove_folder(folder: Path) -> None:
     """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
     drop(folder)
-    if (place := stated_samples(folder)) is not None:
-        open_samples(place).discard()
+    discard_samples(folder)
     shutil.rmtree(folder)
 
 

@@ -39,6 +39,7 @@ from edgeflare.store.location import (
     Location,
     read_pointer,
 )
+from edgeflare.store.server_lock import check_not_lost
 
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),
@@ -188,7 +189,8 @@ class Database:
 
     Any thread may call any method. Writers go one by one and each is one transaction; a reader
     holds a connection for one page of rows only, so it never blocks a writer for long. What is
-    read within one `reading` is of one moment.
+    read within one `reading` is of one moment. Writers raise StoreError where this process has lost
+    its lock on the same data to another one.
     """
 
     def __init__(
@@ -222,6 +224,7 @@ class Database:
         """Give the connection of one transaction that writes; on disk when this ends."""
         with self._errors(self.folder), self._lock, self._writing_engine.begin() as connection:
             if self.location is not None:
+                check_not_lost(self.folder, self.location)
                 postgres.serialise(connection)
             yield connection
 
@@ -236,6 +239,7 @@ class Database:
             with self.writing() as connection:
                 yield connection
             return
+        check_not_lost(self.folder, self.location)
         with self._errors(self.folder), self._writing_engine.begin() as connection:
             yield connection
 
@@ -249,6 +253,7 @@ class Database:
             with self.writing() as connection:
                 yield connection
             return
+        check_not_lost(self.folder, self.location)
         with self._errors(self.folder), self._single_engine.connect() as connection:
             yield connection
 

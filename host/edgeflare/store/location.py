@@ -131,6 +131,11 @@ def schema_name(folder: Path, url: str) -> str:
     return name
 
 
+def is_schema_name(name: str) -> bool:
+    """Whether `schema_name` may have made a name; it is the path of a folder below others, too."""
+    return _OTHERS.search(name) is None and set(name.split("/")).isdisjoint(("", ".", ".."))
+
+
 def samples_below(samples: str, name: str) -> str:
     """Return a new place of one campaign's or corpus' own below a stated place of many.
 
@@ -138,6 +143,11 @@ def samples_below(samples: str, name: str) -> str:
     tell apart what has one name in several databases or hosts.
     """
     return f"{samples.rstrip('/')}/{name}-{uuid.uuid4().hex[:_DIGITS]}"
+
+
+def is_drawn(samples: str) -> bool:
+    """Whether a place of samples has a name that `samples_below` made: it is of one folder alone."""
+    return re.fullmatch(rf".*/[^/]+-[0-9a-f]{{{_DIGITS}}}", samples) is not None
 
 
 def read_pointer(folder: Path) -> Location | None:

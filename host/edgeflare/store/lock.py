@@ -17,7 +17,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
 from edgeflare.store.location import read_pointer
-from edgeflare.store.server_lock import ServerLock
+from edgeflare.store.server_lock import ServerLock, is_run_by
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,7 +86,7 @@ class CampaignLock:
             return
         with _locking(self.folder):
             if not _take(self._lock):
-                raise _is_run_by(self.folder, _whose(self.folder))
+                raise is_run_by(self.folder, _whose(self.folder))
             try:
                 _write_note(self.folder)
             except BaseException:
@@ -130,7 +130,7 @@ class CampaignLock:
     def _acquire_on_server(self, lock: ServerLock) -> None:
         with translate_errors(self.folder):
             if not lock.take():
-                raise _is_run_by(self.folder, lock.holder() or "another process")
+                raise is_run_by(self.folder, lock.holder() or "another process")
         self._on_server = lock
 
     def __enter__(self) -> "Self":
@@ -139,10 +139,6 @@ class CampaignLock:
 
     def __exit__(self, *exception: object) -> None:
         self.release()
-
-
-def _is_run_by(folder: Path, whom: str) -> StoreError:
-    return StoreError(f"{folder} is being run by {whom}; wait until it has ended or stop it")
 
 
 def _lock_of(folder: Path) -> BaseFileLock:

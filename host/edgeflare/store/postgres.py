@@ -17,16 +17,17 @@ from sqlalchemy import (
     create_engine,
     event,
     insert,
+    inspect,
     select,
     text,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store.documents import read_json
-from edgeflare.store.location import Kind, Location
+from edgeflare.store.location import Kind, Location, is_schema_name
 
 PATIENCE_S = 60.0
 """How long a server that was there before is waited for."""
@@ -56,11 +57,11 @@ _RELATED = text(
 )
 
 
-def engine_on(location: Location) -> Engine:
+def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     """Return an engine whose unqualified tables are those of the location's schema.
 
-    Once it had a connection, it waits up to `PATIENCE_S` for a server that is away. Raises
-    StoreError where psycopg is missing.
+    Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
+    that is away or has no connection left. Raises StoreError where psycopg is missing.
     """
     url = make_url(location.url)
     try:
@@ -82,7 +83,7 @@ def engine_on(location: Location) -> Engine:
             f"the Python package psycopg can't be used ({' '.join(str(error).split())}); install "
             "it with `pip install 'edgeflare[postgres]'`"
         ) from error
-    _Connecting(engine, location.name)
+    _Connecting(engine, location.name, PATIENCE_S if patience_s is None else patience_s)
     return engine
 
 
@@ -103,27 +104,36 @@ class _Connecting:
     store, becomes U+FFFD.
     """
 
-    def __init__(self, engine: Engine, schema: str) -> None:
-        self._path = f'"{schema}"'
+    def __init__(self, engine: Engine, schema: str, patience_s: float) -> None:
+        self._path = '"' + schema.replace('"', '""') + '"'
+        self._patience_s = patience_s
         self._connected = False
         event.listen(engine, "do_connect", self._connect)
 
     def _connect(self, dialect: Any, _record: Any, args: Any, parameters: Any) -> Any:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + self._patience_s
         while True:
             try:
-                connection = dialect.connect(*args, **parameters)
-                connection.autocommit = True
-                connection.execute(_SET_PATH, [self._path]).close()
-                connection.autocommit = False
-                connection.adapters.register_dumper(str, _text_dumper())
-            except dialect.loaded_dbapi.OperationalError:
-                if not self._connected or time.monotonic() >= until:
+                connection = self._connect_once(dialect, args, parameters)
+            except dialect.loaded_dbapi.OperationalError as error:
+                if not self._connected or time.monotonic() >= until or not _may_pass(error):
                     raise
                 time.sleep(_PAUSE_S)
             else:
                 self._connected = True
                 return connection
+
+    def _connect_once(self, dialect: Any, args: Any, parameters: Any) -> Any:
+        connection = dialect.connect(*args, **parameters)
+        try:
+            connection.autocommit = True
+            connection.execute(_SET_PATH, [self._path]).close()
+            connection.autocommit = False
+            connection.adapters.register_dumper(str, _text_dumper())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 @cache
@@ -208,18 +218,27 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
     parameters = {"name": name, "prefix": f"{name}/"}
     with engine.connect() as connection:
         for schema in connection.execute(_RELATED, parameters).scalars().all():
-            if not set(schema.split("/")).isdisjoint(("", ".", "..")):  # made by another program
+            if not is_schema_name(schema):  # another program's
                 continue
-            table = _place.to_metadata(MetaData(), schema=schema)
-            if not engine.dialect.has_table(connection, table.name, schema):
-                continue
-            kind, samples = connection.execute(select(table.c.kind, table.c.samples)).one()
-            found.append(Location(_kind(kind), url, schema, samples))
+            row = _place_of(connection, schema)
+            kind = next((one for one in get_args(Kind) if row is not None and one == row[0]), None)
+            if row is not None and kind is not None:
+                found.append(Location(kind, url, schema, row[1]))
     return found
 
 
-def _kind(value: str) -> Kind:
-    return next((one for one in get_args(Kind) if one == value), "campaign")
+def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | None:
+    """Return the kind and the samples that a schema states; None: it is not edgeflare's."""
+    table = _place.to_metadata(MetaData(), schema=schema)
+    try:
+        columns = inspect(connection).get_columns(table.name, schema)
+    except NoSuchTableError:
+        return None
+    text_columns = {one["name"] for one in columns if isinstance(one["type"], Text)}
+    if not text_columns.issuperset(("kind", "samples")):
+        return None
+    rows = connection.execute(select(table.c.kind, table.c.samples).limit(2)).all()
+    return (rows[0].kind, rows[0].samples) if len(rows) == 1 else None
 
 
 @contextmanager
@@ -313,6 +332,12 @@ def server_error(
     if sentence is None:
         return StoreError(f"{what} failed: {said}")
     return StoreError(f"{what} " + sentence.format(cause=said, next=following))
+
+
+def _may_pass(cause: BaseException) -> bool:
+    """Whether a connection that was refused may be had later: the server is away, or full."""
+    said = " ".join(str(cause).split()).lower()
+    return _sentence(cause, getattr(cause, "sqlstate", None), said) in (_GONE, _LOST, _FULL)
 
 
 def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:

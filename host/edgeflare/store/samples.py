@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
-from edgeflare.store.location import stated_samples
+from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def read_wav(data: bytes) -> tuple[Sample, int]:
 
 SUFFIXES = (".npy", ".wav")
 """The ends of a sample's name: of any array, and of audio."""
+_BELOW = re.compile(r"[0-9a-f]{2}")
+_NAME = re.compile(r"[0-9a-f]{64}\.(npy|wav)")
 _WRITERS = 8
 _MISTYPED = re.compile(r"[a-z0-9]{2,}:/?")
 
@@ -84,7 +85,7 @@ class Samples(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove every sample, and the place where it is this campaign's own."""
+        """Remove every sample, and folders that are empty then; other files stay."""
 
     @abstractmethod
     def remove_torn(self) -> None:
@@ -188,8 +189,17 @@ class SampleFiles(Samples):
         self.folder.mkdir(parents=True)
 
     def discard(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self.folder, ignore_errors=not self.folder.exists())
+        """Remove every sample, and the folders that are empty then; other files and links stay."""
+        if not self.folder.is_dir():
+            return
+        for below in list(self.folder.iterdir()):
+            if _BELOW.fullmatch(below.name) and below.is_dir() and not below.is_symlink():
+                remove_torn(below)
+                for path in list(below.iterdir()):
+                    if _NAME.fullmatch(path.name) and path.name.startswith(below.name):
+                        path.unlink(missing_ok=True)
+                _remove_empty(below)
+        _remove_empty(self.folder)
 
     def exists(self, digest: str) -> bool:
         """Whether the sample of this digest is stored."""
@@ -274,6 +284,11 @@ class SampleFiles(Samples):
         return _Staged(digest, path, write_temporary(path, data))
 
 
+def _remove_empty(folder: Path) -> None:
+    if not folder.is_symlink() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
 def _read_npy(data: bytes) -> Sample:
     """Return the array of an .npy file.
 
@@ -290,6 +305,20 @@ def _read_npy(data: bytes) -> Sample:
     dtype = np.dtype(header["dtype"].decode())
     sample: Sample = np.frombuffer(data, dtype, offset=start).reshape(shape).copy()
     return sample
+
+
+def discard_samples(folder: Path) -> None:
+    """Remove all samples of a campaign's folder, which are nobody else's.
+
+    A place that is stated, in a file which anybody may have written, must be one that `create`
+    makes: the folder's own `samples`, or one whose name `samples_below` drew. Others stay.
+    """
+    place = stated_samples(folder)
+    own = folder.absolute() / "samples"
+    if place is None or place == str(own):
+        SampleFiles(own).discard()
+    elif is_drawn(place):
+        open_samples(place).discard()
 
 
 class StoredFolder:

@@ -5,22 +5,24 @@ import platform
 import threading
 from contextlib import suppress
 from datetime import datetime, timezone
+from pathlib import Path
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from edgeflare.errors import StoreError
 from edgeflare.store import postgres
 from edgeflare.store.location import Location
 
-_LOOK_S = 5.0
-_LONGEST = 63
+_RENEWAL_S = 5.0
+_LONGEST_NAME = 63
 _SINCE = "%Y-%m-%d %H:%M:%S UTC"
 _KEY = "hashtextextended(:name, 0)"
 _TAKE = text(f"SELECT pg_try_advisory_lock({_KEY})")
 _GIVE = text(f"SELECT pg_advisory_unlock({_KEY})")
 _ALIVE = text("SELECT 1")
-_STAY = text("SELECT set_config('idle_session_timeout', '0', false)")
-_NOTICE = text(
+_NO_IDLE_LIMIT = text("SELECT set_config('idle_session_timeout', '0', false)")
+_KEEPALIVE = text(
     "SELECT set_config('tcp_keepalives_idle', '30', false), "
     "set_config('tcp_keepalives_interval', '10', false), "
     "set_config('tcp_keepalives_count', '3', false)"
@@ -39,25 +41,34 @@ _HOLDER = text(
 class ServerLock:
     """The right to run the campaign at a location, held by a connection of its own.
 
-    It ends with the process, and every host sees it. Where the server restarts, it is taken again
-    by a thread that looks after it. One object is used by one other thread at a time.
+    It ends with the process, and every host sees it. Where the server restarts, a thread takes it
+    again; where another process has taken it meanwhile, `check_not_lost` says so. One object is
+    used by one other thread at a time.
     """
 
     def __init__(self, location: Location) -> None:
-        self._engine = postgres.engine_on(location)
+        self._engine = postgres.engine_on(location, patience_s=0)
+        self._location = location
         self._name = {"name": location.name}
+        self._own_name = ""
         self._connection: Connection | None = None
         self._using = threading.Lock()
         self._released = threading.Event()
 
     def take(self) -> bool:
         """Take the lock; False where another process (or object) has it."""
-        self._connection = self._take()
+        self._own_name = _own_name()
+        try:
+            self._connection = self._take()
+        except BaseException:
+            self._engine.dispose()
+            raise
         if self._connection is None:
             self._engine.dispose()
             return False
+        _lost.pop(_place(self._location), None)
         self._released.clear()
-        threading.Thread(target=self._look_after, name="campaign lock", daemon=True).start()
+        threading.Thread(target=self._renew, name="campaign lock", daemon=True).start()
         return True
 
     def release(self) -> None:
@@ -70,15 +81,20 @@ class ServerLock:
                 _end(self._connection)
                 self._connection = None
             self._engine.dispose()
+            _lost.pop(_place(self._location), None)
 
     def holder(self) -> str | None:
         """Return who has the lock, in words; None: nobody."""
         try:
-            with self._engine.connect() as connection:
-                row = connection.execute(_HOLDER, self._name).first()
+            found = self._holder()
         finally:
             self._engine.dispose()
-        return None if row is None else _words(row.application_name)
+        return None if found is None else _words(found)
+
+    def _holder(self) -> str | None:
+        with self._engine.connect() as connection:
+            row = connection.execute(_HOLDER, self._name).first()
+        return None if row is None else str(row.application_name or "")
 
     def _take(self) -> Connection | None:
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -87,9 +103,9 @@ class ServerLock:
             taken = bool(connection.execute(_TAKE, self._name).scalar_one())
             if taken:
                 if (connection.dialect.server_version_info or (0,)) >= (14,):
-                    connection.execute(_STAY)
-                connection.execute(_NOTICE)
-                connection.execute(_NAME, {"name": _own_name()})
+                    connection.execute(_NO_IDLE_LIMIT)
+                connection.execute(_KEEPALIVE)
+                connection.execute(_NAME, {"name": self._own_name})
         except BaseException:
             _end(connection)
             raise
@@ -98,20 +114,62 @@ class ServerLock:
         _end(connection)
         return None
 
-    def _look_after(self) -> None:
-        while not self._released.wait(_LOOK_S):
-            with self._using, suppress(SQLAlchemyError):
-                if self._released.is_set():
-                    return
-                if self._connection is None:
-                    self._connection = self._take()
+    def _renew(self) -> None:
+        """Take the lock again whenever its connection is lost, until it is released or another's."""
+        while not self._released.wait(_RENEWAL_S):
+            with self._using:
+                if self._released.is_set() or self._is_alive():
                     continue
-                try:
-                    self._connection.execute(_ALIVE)
-                except SQLAlchemyError:
-                    _end(self._connection)
-                    self._connection = None
-                    self._connection = self._take()
+            with suppress(SQLAlchemyError):  # the server is still away
+                if not self._take_again():
+                    return
+
+    def _is_alive(self) -> bool:
+        if self._connection is None:
+            return False
+        try:
+            self._connection.execute(_ALIVE)
+        except SQLAlchemyError:
+            _end(self._connection)
+            self._connection = None
+            return False
+        return True
+
+    def _take_again(self) -> bool:
+        """Take the lock, or note whose it is; whether it can still become this object's."""
+        connection = self._take()  # may last: `release` need not wait for it
+        holder = self._holder() if connection is None else None
+        with self._using:
+            if self._released.is_set():
+                if connection is not None:
+                    _end(connection)
+                self._engine.dispose()
+                return False
+            self._connection = connection
+            if holder is None or holder == self._own_name:  # the server has yet to notice its end
+                return True
+            _lost[_place(self._location)] = _words(holder)
+            self._engine.dispose()
+            return False
+
+
+_lost: dict[tuple[str, str], str] = {}
+"""Who has the locks that this process held, lost and did not release, by their databases and names."""
+
+
+def _place(location: Location) -> tuple[str, str]:
+    return location.url, location.name
+
+
+def check_not_lost(folder: Path, location: Location) -> None:
+    """Raise StoreError where another process runs what this process was running at a location."""
+    if _lost and (whom := _lost.get(_place(location))) is not None:
+        raise is_run_by(folder, whom)
+
+
+def is_run_by(folder: Path, whom: str) -> StoreError:
+    """Return the error of a campaign that another process runs."""
+    return StoreError(f"{folder} is being run by {whom}; wait until it has ended or stop it")
 
 
 def _end(connection: Connection) -> None:
@@ -123,11 +181,11 @@ def _end(connection: Connection) -> None:
 
 def _own_name() -> str:
     since = datetime.now(timezone.utc).strftime(_SINCE)
-    return f"edgeflare {os.getpid()} {since} {platform.node()}"[:_LONGEST]
+    return f"edgeflare {os.getpid()} {since} {platform.node()}"[:_LONGEST_NAME]
 
 
-def _words(name: str | None) -> str:
-    match (name or "").split(" ", 5):
+def _words(name: str) -> str:
+    match name.split(" ", 5):
         case ["edgeflare", pid, date, time, zone, host]:
             return f"process {pid} on host {host} since {date} {time} {zone}"
     return "another process"

@@ -47,7 +47,7 @@ from edgeflare.store.records import (
     replay_to_row,
     seed_from_row,
 )
-from edgeflare.store.samples import LazySamples, StoredFolder
+from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
 from edgeflare.store.survey import (
     ReferenceAnswer,
     SurveyCounts,
@@ -170,7 +170,7 @@ class Store(StoredFolder):
         """Close and remove a campaign `create` made; its own folder, too, if that is empty."""
         self.close()
         with translate_errors(self.folder):
-            self._samples.discard()
+            discard_samples(self.folder)
             creation.remove(self.folder, _SCHEMA)
             for path in self._copies:
                 path.unlink()

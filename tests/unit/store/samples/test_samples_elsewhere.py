@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.errors import EdgeFlareError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import SeedInput, Store
-from edgeflare.store.samples import open_samples
+from edgeflare.store.creation import remove_folder
+from edgeflare.store.samples import SampleFiles, open_samples
 
 PLACES = ["folder", "memory", pytest.param("s3", marks=pytest.mark.extended)]
 SEED = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
@@ -65,6 +66,23 @@ def test_a_discarded_campaign_leaves_no_samples(tmp_path: Path, place: str) -> N
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.parametrize("name", ["documents", "samples", "c-1234567", "x-0123456g", "c-0a1b2c3d"])
+def test_what_is_no_sample_is_never_removed(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "elsewhere" / name
+    mine = place / "ab" / "notes.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    samples = SampleFiles(place)
+    digest = samples.put(SEED)
+    (place / "cd").symlink_to(samples.path(digest).parent, target_is_directory=True)
+    with Store.create(tmp_path / "c", {"seed": 1}):
+        pointer = {"kind": "campaign", "url": "", "name": "c", "samples": str(place)}
+    (tmp_path / "c" / "store.json").write_text(json.dumps(pointer))
+    remove_folder(tmp_path / "c")
+    assert mine.read_text() == "mine"
+    assert samples.exists(digest) == (name != "c-0a1b2c3d")
+
+
 def test_a_control_has_a_place_below_its_campaign(tmp_path: Path, place: str) -> None:
     with (
         Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store,
@@ -77,8 +95,8 @@ def test_a_control_has_a_place_below_its_campaign(tmp_path: Path, place: str) ->
 
 def test_a_place_that_can_not_be_used_leaves_no_campaign(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for place, words in ((str(tmp_path / "file"), "can't be used"), ("nowhere://x", "can't be in")):
-        with pytest.raises(EdgeFlareError, match=words):
+    for place in (str(tmp_path / "file"), "nowhere://x"):
+        with pytest.raises((StoreError, UsageError), match="can't be"):
             Store.create(tmp_path / "c", {"seed": 1}, samples=place)
         with Store.create(tmp_path / "c", {"seed": 1}) as store:
             store.discard()

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -97,6 +98,38 @@ def test_samples_elsewhere_are_found_by_the_address(tmp_path, database_url):
         assert np.array_equal(store.get_sample(digest), SAMPLE)
 
 
+def test_tables_of_other_programs_are_left_out(campaign, database_url, postgres_server):
+    name = database_url.rpartition("/")[2]
+    for schema, columns, rows in (
+        ("empty", "kind text, samples text", ""),
+        ("other", "id int", ""),
+        ("twice", "kind text, samples text", "('campaign', NULL), ('corpus', NULL)"),
+        ("strange", "kind text, samples text", "('house', NULL)"),
+        ('a"b', "kind text, samples text", "('campaign', NULL)"),
+    ):
+        schema = '"tiny/' + schema.replace('"', '""') + '"'
+        postgres_server.psql(f"CREATE SCHEMA {schema}", name)
+        postgres_server.psql(f"CREATE TABLE {schema}.place ({columns})", name)
+        if rows:
+            postgres_server.psql(f"INSERT INTO {schema}.place VALUES {rows}", name)
+    assert [one.name for one in store_creation.places_at(database_url, "tiny")] == ["tiny"]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_an_error_after_the_schema_was_made_leaves_nothing(
+    tmp_path, database_url, postgres_server, monkeypatch, error
+):
+    def fail(folder):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_creation, "sync_folder", fail)
+        with pytest.raises((StoreError, KeyboardInterrupt)):
+            Store.create(tmp_path / "c", {}, database=database_url)
+    assert schemas(postgres_server, database_url) == []
+    assert list((tmp_path / "c").iterdir()) == []
+
+
 def test_a_name_that_is_taken(campaign, tmp_path, database_url):
     with pytest.raises(StoreError, match=r"has a schema 'tiny' already: .* with --out"):
         Store.create(tmp_path / "below" / "tiny", {}, database=database_url)
@@ -152,9 +185,10 @@ def test_one_process_a_campaign_by_whatever_folder(campaign, database_url):
             )
         assert campaign_status(handle).state == "running"
         holder.kill()
-    for _ in range(100):
-        if not CampaignLock.is_held(campaign):
-            break
+    end = time.monotonic() + 60
+    while CampaignLock.is_held(campaign):
+        assert time.monotonic() < end
+        time.sleep(0.05)
     with CampaignLock(handle) as lock:
         lock.acquire()
         assert CampaignLock.is_held(campaign)

@@ -21,6 +21,51 @@ pytestmark = pytest.mark.extended
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
 
+COMPETE = """
+import sys, time
+from pathlib import Path
+
+from edgeflare.errors import StoreError
+from edgeflare.store import CampaignLock
+
+lock = CampaignLock(Path(sys.argv[1]))
+while True:
+    try:
+        lock.acquire()
+    except StoreError:
+        time.sleep(0.01)
+    else:
+        break
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def start(program, *words):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def wait_until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def is_refused(use):
+    try:
+        use()
+    except StoreError:
+        return True
+    return False
+
 
 def refusal(url, tmp_path):
     with pytest.raises(StoreError) as caught:
@@ -109,7 +154,7 @@ def test_a_wrong_and_a_right_password(server, tmp_path, monkeypatch):
 
 
 def test_a_server_that_restarts_is_waited_for_and_the_lock_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgeflare.store.server_lock._LOOK_S", 0.1)
+    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
     with own_server() as server:
         url = server.new_database()
         with Store.create(tmp_path / "c", {}, database=url) as store, CampaignLock(store.folder):
@@ -121,10 +166,48 @@ def test_a_server_that_restarts_is_waited_for_and_the_lock_comes_back(tmp_path, 
             store.add_outcome(OutcomeRecord("s1", Status.EXHAUSTED, 0))
             again.join()
             assert store.finished_seed_ids() == {"s0", "s1"}
-            while not CampaignLock.is_held(store.folder):
-                time.sleep(0.05)
+            wait_until(lambda: CampaignLock.is_held(store.folder))
             with pytest.raises(StoreError, match="is being run by"):
                 CampaignLock(store.folder).acquire()
+
+
+def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path, monkeypatch):
+    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
+    with (
+        own_server() as server,
+        Store.create(tmp_path / "c", {}, database=server.new_database()) as store,
+    ):
+        lock = CampaignLock(store.folder)
+        lock.acquire()
+        with start(COMPETE, store.folder) as competitor:
+            with lock._on_server._using:  # the other process is the first after the restart
+                server.stop()
+                server.start()
+                assert competitor.stdout.readline() == "held\n"
+            wait_until(lambda: is_refused(lambda: store.add_notice("x")))
+            for write in (
+                lambda: store.add_notice("x"),
+                lambda: store.set_fact("x", 1),
+                lambda: store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0)),
+            ):
+                with pytest.raises(StoreError, match=f"is being run by process {competitor.pid} "):
+                    write()
+            lock.release()
+            store.add_notice("y")
+            competitor.kill()
+
+
+def test_a_release_does_not_wait_for_a_server_that_is_away(tmp_path, monkeypatch):
+    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
+    with own_server() as server:
+        with Store.create(tmp_path / "c", {}, database=server.new_database()) as store:
+            lock = CampaignLock(store.folder)
+            lock.acquire()
+            server.stop("immediate")
+            releasing = threading.Thread(target=lock.release, daemon=True)
+            releasing.start()
+            releasing.join(20)
+            assert not releasing.is_alive()
 
 
 def test_a_server_that_stays_away(tmp_path, monkeypatch):
