@@ -72,7 +72,9 @@ class Scheduler(NamedTuple):
             yield None
             return
         from edgeflare.distributed import DaskCluster, Tls
+        from edgeflare.distributed.connection import quiet
 
+        quiet()
         tls = Tls(self.ca_file, self.cert, self.key)
         with DaskCluster(self.address, tls=tls, insecure=self.insecure) as cluster:
             yield cluster
@@ -100,7 +102,9 @@ def worker(
 ) -> None:
     """Offer this host's devices to campaigns that run elsewhere (edgeflare run --dask)."""
     from edgeflare.distributed import Tls, run_worker
+    from edgeflare.distributed.connection import quiet
 
+    quiet()
     run_worker(
         scheduler,
         inventory=inventory,

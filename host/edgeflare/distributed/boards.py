@@ -20,7 +20,7 @@ from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.provenance import answer_digest, check_same_devices, environment
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.stages import Campaign
-from edgeflare.devices import Device
+from edgeflare.devices import Device, stop_waiting_for_places
 from edgeflare.distributed.requests import Done, Offer, Opened, Opening, Shard
 from edgeflare.errors import (
     DeviceAwayError,
@@ -39,6 +39,7 @@ from edgeflare.strategies.registry import other_originals
 
 IDLE_S = 60.0
 """Seconds without a shard after which devices are given back."""
+_STOP_S = 1.0
 
 
 class ShardStoppedError(Exception):
@@ -54,7 +55,16 @@ def campaign_files(config: CampaignConfig) -> dict[str, str]:
             found.append(model.decoder.vocabulary)
     found += other_originals(config.search.strategy, config.search.options)
     files = (file.absolute() for file in found if file is not None)
-    return {str(file): file_sha256(file) for file in files if file.is_file()}
+    return {str(file): _sha256(file, "this host") for file in files if file.is_file()}
+
+
+def _sha256(file: Path, who: str) -> str:
+    try:
+        return file_sha256(file)
+    except OSError as error:
+        raise UsageError(
+            f"{who} can't read {file} ({error.strerror or error}); let its user read it"
+        ) from error
 
 
 def portable(error: EdgeFlareError) -> EdgeFlareError:
@@ -115,10 +125,18 @@ class _OpenCampaign:
         """End the agents, and with them the leases; close the store."""
         self._stack.close()
 
+    def prepare(self, place: str) -> None:
+        """Open the store, where it isn't open. Raises StoreError, UsageError, DeviceChangedError."""
+        if self.opened.problem is not None:
+            raise self.opened.problem
+        if self._store is None:
+            self._open_store(place)
+
     def do(self, shard: Shard) -> Any:
-        """Do a shard; return what its part returns. Raises what that raises."""
-        store = self._store or self._open_store(shard.store)
-        assert self._sides is not None  # noqa: S101 - the campaign refuses workers without
+        """Do a shard, after `prepare`; return what its part returns. Raises what that raises."""
+        store = self._store
+        assert store is not None  # noqa: S101 - it was opened by `prepare`
+        assert self._sides is not None  # noqa: S101 - as `prepare` found no problem
         config = config_from(store.campaign, shard.store)
         if shard.part != "options":  # which stores its configuration
             config = with_patience(config)
@@ -133,7 +151,7 @@ class _OpenCampaign:
                     f"the worker {self._worker} has no file {name}; models and other files of a "
                     "campaign are needed at the same paths on all hosts"
                 )
-            if file_sha256(file) != digest:
+            if _sha256(file, f"the worker {self._worker}") != digest:
                 raise UsageError(
                     f"the worker {self._worker} has another file {name} than the campaign's host; "
                     "copy that one there"
@@ -166,7 +184,7 @@ class _OpenCampaign:
         found |= answer_digest(self._original, self._sides[0].spec)
         return Opened(boards, found, missing=missing)
 
-    def _open_store(self, place: str) -> Store:
+    def _open_store(self, place: str) -> None:
         with ExitStack() as stack:
             store = stack.enter_context(Store.open(folder_at(place)))
             changed = check_same_devices(self._config, self.fleet, store)
@@ -176,7 +194,6 @@ class _OpenCampaign:
             stack.enter_context(TelemetryWriter(self.fleet, store))
             self._stack.push(stack.pop_all())
         self._store = store
-        return store
 
 
 class BoardHost:
@@ -192,9 +209,11 @@ class BoardHost:
         self._idle_s = idle_s
         self._lock = threading.Lock()
         self._open: _OpenCampaign | None = None
+        self._present = ""
+        self._is_stopped: Callable[[], bool] = lambda: False
         self._stopped: set[str] = set()
         self._ended = threading.Event()
-        self._watch = threading.Thread(target=self._close_idle, name="edgeflare-idle", daemon=True)
+        self._watch = threading.Thread(target=self._look_after, name="edgeflare-idle", daemon=True)
         self._watch.start()
 
     def offer(self) -> Offer:
@@ -209,51 +228,56 @@ class BoardHost:
             statuses=[] if opened is None else [one.to_json() for one in opened.fleet.status()],
         )
 
-    def open(self, opening: Opening) -> Opened:
+    def open(self, opening: Opening, is_stopped: Callable[[], bool]) -> Opened:
         """Open the devices for a campaign; what is open for it in the same way stays.
 
-        Raises DeviceBusyError where another campaign has the worker, the error of the devices where
-        none can be opened, UsageError where the campaign's files are others here, ModelError.
+        Raises DeviceBusyError where another campaign has the worker, DeviceAwayError where it is no
+        longer wanted (`is_stopped`), the error of the devices where none can be opened, UsageError
+        where the campaign's files are others here, ModelError.
         """
         with self._lock:
-            return self._opened(opening).opened
+            return self._opened(opening, is_stopped).opened
 
     def do(self, shard: Shard, is_stopped: Callable[[], bool]) -> Done:
-        """Do a shard, or what is possible of it until `is_stopped`. Raises StoreError."""
-        campaign = shard.opening.campaign
+        """Do a shard, or what is possible of it until `is_stopped`."""
         began = time.monotonic()
         with self._lock:
-            self._stopped.discard(campaign)
-            if self._ended.is_set():
-                return Done(self.name, problem=self._ending, is_away=True)
             try:
-                opened = self._opened(shard.opening)
-                opened.reporter.is_stopped = lambda: is_stopped() or campaign in self._stopped
+                opened = self._opened(shard.opening, is_stopped)
+            except EdgeFlareError as error:  # nothing is open, or what another campaign has
+                return Done(self.name, problem=portable(error), is_away=True)
+            has_begun = False
+            try:
+                opened.prepare(shard.store)
+                has_begun = True
                 value = opened.do(shard)
             except ShardStoppedError:
                 self._close()
                 return Done(self.name, problem=self._ending, is_away=True)
-            except StoreError:
-                raise  # the shard is tried again
             except EdgeFlareError as error:
-                failed = isinstance(error, InferenceFailedError)
-                away = isinstance(error, DeviceError) and not failed
-                notices = self._take()
-                if away:
+                is_away = not has_begun or _is_of_host(error)
+                notices = opened.reporter.take()
+                if is_away:
                     self._close()
-                return Done(self.name, problem=portable(error), is_away=away, notices=notices)
+                return Done(self.name, problem=portable(error), is_away=is_away, notices=notices)
             opened.used = time.monotonic()
-            return Done(self.name, value, opened.used - began, notices=self._take())
+            return Done(self.name, value, opened.used - began, notices=opened.reporter.take())
 
     def close(self, campaign: str | None = None) -> None:
-        """Give the devices back, of this campaign or of any; a shard that runs is stopped first."""
-        opened = self._open
-        if opened is None or campaign not in (None, opened.opening.campaign):
+        """Give the devices back, of this campaign or of any; what runs for it is stopped first."""
+        present = self._present
+        if not present or campaign not in (None, present):
             return
-        self._stopped.add(opened.opening.campaign)
-        with self._lock:
-            self._close()
-            self._stopped.clear()
+        self._stopped.add(present)
+        stop_waiting_for_places()
+        while not self._lock.acquire(timeout=_STOP_S):
+            stop_waiting_for_places()  # it may have begun to wait only now
+        try:
+            if self._present == present:
+                self._close()
+            self._stopped.discard(present)
+        finally:
+            self._lock.release()
 
     def end(self) -> None:
         """Give the devices back for good."""
@@ -261,18 +285,32 @@ class BoardHost:
         self.close()
         self._watch.join()
 
-    def _opened(self, opening: Opening) -> _OpenCampaign:
-        current = self._open
-        if current is not None and current.opening.campaign != opening.campaign:
+    def _opened(self, opening: Opening, is_stopped: Callable[[], bool]) -> _OpenCampaign:
+        """Return what is open for a campaign, or open it."""
+        campaign, current = opening.campaign, self._open
+        if current is not None and current.opening.campaign != campaign:
             raise DeviceBusyError(
                 f"the worker {self.name} works for the campaign {current.opening.name}; wait until "
                 "that has ended"
             )
+
+        def is_over() -> bool:
+            return self._ended.is_set() or campaign in self._stopped or is_stopped()
+
+        self._present, self._is_stopped = campaign, is_over
         if current is not None and current.opening != opening:
             self._close()
-            current = None
-        if current is None:
-            current = self._open = _OpenCampaign(opening, self._wanted(opening), self.name)
+            self._present, current = campaign, None
+        if current is None and not is_over():
+            try:
+                current = self._open = _OpenCampaign(opening, self._wanted(opening), self.name)
+            except BaseException:
+                self._present = ""
+                raise
+        if current is None or is_over():
+            self._close()
+            raise self._ending
+        current.reporter.is_stopped = is_over
         current.used = time.monotonic()
         return current
 
@@ -289,20 +327,27 @@ class BoardHost:
     def _ending(self) -> EdgeFlareError:
         return DeviceAwayError(f"the worker {self.name} was stopped")
 
-    def _take(self) -> list[tuple[str, bool]]:
-        return [] if self._open is None else self._open.reporter.take()
-
     def _close(self) -> None:
-        opened, self._open = self._open, None
+        opened, self._open, self._present = self._open, None, ""
         if opened is not None:
             opened.close()
 
-    def _close_idle(self) -> None:
+    def _look_after(self) -> None:
+        """Close what was not used for long; end waiting for what is no longer wanted."""
         while not self._ended.wait(min(1.0, self._idle_s / 4)):
             if not self._lock.acquire(blocking=False):
+                if self._present and self._is_stopped():
+                    stop_waiting_for_places()
                 continue
             try:
                 if self._open and time.monotonic() - self._open.used > self._idle_s:
                     self._close()
             finally:
                 self._lock.release()
+
+
+def _is_of_host(error: EdgeFlareError) -> bool:
+    """Whether the devices or the store of one host are the reason, so that another may do it."""
+    if isinstance(error, StoreError):
+        return True
+    return isinstance(error, DeviceError) and not isinstance(error, InferenceFailedError)

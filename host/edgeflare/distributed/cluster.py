@@ -26,7 +26,6 @@ from edgeflare.distributed.connection import (
     Tls,
     check_reached,
     connection_error,
-    quiet,
     scheduler_address,
     security,
 )
@@ -37,6 +36,7 @@ from edgeflare.errors import (
     DeviceBusyError,
     DeviceError,
     EdgeFlareError,
+    StoreError,
     UnreachableError,
     UsageError,
 )
@@ -54,9 +54,9 @@ _AWAY_S = 20.0
 _AHEAD = 2
 """Shards of each worker that Dask knows: one that runs, and one that waits."""
 _RETRIES = 2
-
-
 _HEARTBEATS_S = 3.0
+_OPEN_S = 20.0
+"""How long a campaign waits for further workers once one has opened its devices."""
 
 
 def _busy(offers: Mapping[str, Offer]) -> list[str]:
@@ -76,6 +76,8 @@ class _Worker:
     name: str
     boards: list[RemoteBoard]
     environment: Mapping[str, Any]
+    problem: EdgeFlareError | None = None
+    """Why its models don't fit, where they don't."""
     away_until: float = 0.0
 
 
@@ -104,7 +106,6 @@ class DaskCluster:
     ) -> None:
         extras.distributed()
         self.address = scheduler_address(address, insecure=insecure)
-        quiet()
         from distributed import Client
 
         found = security(self.address, tls)
@@ -138,7 +139,8 @@ class DaskCluster:
     def open(self, config: CampaignConfig, owner: LeaseOwner, reporter: Reporter) -> RemoteFleet:
         """Let every free worker open its devices for this campaign; return these.
 
-        Raises UsageError, and DeviceError where no worker has a device that can be used.
+        Workers that take long join later. Raises UsageError, and DeviceError where no worker has a
+        device that can be used.
         """
         reporter(Stage("device", f"of the workers at {self.address}"))
         self._config, self._reporter = config, reporter
@@ -157,11 +159,14 @@ class DaskCluster:
             raise
         if not self._workers:
             self._release()
-            raise self._nobody(offers)
+            raise self._why_no_worker(offers)
         return self._fleet
 
     def _open_all(self) -> dict[str, Offer]:
-        """Let the workers that may take part open their devices; return what all say."""
+        """Let the workers that may take part open their devices; return what all say.
+
+        Workers that take longer than others join later.
+        """
         offers = self._offers()
         self._ask_to_open(offers)
         until = time.monotonic() + _HEARTBEATS_S
@@ -169,10 +174,12 @@ class DaskCluster:
             time.sleep(_WAIT_S)  # what a worker says of itself may be a second old
             offers = self._offers()
             self._ask_to_open(offers)
-        for address, future in tuple(self._opening.items()):
-            with suppress(_WorkerGoneError):
-                self._take_opened(offers[address], address, self._result(future, address))
-        self._opening.clear()
+        until = time.monotonic() + _OPEN_S
+        while self._opening and not (self._workers and time.monotonic() > until):
+            time.sleep(_WAIT_S)
+            self._check_connection()
+            offers = self._offers()
+            self._take_all_opened(offers)
         return offers
 
     def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
@@ -203,9 +210,15 @@ class DaskCluster:
         found = []
         for worker, future in asked:
             try:
-                found.append(self._value(self._result(future, worker.address)))
+                done = self._result(future, worker.address)
             except _WorkerGoneError:
                 self._forget(worker)
+                continue
+            if done.is_away:
+                self._report(done)
+                self._leave_unless_last(worker, done.problem)
+            else:
+                found.append(self._value(done))
         return found
 
     def run(
@@ -247,7 +260,7 @@ class DaskCluster:
     def _check_patience(self, away_s: float) -> None:
         """Raise why no worker is ready where that has been so for too long."""
         if away_s > self._config.fleet.patience_s:
-            raise self._nobody(self._offers())
+            raise self._why_no_worker(self._offers())
 
     # Shards
 
@@ -280,8 +293,12 @@ class DaskCluster:
             return
         self._report(done)
         shards.give_back(sent.seed_ids)
-        for worker in self._workers.values():
-            if worker.name == done.worker and done.problem is not None:
+        for worker in tuple(self._workers.values()):
+            if worker.name != done.worker or done.problem is None:
+                continue
+            if not isinstance(done.problem, DeviceError):
+                self._leave_unless_last(worker, done.problem)
+            else:
                 worker.away_until = time.monotonic() + _AWAY_S
                 self._problems[worker.address] = done.problem
 
@@ -313,11 +330,12 @@ class DaskCluster:
         `address`: of the only worker that may do it; _WorkerGoneError is raised where it is gone.
         """
         from distributed import CancelledError, KilledWorker
+        from distributed import TimeoutError as Timeout  # another class until Python 3.10
 
         while True:
             try:
                 return future.result(timeout=_REFRESH_S)
-            except TimeoutError:
+            except Timeout:
                 self._check_connection()
                 if address is not None and address not in self._offers():
                     raise _WorkerGoneError from None
@@ -371,12 +389,7 @@ class DaskCluster:
                 if board.name in known:
                     board.last = DeviceStatus.from_json(dict(known[board.name]))
         self._ask_to_open(offers)
-        for address, future in tuple(self._opening.items()):
-            if address not in offers:
-                del self._opening[address]
-            elif future.done():
-                del self._opening[address]
-                self._take_opened(offers[address], address, self._result(future, address))
+        self._take_all_opened(offers)
 
     def _ask_to_open(self, offers: Mapping[str, Offer]) -> None:
         """Ask the workers that may take part to open their devices."""
@@ -417,6 +430,16 @@ class DaskCluster:
         self._refuse(address, UsageError(problem))
         return False
 
+    def _take_all_opened(self, offers: Mapping[str, Offer]) -> None:
+        """Add the workers that have opened their devices; forget those that are gone."""
+        for address, future in tuple(self._opening.items()):
+            if address not in offers:
+                del self._opening[address]
+            elif future.done():
+                del self._opening[address]
+                with suppress(_WorkerGoneError):
+                    self._take_opened(offers[address], address, self._result(future, address))
+
     def _take_opened(self, offer: Offer, address: str, found: "Opened | EdgeFlareError") -> None:
         """Add a worker that has opened its devices, or leave it out."""
         if isinstance(found, EdgeFlareError):
@@ -425,12 +448,10 @@ class DaskCluster:
         for text in found.missing:
             self._reporter(Notice(f"goes on without {text}"))
         boards = [RemoteBoard(board) for board in found.boards]
-        worker = _Worker(address, offer.name, boards, found.environment)
+        worker = _Worker(address, offer.name, boards, found.environment, found.problem)
         self._workers[address] = worker
         if self._environment is None:
             self._fleet.add(boards)
-        elif found.problem is not None:
-            self._leave(worker, found.problem)
         else:
             self._join(worker)
 
@@ -445,7 +466,7 @@ class DaskCluster:
                 done = self._result(self._submit("probes", None, [worker]), worker.address)
                 answers = self._value(done)
             self._admit(worker.boards, answers)
-        except (UsageError, DeviceError) as error:
+        except EdgeFlareError as error:
             self._leave(worker, error)
         except _WorkerGoneError:
             self._forget(worker)
@@ -456,10 +477,14 @@ class DaskCluster:
                 self._reporter.notice(notice)
 
     def _check_environment(self, worker: _Worker) -> str:
-        """Leave out a worker with another environment; return a notice where it may have one."""
+        """Leave out a worker whose models don't fit, or with another environment.
+
+        Return a notice where it may have another one.
+        """
         assert self._environment is not None  # noqa: S101 - `check_environments` was called
-        if not worker.environment:
-            return ""  # its models don't fit, and so they don't here
+        if worker.problem is not None:
+            self._leave(worker, worker.problem)
+            return ""
         found = environment_differences(self._environment, worker.environment)
         if not found:
             return ""
@@ -476,19 +501,26 @@ class DaskCluster:
         self._refuse(worker.address, problem)
         self._close_on([worker.address])
 
+    def _leave_unless_last(self, worker: _Worker, problem: EdgeFlareError) -> None:
+        """Leave out a worker that can't do its shards. Raises its problem where there is no other."""
+        if len(self._workers) == 1 and not self._opening:
+            raise problem
+        self._leave(worker, problem)
+
     def _forget(self, worker: _Worker) -> None:
         self._workers.pop(worker.address, None)
         self._fleet.remove(worker.boards)
 
     def _refuse(self, address: str, problem: EdgeFlareError) -> None:
-        """Leave out a worker: for a while where its devices are the reason, else for good."""
-        again = time.monotonic() + _AWAY_S if isinstance(problem, DeviceError) else float("inf")
+        """Leave out a worker, for good where more than its devices or the store is the reason."""
+        is_short = isinstance(problem, DeviceError | StoreError)
+        again = time.monotonic() + _AWAY_S if is_short else float("inf")
         self._refused[address] = again
         if str(problem) != str(self._problems.get(address)):
             self._problems[address] = problem
             self._reporter(Notice(f"left out: {problem}"))
 
-    def _nobody(self, offers: Mapping[str, Offer]) -> EdgeFlareError:
+    def _why_no_worker(self, offers: Mapping[str, Offer]) -> EdgeFlareError:
         """Return why no worker can do anything."""
         if self._problems:
             problems = list(self._problems.values())
@@ -514,7 +546,10 @@ class DaskCluster:
     def _release(self) -> None:
         """Let every worker of this campaign stop and give its devices back."""
         addresses = [*self._workers, *self._opening]
+        with suppress(Exception):  # of a scheduler that is gone
+            self._client.cancel(list(self._opening.values()), force=True)
         self._workers.clear()
+        self._opening.clear()
         self._close_on(addresses)
 
     def _close_on(self, addresses: Sequence[str]) -> None:

@@ -172,7 +172,10 @@ def _plain(error: BaseException) -> str:
 
 
 def quiet() -> None:
-    """Keep Dask's own messages off the terminal: what matters is raised, or in notices."""
+    """Keep Dask's own messages off the terminal: what matters is raised, or in notices.
+
+    It sets the level of Dask's loggers in the whole process. Raises UsageError without Dask.
+    """
     extras.distributed()
     for name in ("distributed", "distributed.client", "distributed.worker", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

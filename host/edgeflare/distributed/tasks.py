@@ -16,8 +16,9 @@ _AT_WORK = ("init", "running", "paused")
 
 def open_boards(opening: Opening) -> "Opened | EdgeFlareError":
     """Open this worker's devices; return what went wrong where they can't be."""
+    worker = extras.distributed().get_worker()
     try:
-        return _host(extras.distributed().get_worker()).open(opening)
+        return _host(worker).open(opening, _stop_check(worker, worker.get_current_task()))
     except EdgeFlareError as error:
         return portable(error)
 

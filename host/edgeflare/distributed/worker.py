@@ -17,7 +17,6 @@ from edgeflare.distributed.connection import (
     check_reached,
     connection_error,
     loopback_host,
-    quiet,
     scheduler_address,
     security,
 )
@@ -67,7 +66,6 @@ def run_worker(
 
 
 async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[str], None]) -> None:
-    quiet()
     import dask
     from distributed import Worker
 

@@ -13,7 +13,7 @@ from postgres_server import PostgresServer
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
 from edgeflare.campaign import Notice
 from edgeflare.distributed import DaskCluster, Tls, cluster
-from edgeflare.errors import DeviceBusyError, UnreachableError
+from edgeflare.errors import DeviceBusyError, StoreError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
@@ -76,6 +76,45 @@ def test_two_workers_find_what_one_process_finds(tmp_path: Path, one_process) ->
             names = {one.device_name for one in store.outcomes()}
     assert all_of(folder) == one_process["usual"]
     assert names == {"board@a", "board@b"}
+
+
+BROKEN = """
+import edgeflare.distributed.boards as boards
+from edgeflare.errors import StoreError, UsageError
+def refuse(*_):
+    raise {error}
+boards.{name} = refuse
+import edgeflare.cli
+edgeflare.cli.main()
+"""
+"""A worker on whose host something is missing."""
+NO_STORE = ("-c", BROKEN.format(name="folder_at", error="StoreError('no password here')"))
+NO_FIT = ("-c", BROKEN.format(name="resolve_pair", error="UsageError('other classes here')"))
+
+
+def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, one_process) -> None:
+    with lab(tmp_path, "a", "b") as made:
+        made.start_worker("c", program=NO_STORE)
+        made.start_worker("d", program=NO_FIT)
+        notices: list[str] = []
+        folder = on(made, demo(tmp_path / "four", survey={"enabled": True, "pursuit": 40}), notices)
+        with Store.open(folder) as store:
+            names = {one.device_name for one in store.outcomes()}
+    assert unlike(folder, one_process["usual"]) == []
+    assert names == {"board@a", "board@b"}
+    for problem in ("no password here", "other classes here"):
+        assert f"left out: {problem}" in notices
+
+
+def test_where_no_worker_can_take_part_it_is_their_problem(tmp_path: Path) -> None:
+    with lab(tmp_path) as made:
+        first = made.start_worker("c", program=NO_STORE)
+        with pytest.raises(StoreError, match="^no password here$"):
+            on(made, demo(tmp_path / "first"))
+        first.end()
+        made.start_worker("d", program=NO_FIT)
+        with pytest.raises(UsageError, match="^other classes here$"):
+            on(made, demo(tmp_path / "second"))
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path, one_process) -> None:
@@ -150,6 +189,12 @@ def test_a_worker_that_comes_later_joins(tmp_path: Path, one_process) -> None:
         first.send_signal(signal.SIGSTOP)  # else the campaign may end before the other one is there
         made.start_worker("b")
         wait_for(lambda: "the worker b joins with board@b" in run.text, "worker b", run)
+        made.start_worker("c", program=NO_STORE)
+        wait_for(lambda: "left out: no password here" in run.text, "worker c", run)
+        status = made.edgeflare("status", tmp_path / "two", log="status")
+        assert status.wait() == 0, status.text
+        assert "board@a" in status.text
+        assert "board@b" in status.text
         first.send_signal(signal.SIGCONT)
         assert run.wait() == 0, run.text
     assert unlike(tmp_path / "two", one_process["long"]) == []
