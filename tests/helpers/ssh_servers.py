@@ -35,6 +35,8 @@ class AsyncsshOptions:
     """Accepts this password, for every user."""
     interactive: bool = False
     """Asks for the password in a dialogue (keyboard-interactive) instead."""
+    prompt: str = "Password: "
+    """What the dialogue asks."""
     keys: bool = True
     """Accepts the key of the fixture."""
     sftp: bool = True
@@ -58,7 +60,7 @@ class _Login(asyncssh.SSHServer):
         return self._options.password is not None and self._options.interactive
 
     def get_kbdint_challenge(self, username: str, lang: str, submethods: str) -> Any:
-        return "", "", "", [("Password: ", False)]
+        return "", "", "", [(self._options.prompt, False)]
 
     def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
         return list(responses) == [self._options.password]

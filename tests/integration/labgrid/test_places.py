@@ -20,7 +20,13 @@ from edgeflare.devices import Device, LabgridPlace, connect, stop_waiting_for_pl
 from edgeflare.devices.transports.base import Login
 from edgeflare.devices.transports.labgrid import place as places
 from edgeflare.devices.transports.labgrid.place import HeldPlace
-from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
+from edgeflare.errors import (
+    AuthenticationError,
+    DeviceBusyError,
+    DeviceError,
+    InventoryError,
+    UnreachableError,
+)
 from edgeflare.testing import Relay
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
@@ -82,6 +88,12 @@ def test_the_password_of_the_network_service_is_given(lab: Lab) -> None:
     transport.close()
     assert isinstance(login, Login)
     assert login.by == "password"
+    asked: list[str] = []
+    server = lab.places["locked"]
+    stated = device(lab, "locked").model_copy(update={"host": server.host, "port": server.port})
+    with pytest.raises(AuthenticationError):
+        connect(stated, ask=asked.append)  # another host may be meant
+    assert len(asked) == 1
 
 
 def test_what_is_stated_wins_over_the_network_service(lab: Lab) -> None:

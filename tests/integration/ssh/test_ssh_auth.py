@@ -11,8 +11,8 @@ from edgeflare.devices.transports.ssh.transport import SshTransport
 from edgeflare.errors import AuthenticationError
 
 
-def answer(device, ask=None):
-    transport = SshTransport.connect(device, ask=ask)
+def answer(device, ask=None, password=None):
+    transport = SshTransport.connect(device, ask=ask, password=password)
     try:
         return transport.run(["-c", "print(42)"], timeout=30).stdout
     finally:
@@ -160,6 +160,21 @@ def test_a_password_is_asked_for(password_server):
     assert answer(password_server.device(), user) == b"42\n"
     assert len(user.prompts) == 2
     assert all(f"{password_server.user}@127.0.0.1" in prompt for prompt in user.prompts)
+
+
+def test_a_known_password_is_not_asked_for(password_server):
+    user = User()
+    assert answer(password_server.device(), user, "swörd") == b"42\n"
+    assert user.prompts == []
+
+
+@pytest.mark.parametrize("prompt", ["Verification code: ", "One-time password (OATH) for `root': "])
+def test_a_known_password_answers_no_other_question(prompt):
+    user = User("123456")
+    options = AsyncsshOptions(password="123456", interactive=True, prompt=prompt, keys=False)
+    with start_asyncssh(options) as server:
+        assert answer(server.device(), user, "swörd") == b"42\n"
+    assert len(user.prompts) == 1
 
 
 def test_a_wrong_password_is_asked_for_three_times(password_server):

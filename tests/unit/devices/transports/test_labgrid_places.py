@@ -1,5 +1,6 @@
 """What is said of labgrid places, and which Python has labgrid; without labgrid."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,13 @@ from typing import Any
 import pytest
 
 from edgeflare.devices import Device, LabgridPlace, connect
-from edgeflare.devices.transports.labgrid.place import failure, find_python, loss
+from edgeflare.devices.transports.labgrid.place import (
+    HeldPlace,
+    NetworkService,
+    failure,
+    find_python,
+    loss,
+)
 from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
 
 PLACE = LabgridPlace(place="pi4")
@@ -68,19 +75,50 @@ def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
         connect(on(script(tmp_path / "silent", "#!/bin/sh\nexit 0\n")))
 
 
-def test_services_that_can_not_be_used(tmp_path: Path) -> None:
-    service = '{"available": true, "proxy": true, "name": "n", "address": "h", "port": 1}'
-    says = '{"event": "acquired", "services": [%s]}'
-    held = f"#!/bin/sh\necho '{says % service}'\ncat >/dev/null\n"
-    with pytest.raises(InventoryError, match=r"behind a proxy of labgrid's; give an alias"):
-        connect(on(script(tmp_path / "one", held)))
-    two = f"#!/bin/sh\necho '{says % f'{service}, {service}'}'\ncat >/dev/null\n"
-    with pytest.raises(InventoryError, match=r"several NetworkServices \(n, n\); give the address"):
-        connect(on(script(tmp_path / "two", two)))
-    odd = service.replace('"proxy": true', '"proxy": false').replace('"h"', '"-oProxyCommand=x"')
-    odd = odd.replace("}", ', "username": "root", "password": null}')
-    with pytest.raises(InventoryError, match=r"NetworkService can't be used: host: must hold no"):
-        connect(on(script(tmp_path / "odd", f"#!/bin/sh\necho '{says % odd}'\ncat >/dev/null\n")))
+SERVICE: dict[str, Any] = {
+    "name": "n",
+    "available": True,
+    "proxy": False,
+    "address": "h",
+    "port": 1,
+    "username": "root",
+    "password": None,
+}
+AWAY = SERVICE | {"available": False}
+
+
+def holding(path: Path, *services: dict[str, Any]) -> Path:
+    """Write a client that has a place with these services."""
+    event = json.dumps({"event": "acquired", "services": services})
+    return script(path, f"#!/bin/sh\necho '{event}'\ncat >/dev/null\n")
+
+
+@pytest.mark.parametrize(
+    ("services", "kind", "sentence"),
+    [
+        ([SERVICE | {"proxy": True}], InventoryError, "behind a proxy of labgrid's; give an alias"),
+        ([SERVICE, SERVICE], InventoryError, r"several NetworkServices \(n, n\); give the address"),
+        ([AWAY], UnreachableError, "no NetworkService that is available any more; see that"),
+        (
+            [SERVICE | {"address": "-oProxyCommand=x"}],
+            InventoryError,
+            "NetworkService can't be used: host: must hold no",
+        ),
+    ],
+)
+def test_services_that_can_not_be_used(
+    tmp_path: Path, services: list[dict[str, Any]], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        connect(on(holding(tmp_path / "python", *services)))
+
+
+def test_of_two_services_the_available_one_is_used(tmp_path: Path) -> None:
+    services = [AWAY | {"password": "old"}, SERVICE | {"password": "s3cret"}]
+    wanted = LabgridPlace(place="pi4", python=holding(tmp_path / "python", *services))
+    place = HeldPlace.acquire(wanted, "board")
+    assert place.service() == NetworkService("h", 1, "root", "s3cret")
+    place.release()
 
 
 def test_a_python_without_labgrid() -> None:

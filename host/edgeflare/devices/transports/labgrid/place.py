@@ -112,8 +112,17 @@ class HeldPlace:
         return place
 
     def service(self) -> NetworkService:
-        """Return the place's NetworkService. Raises InventoryError where it isn't clear or usable."""
+        """Return the place's NetworkService.
+
+        Raises UnreachableError where none is available, InventoryError where several are, or one that
+        can't be used.
+        """
         usable = [one for one in self.services if one["available"]]
+        if not usable:
+            raise UnreachableError(
+                f"{self.name} has no NetworkService that is available any more; see that its exporter "
+                "runs (labgrid-client resources)"
+            )
         names = ", ".join(clean_text(str(one["name"])) for one in usable)
         if len(usable) != 1:
             raise InventoryError(

@@ -54,9 +54,10 @@ class PlaceTransport:
         place = _acquire(device)
         try:
             with _reason(place):
-                return cls(
-                    SshTransport.connect(_located(device, place), ask=_answering(place, ask)), place
-                )
+                # A host that the user states may be another than the NetworkService's.
+                password = place.service().password if device.host is None else None
+                inner = SshTransport.connect(_located(device, place), ask=ask, password=password)
+                return cls(inner, place)
         except BaseException:
             place.release()
             raise
@@ -136,20 +137,6 @@ def _located(device: Device, place: HeldPlace) -> Device:
         raise InventoryError(
             f"{place.name}: its NetworkService can't be used: {first_problem(error)}"
         ) from error
-
-
-def _answering(place: HeldPlace, ask: Ask | None) -> Ask | None:
-    """Return what answers the server's question for a password with the NetworkService's."""
-    password = None if len(place.services) != 1 else place.services[0]["password"]
-    if not password:
-        return ask
-
-    def answer(question: str) -> str | None:
-        if not question.startswith("Passphrase for "):
-            return str(password)
-        return None if ask is None else ask(question)
-
-    return answer
 
 
 @contextmanager

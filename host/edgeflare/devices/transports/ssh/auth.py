@@ -3,6 +3,7 @@
 import base64
 import binascii
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -97,25 +98,40 @@ Ask = Callable[[str], str | None]
 """Shows a prompt and returns the hidden input; None where no user can be asked."""
 
 TRIES = 3
+_PASSWORD_PROMPT = re.compile(r"(\([^)]*\) ?|\S+'s )?password( for [^:]*)?: *", re.IGNORECASE)
+"""What a server's dialogue asks a password with; no one-time password and no code."""
 _PROMPT_S = 120
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
-def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> str:
+def authenticate(
+    transport: paramiko.Transport,
+    endpoint: Endpoint,
+    ask: Ask | None,
+    password: str | None = None,
+) -> str:
     """Log in over a connection whose host key was checked; return the method as in `Login`.
 
     The key files that inventory or SSH config name come first (through the ssh-agent where it holds
     them), then, unless only those are wanted, the agent's other keys, then ~/.ssh/id_*; at last a
-    password, at most three times. Raises AuthenticationError, UnreachableError, DeviceTimeoutError.
+    password, at most three times. Where `password` is given it answers the server's questions for
+    one; the user is asked all others. Raises AuthenticationError, UnreachableError, DeviceTimeoutError.
     """
-    return _Login(transport, endpoint, ask).run()
+    return _Login(transport, endpoint, ask, password).run()
 
 
 class _Login:
-    def __init__(self, transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> None:
+    def __init__(
+        self,
+        transport: paramiko.Transport,
+        endpoint: Endpoint,
+        ask: Ask | None,
+        password: str | None,
+    ) -> None:
         self._transport = transport
         self._endpoint = endpoint
         self._ask = ask
+        self._password = password
         self._tried: list[str] = []
         self._prompted = False
         self._who = f"{endpoint.user}@{endpoint.address}"
@@ -235,7 +251,7 @@ class _Login:
                 if "password" in methods:
                     self._transport.auth_password(
                         self._endpoint.user,
-                        self._prompt(f"{self._who}'s password: "),
+                        self._prompt(f"{self._who}'s password: ", self._password),
                         fallback=False,
                     )
                 else:
@@ -259,11 +275,17 @@ class _Login:
     ) -> list[str]:
         del title, instructions
         return [
-            self._prompt(f"{self._who}: {clean_text(prompt, LONGEST_LINE)}") for prompt, _ in fields
+            self._prompt(
+                f"{self._who}: {clean_text(prompt, LONGEST_LINE)}",
+                self._password if _PASSWORD_PROMPT.fullmatch(prompt) and not echo else None,
+            )
+            for prompt, echo in fields
         ]
 
-    def _prompt(self, prompt: str) -> str:
-        answer = self._ask(prompt) if self._ask else None
+    def _prompt(self, prompt: str, answer: str | None) -> str:
+        """Return the answer, from the user where none is given. Raises AuthenticationError."""
+        if answer is None and self._ask is not None:
+            answer = self._ask(prompt)
         if answer is None:
             raise AuthenticationError(
                 f"{self._refusal()}; or run from a terminal, where a password can be asked"

@@ -134,17 +134,20 @@ class SshTransport:
         self._sftp = len(shlex.split(device.python)) == 1
 
     @classmethod
-    def connect(cls, device: Device, *, ask: Ask | None = None) -> "SshTransport":
+    def connect(
+        cls, device: Device, *, ask: Ask | None = None, password: str | None = None
+    ) -> "SshTransport":
         """Connect, check the host key and log in.
 
         `ask(prompt)` asks the user for a passphrase or password and returns None where nobody
-        answers; None: there is no terminal. Raises UnreachableError, DeviceTimeoutError,
+        answers; None: there is no terminal. `password` is the user's at this device, if known; jump
+        hosts don't get it. Raises UnreachableError, DeviceTimeoutError,
         HostKeyError, AuthenticationError; InventoryError where the SSH config makes no sense.
         """
         connection = Connection(endpoint_of(device))
         try:
             connection.connect(check_host_key, ask)
-            by = authenticate(connection.transport, connection.endpoint, ask)
+            by = authenticate(connection.transport, connection.endpoint, ask, password)
         except BaseException:
             connection.close()
             raise
