@@ -109,11 +109,11 @@ def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, on
 def test_where_no_worker_can_take_part_it_is_their_problem(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         first = made.start_worker("c", program=NO_STORE)
-        with pytest.raises(StoreError, match="^no password here$"):
+        with pytest.raises(StoreError, match=r"^no password here$"):
             on(made, demo(tmp_path / "first"))
         first.end()
         made.start_worker("d", program=NO_FIT)
-        with pytest.raises(UsageError, match="^other classes here$"):
+        with pytest.raises(UsageError, match=r"^other classes here$"):
             on(made, demo(tmp_path / "second"))
 
 
@@ -139,6 +139,7 @@ def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
+@pytest.mark.slow
 def test_a_killed_controller_stops_its_workers_and_one_process_goes_on(
     tmp_path: Path, one_process
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_scheduler_that_is_gone_is_one_sentence(tmp_path: Path, one_process) -
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_comes_later_joins(tmp_path: Path, one_process) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "two")
@@ -200,6 +202,7 @@ def test_a_worker_that_comes_later_joins(tmp_path: Path, one_process) -> None:
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
+@pytest.mark.slow
 def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one_process) -> None:
     same = device("board", tmp_path / "cache")
     with lab(tmp_path) as made:
@@ -212,6 +215,7 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
     assert "campaign two" in left_out
 
 
+@pytest.mark.slow
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
@@ -221,6 +225,7 @@ def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
         run.end(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_another_environment_is_refused_or_marked(tmp_path: Path) -> None:
     other = tmp_path / "other"
     package = other / "onnxruntime-0.1.dist-info"
@@ -337,6 +342,7 @@ def test_a_worker_of_another_version_is_left_out(tmp_path: Path) -> None:
             on(made, demo(tmp_path / "two"))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_stopped_gives_its_seeds_to_the_others(
     tmp_path: Path, one_process
 ) -> None:
