@@ -71,10 +71,9 @@ class Scheduler(NamedTuple):
                 raise UsageError("--insecure and the --tls flags are for --dask; add it")
             yield None
             return
-        from edgeflare.distributed import DaskCluster, Tls
-        from edgeflare.distributed.connection import quiet
+        from edgeflare.distributed import DaskCluster, Tls, silence_dask
 
-        quiet()
+        silence_dask()
         tls = Tls(self.ca_file, self.cert, self.key)
         with DaskCluster(self.address, tls=tls, insecure=self.insecure) as cluster:
             yield cluster
@@ -101,10 +100,9 @@ def worker(
     insecure: Insecure = False,
 ) -> None:
     """Offer this host's devices to campaigns that run elsewhere (edgeflare run --dask)."""
-    from edgeflare.distributed import Tls, run_worker
-    from edgeflare.distributed.connection import quiet
+    from edgeflare.distributed import Tls, run_worker, silence_dask
 
-    quiet()
+    silence_dask()
     run_worker(
         scheduler,
         inventory=inventory,

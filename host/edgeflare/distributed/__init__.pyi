@@ -2,4 +2,5 @@
 
 from .cluster import DaskCluster as DaskCluster
 from .connection import Tls as Tls
+from .connection import silence_dask as silence_dask
 from .worker import run_worker as run_worker

@@ -172,7 +172,7 @@ def _plain(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def quiet() -> None:
+def silence_dask() -> None:
     """Keep Dask's own messages off the terminal: what matters is raised, or in notices.
 
     It sets the level of Dask's loggers in the whole process. Raises UsageError without Dask.

@@ -148,7 +148,11 @@ def test_a_python_without_labgrid() -> None:
         ({"reason": "no service"}, UnreachableError, "no NetworkService that is available"),
         ({"reason": "unreachable"}, UnreachableError, "no labgrid coordinator answers at c:1"),
         ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was lost: why"),
-        ({"reason": "no address", "detail": "why"}, InventoryError, r"sense \(why\); write HOST"),
+        (
+            {"reason": "no address", "detail": "why"},
+            InventoryError,
+            r"not valid \(why\); write HOST",
+        ),
         ({"reason": "old labgrid"}, InventoryError, "older than 25.0; install"),
         ({"reason": "refused", "detail": "why"}, DeviceError, "can't be acquired: why; see"),
     ],
