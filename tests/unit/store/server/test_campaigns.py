@@ -100,14 +100,14 @@ def test_samples_elsewhere_are_found_by_the_address(tmp_path, database_url):
 
 def test_tables_of_other_programs_are_left_out(campaign, database_url, postgres_server):
     name = database_url.rpartition("/")[2]
-    for schema, columns, rows in (
+    for other, columns, rows in (
         ("empty", "kind text, samples text", ""),
         ("other", "id int", ""),
         ("twice", "kind text, samples text", "('campaign', NULL), ('corpus', NULL)"),
         ("strange", "kind text, samples text", "('house', NULL)"),
         ('a"b', "kind text, samples text", "('campaign', NULL)"),
     ):
-        schema = '"tiny/' + schema.replace('"', '""') + '"'
+        schema = '"tiny/' + other.replace('"', '""') + '"'
         postgres_server.psql(f"CREATE SCHEMA {schema}", name)
         postgres_server.psql(f"CREATE TABLE {schema}.place ({columns})", name)
         if rows:

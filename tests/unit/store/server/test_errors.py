@@ -199,15 +199,17 @@ def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path,
 
 def test_a_release_does_not_wait_for_a_server_that_is_away(tmp_path, monkeypatch):
     monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
-    with own_server() as server:
-        with Store.create(tmp_path / "c", {}, database=server.new_database()) as store:
-            lock = CampaignLock(store.folder)
-            lock.acquire()
-            server.stop("immediate")
-            releasing = threading.Thread(target=lock.release, daemon=True)
-            releasing.start()
-            releasing.join(20)
-            assert not releasing.is_alive()
+    with (
+        own_server() as server,
+        Store.create(tmp_path / "c", {}, database=server.new_database()) as store,
+    ):
+        lock = CampaignLock(store.folder)
+        lock.acquire()
+        server.stop("immediate")
+        releasing = threading.Thread(target=lock.release, daemon=True)
+        releasing.start()
+        releasing.join(20)
+        assert not releasing.is_alive()
 
 
 def test_a_server_that_stays_away(tmp_path, monkeypatch):
