@@ -17,6 +17,7 @@ from edgeflare.nightly.night import Night
 from edgeflare.store import CampaignLock
 from edgeflare.store.creation import make_schema, places_at
 from edgeflare.store.database import Database, Schema, translate_errors
+from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     Kind,
     Location,
@@ -116,6 +117,7 @@ def set_up(folder: Path, database: str) -> None:
     Raises UsageError where the folder has a history that is elsewhere, StoreError.
     """
     url, known = database_url(database), read_pointer(folder)
+    add_database(url)
     if known is not None and known.url == url:
         return
     if known is not None or NightFiles(folder).read() != ([], []):
