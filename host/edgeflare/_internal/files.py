@@ -98,6 +98,13 @@ def cache_folder() -> Path:
     return root / "edgeflare"
 
 
+def state_folder() -> Path:
+    """Return the user's folder of what is kept on this host, $XDG_STATE_HOME/edgeflare."""
+    configured = Path(os.environ.get("XDG_STATE_HOME", ""))
+    root = configured if configured.is_absolute() else Path.home() / ".local" / "state"
+    return root / "edgeflare"
+
+
 def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
     """Whether a folder is missing, or has only `ignored` names and torn files. Raises OSError."""
     if not folder.exists():

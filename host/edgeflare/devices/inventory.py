@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from edgeflare._internal import plugins, toml
+from edgeflare._internal.files import state_folder
 from edgeflare._internal.text import clean_text, first_problem, plain_problem
 from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
 from edgeflare.errors import InventoryError
@@ -283,9 +284,7 @@ _FILE = "devices.toml"
 
 def state_root() -> Path:
     """Return the folder of virtual boards, $XDG_STATE_HOME/edgeflare/virtual."""
-    configured = Path(os.environ.get("XDG_STATE_HOME", ""))
-    folder = configured if configured.is_absolute() else Path.home() / ".local" / "state"
-    return folder / "edgeflare" / "virtual"
+    return state_folder() / "virtual"
 
 
 def _managed_inventories() -> list[Path]:

@@ -16,6 +16,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.nightly.night import Night
 from edgeflare.store.creation import make_schema, places_at
 from edgeflare.store.database import Database, Schema, translate_errors
+from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     Kind,
     Location,
@@ -117,6 +118,7 @@ def set_up(folder: Path, database: str, *, create: bool = True) -> None:
     `create` is false, and StoreError.
     """
     url, known = database_url(database), read_pointer(folder)
+    add_database(url)
     if known is not None and known.url == url:
         return
     if known is not None or NightFiles(folder).read() != ([], []):

@@ -20,6 +20,7 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
+from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     POINTER_NAME,
     Location,
@@ -49,7 +50,7 @@ def check_free(folder: Path) -> None:
 
 def check_database(folder: Path, database: str) -> None:
     """Raise StoreError unless a folder's data can be stored in a server's database now."""
-    url = database_url(database)
+    url = _stated_url(database)
     location = Location("campaign", url, schema_name(folder, url))
     engine = postgres.engine_on(location)
     try:
@@ -117,7 +118,7 @@ def location_for(
     """
     if database is None and samples is None:
         return None
-    url = "" if database is None else database_url(database)
+    url = "" if database is None else _stated_url(database)
     name = schema_name(folder, url)
     return Location(
         schema.kind,
@@ -125,6 +126,13 @@ def location_for(
         name,
         None if samples is None else samples_below(absolute_place(samples), name),
     )
+
+
+def _stated_url(text: str) -> str:
+    """Return the URL of a database that the user states. Raises StoreError."""
+    url = database_url(text)
+    add_database(url)
+    return url
 
 
 def _make_file(folder: Path, schema: Schema, fill: Callable[[Connection], None]) -> None:
@@ -229,6 +237,7 @@ def folder_at(text: str | os.PathLike[str]) -> Path:
     if not is_address(text):
         return Path(text)
     url, name = split_address(os.fspath(text))
+    add_database(url)
     found = places_at(url, name)
     if not any(one.name == name for one in found):
         raise StoreError(

@@ -30,6 +30,8 @@ _EXAMPLE = "postgresql://user@host/database"
 _ADDRESS = re.compile(rf"{_SCHEME}:/{{1,3}}")
 _LONGEST = 63
 """Bytes of a name in PostgreSQL."""
+_LONGEST_FOLDER = 40
+"""Bytes of the name of a new campaign's folder, so that there is room for its parts' behind it."""
 _DIGITS = 8
 _OTHERS = re.compile(r"[^A-Za-z0-9._/-]")
 
@@ -51,6 +53,18 @@ class Location(NamedTuple):
     def address(self) -> str:
         """The text that names this place on any host, `.../database/NAME`."""
         return address_of(make_url(self.url), self.name)
+
+
+_PARAMETERS = frozenset(
+    {
+        *("host", "port", "service", "connect_timeout", "application_name"),
+        *("target_session_attrs", "channel_binding", "gssencmode", "require_auth"),
+        *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation"),
+        *("ssl_min_protocol_version", "tcp_user_timeout"),
+        *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    }
+)
+"""The parameters of libpq that a URL may state: none that names a file of passwords or runs SQL."""
 
 
 def database_url(text: str) -> str:
@@ -104,6 +118,11 @@ def _parsed(text: str) -> URL:
             f"the URL of the database {url.database} has a password, which would be stored and "
             "shown: leave it out, and state it in ~/.pgpass, PGPASSWORD or a service file"
         )
+    if unknown := sorted(set(url.query) - _PARAMETERS):
+        raise StoreError(
+            f"the URL of the database {url.database} has {', '.join(unknown)}, which it can't have; "
+            f"check the URL's parameters: there may be {', '.join(sorted(_PARAMETERS))}"
+        )
     if not (url.database or "").partition("/")[0]:
         raise StoreError(f"{shown} names no database; write it as {_EXAMPLE}")
     return url
@@ -116,19 +135,42 @@ def schema_name(folder: Path, url: str) -> str:
     campaign's control is `NAME/control`.
     """
     folder = folder.absolute()
-    name = folder.name
+    head, name = "", folder.name
     for parent in folder.parents:
-        around = _pointer(parent)
+        around = _around(parent)
         if around is not None and around.url == url:
-            name = f"{around.name}/{folder.relative_to(parent).as_posix()}"
+            head, name = f"{around.name}/", folder.relative_to(parent).as_posix()
             break
     name = _OTHERS.sub("_", name)
-    if name.startswith("pg_"):  # PostgreSQL's own
+    if url and not head and len(name) > _LONGEST_FOLDER:
+        raise StoreError(
+            f"the name of the folder {folder} has {len(name)} characters, which is too long for a "
+            f"campaign in a database: choose one of {_LONGEST_FOLDER} at most, with --out"
+        )
+    if not head and name.startswith("pg_"):  # PostgreSQL's own
         name = f"_{name}"
-    if len(name) > _LONGEST:
-        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
-        name = f"{name[: _LONGEST - _DIGITS - 1]}-{digest}"
-    return name
+    return head + _shortened(name, _LONGEST - len(head), folder)
+
+
+def _shortened(name: str, longest: int, folder: Path) -> str:
+    """Return a name of at most so many bytes; a hash tells apart those that begin alike."""
+    if len(name) <= longest:
+        return name
+    if longest < _DIGITS + 2:
+        raise StoreError(
+            f"the folder {folder} is too deep in that of its campaign for a name of {_LONGEST} "
+            "bytes in the database; choose another with --out"
+        )
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
+    return f"{name[: longest - _DIGITS - 1].rstrip('/.')}-{digest}"
+
+
+def _around(folder: Path) -> Location | None:
+    """Return the pointer of a folder around another one; what can't be read is another program's."""
+    try:
+        return _pointer(folder)
+    except StoreError:
+        return None
 
 
 def is_schema_name(name: str) -> bool:
@@ -165,7 +207,12 @@ def stated_samples(folder: Path) -> str | None:
 def _pointer(folder: Path) -> Location | None:
     path = folder / POINTER_NAME
     try:
-        found: Location = validated(Location, read_json(path.read_bytes()))
+        content = read_json(path.read_bytes())
+        if not isinstance(content, dict) or not content.keys() >= {"kind", "url", "name"}:
+            return None  # another program's
+        found: Location = validated(Location, content)
+        if not is_schema_name(found.name):
+            raise ValueError(f"{found.name!r} is not the name of a campaign")  # noqa: TRY301
         if found.url or found.samples is None:
             database_url(found.url)
     except (FileNotFoundError, NotADirectoryError):

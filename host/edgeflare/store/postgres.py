@@ -27,6 +27,7 @@ from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store.documents import read_json
+from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Kind, Location, is_schema_name
 
 PATIENCE_S = 60.0
@@ -61,8 +62,10 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     """Return an engine whose unqualified tables are those of the location's schema.
 
     Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
-    that is away or has no connection left. Raises StoreError where psycopg is missing.
+    that is away or has no connection left. Raises StoreError where psycopg is missing, or where
+    the user has not named the database on this host.
     """
+    check_database_known(location.url, location.address)
     url = make_url(location.url)
     try:
         engine = create_engine(

@@ -1,6 +1,8 @@
 """The commands that only read a campaign or a corpus run nothing that is named in it."""
 
+import json
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import copy_of
-from command import DEMO, environment
+from command import DEMO, edgeflare, environment
 
 _READ_ALL = """
 import shlex, sys
@@ -80,6 +82,31 @@ def test_no_program_no_model_and_no_connection(strangers: Path) -> None:
     done = run(strangers, *COMMANDS)
     assert (done.returncode, done.stderr) == (0, "")
     assert not (strangers / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", ["campaign", "corpus"])
+def test_a_database_that_a_strangers_folder_names_is_not_connected_to(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        url = f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/d"
+        about = {"kind": kind, "url": url, "name": "c", "samples": None}
+        (folder / "store.json").write_text(json.dumps(about))
+        lines = {
+            "campaign": ("show c", "status c", "report c --out r.html", "export c to"),
+            "corpus": ("corpus show c", "corpus remove c --model m", "corpus add c nothing"),
+        }[kind]
+        for line in lines:
+            done = edgeflare(*line.split(), home=tmp_path)
+            assert done.code == 2, line
+            assert "Traceback" not in done.err
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            server.accept()
+        done = edgeflare(*lines[0].split(), home=tmp_path)
+        assert f"edgeflare show '{url}/c'" in " ".join(done.err.split())
 
 
 @pytest.mark.extended

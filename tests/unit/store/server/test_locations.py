@@ -1,11 +1,14 @@
 """Texts that name a database, a place in it, and the folder that stands for it."""
 
 import json
+import socket
 
 import pytest
 
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, folder_at
+from edgeflare.store.creation import remove_folder
+from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     Location,
     database_url,
@@ -65,12 +68,64 @@ def test_a_schema_has_the_folders_name_behind_that_of_the_campaign_around(tmp_pa
     assert schema_name(folder / "control", "postgresql://h/other") == "control"
     assert schema_name(tmp_path / "pg_mine", URL) == "_pg_mine"
     assert schema_name(tmp_path / 'a "b" é', URL) == "a__b___"
-    one, other = (schema_name(tmp_path / (100 * "x" + end), URL) for end in "ab")
+    one, other = (schema_name(folder / (100 * "x" + end), URL) for end in "ab")
     assert one != other
+    assert one.startswith("tiny/xxx")
     assert len(one) == len(other) == 63
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"url": 5}', '{"kind": "x", "url": "", "name": "n"}'])
+def test_a_new_campaigns_name_leaves_room_for_its_parts(tmp_path):
+    assert schema_name(tmp_path / (40 * "x"), URL) == 40 * "x"
+    with pytest.raises(StoreError, match="choose one of 40 at most, with --out"):
+        schema_name(tmp_path / (41 * "x"), URL)
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    write_pointer(folder, Location("campaign", URL, 60 * "x"))
+    with pytest.raises(StoreError, match="too deep"):
+        schema_name(folder / "control", URL)
+
+
+def test_pointers_of_other_programs_are_ignored(tmp_path):
+    for text in ("[]", "5", '{"url": 5}', '{"stores": ["Oxford Street"]}'):
+        (tmp_path / "store.json").write_text(text)
+        assert read_pointer(tmp_path) is None
+        assert not is_campaign(tmp_path)
+    for text in ("{", '{"kind": "x", "url": "", "name": "n"}', "[]"):
+        (tmp_path / "store.json").write_text(text)
+        assert schema_name(tmp_path / "c", URL) == "c"
+
+
+@pytest.mark.parametrize("parameter", ["options=-csearch_path=x", "passfile=x", "hostaddr=1.2.3.4"])
+def test_parameters_that_a_url_can_not_have(parameter):
+    with pytest.raises(StoreError, match="which it can't have; check the URL's parameters"):
+        database_url(f"postgresql://u@h/d?{parameter}")
+
+
+def test_a_database_that_the_user_never_named_is_not_connected_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        url = f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/d?connect_timeout=2"
+        write_pointer(tmp_path, Location("campaign", url, "c"))
+        for use in (Store.open, CampaignLock.is_held, remove_folder):
+            with pytest.raises(StoreError, match=r"name the campaign by its address once: .*/d/c"):
+                use(tmp_path)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    add_database(url)
+    assert (tmp_path / "state" / "edgeflare" / "databases").read_text() == f"{url}\n"
+    with pytest.raises(StoreError, match="can't be reached"):
+        Store.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"kind": "x", "url": "", "name": "n"}',
+        '{"kind": "campaign", "url": "", "name": "../n", "samples": "/s"}',
+    ],
+)
 def test_a_pointer_of_other_contents_is_named(tmp_path, text):
     (tmp_path / "store.json").write_text(text)
     assert is_campaign(tmp_path)
