@@ -1,7 +1,8 @@
 """The way to a Dask scheduler: its address, TLS, and what its errors mean.
 
-A scheduler and its workers run the code that they are sent, so whoever reaches one may run
-anything there. With TLS only those reach it who have a certificate of the lab's own authority.
+A scheduler and its workers run the code that they are sent, and a client unpickles what they return:
+all of them must trust each other. With TLS only those take part who have a certificate of the lab's
+own authority.
 """
 
 import ipaddress

@@ -109,11 +109,11 @@ def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, on
 def test_where_no_worker_can_take_part_it_is_their_problem(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         first = made.start_worker("c", program=NO_STORE)
-        with pytest.raises(StoreError, match="^no password here$"):
+        with pytest.raises(StoreError, match=r"^no password here$"):
             on(made, demo(tmp_path / "first"))
         first.end()
         made.start_worker("d", program=NO_FIT)
-        with pytest.raises(UsageError, match="^other classes here$"):
+        with pytest.raises(UsageError, match=r"^other classes here$"):
             on(made, demo(tmp_path / "second"))
 
 

@@ -292,7 +292,7 @@ def failure(name: str, event: dict[str, Any]) -> EdgeFlareError:
         return UnreachableError(f"{name}: the coordinator {coordinator} was lost: {detail}")
     if reason == "no address":
         return InventoryError(
-            f"{name}: the coordinator's address makes no sense ({detail}); write HOST or HOST:PORT"
+            f"{name}: the coordinator's address is not valid ({detail}); write HOST or HOST:PORT"
         )
     if reason == "no labgrid":
         return InventoryError(f"{name}: its Python has no labgrid ({detail}); {_INSTALL}")
