@@ -71,8 +71,7 @@ class Scheduler(NamedTuple):
                 raise UsageError("--insecure and the --tls flags are for --dask; add it")
             yield None
             return
-        from edgeflare.distributed import DaskCluster, Tls
-        from edgeflare.distributed.connection import quiet
+        from edgeflare.distributed import DaskCluster, Tls, quiet
 
         quiet()
         tls = Tls(self.ca_file, self.cert, self.key)
@@ -101,8 +100,7 @@ def worker(
     insecure: Insecure = False,
 ) -> None:
     """Offer this host's devices to campaigns that run elsewhere (edgeflare run --dask)."""
-    from edgeflare.distributed import Tls, run_worker
-    from edgeflare.distributed.connection import quiet
+    from edgeflare.distributed import Tls, quiet, run_worker
 
     quiet()
     run_worker(

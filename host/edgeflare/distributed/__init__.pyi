@@ -2,4 +2,5 @@
 
 from .cluster import DaskCluster as DaskCluster
 from .connection import Tls as Tls
+from .connection import quiet as quiet
 from .worker import run_worker as run_worker
