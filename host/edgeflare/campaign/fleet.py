@@ -22,6 +22,7 @@ from edgeflare.devices import (
     DeviceState,
     DeviceStatus,
     Lease,
+    PlaceWaits,
     Prompt,
     ReconnectingSession,
     Transport,
@@ -29,7 +30,6 @@ from edgeflare.devices import (
     load_inventory,
     open_device,
     resolve_device,
-    stop_waiting_for_places,
 )
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
@@ -128,12 +128,15 @@ class Fleet(AbstractContextManager["Fleet"]):
             except EdgeFlareError as error:
                 return error
 
-        with ThreadPoolExecutor(len(devices), thread_name_prefix="edgeflare-open") as pool:
+        with (
+            PlaceWaits() as waits,
+            ThreadPoolExecutor(len(devices), "edgeflare-open", initializer=waits.use) as pool,
+        ):
             attempts = [pool.submit(attempt, device) for device in devices]
             try:
                 opened = [one.result() for one in attempts]
             except BaseException:
-                stop_waiting_for_places()
+                waits.end()
                 for one in attempts:
                     one.add_done_callback(_close_what_opened)
                 raise

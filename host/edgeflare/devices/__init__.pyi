@@ -32,7 +32,10 @@ from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceSt
 from .telemetry import DeviceMinute as DeviceMinute, Health as Health
 from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
 from .open import connect as connect
-from .transports.labgrid.place import stop_waiting_for_places as stop_waiting_for_places
+from .transports.labgrid.place import (
+    PlaceWaits as PlaceWaits,
+    stop_waiting_for_places as stop_waiting_for_places,
+)
 from .transports.labgrid.transport import held_place as held_place
 from .transports.ssh.trust import (
     HostKey as HostKey,

@@ -131,7 +131,7 @@ def test_a_place_that_comes_back_goes_on(
     lab: Lab, tmp_path: Path, alone: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a single place, which is released by another and asked for again."""
-    monkeypatch.setattr(places, "HANDS_OFF_S", 0.5)
+    monkeypatch.setattr(places, "RETRY_AFTER_S", 0.5)
     listener = Listener(lab, "pi5", keep=False)
     folder = run_campaign(
         config(tmp_path / "one", devices=["pi5"], concurrency=1), progress=listener

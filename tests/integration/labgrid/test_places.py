@@ -210,7 +210,7 @@ def test_what_is_under_way_ends_when_the_place_is_taken_away(lab: Lab) -> None:
     transport.close()
     assert lab.holder("pi4") == f"lab/{OTHER}"
     lab.client("-p", "pi4", "release")
-    with pytest.raises(DeviceBusyError, match=r"was taken away; it is left alone for another"):
+    with pytest.raises(DeviceBusyError, match=r"was taken away; EdgeFlare asks for it again in"):
         connect(device(lab))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from edgeflare.devices import Device, LabgridPlace, connect
 from edgeflare.devices.transports.labgrid.place import (
     HeldPlace,
     NetworkService,
+    PlaceWaits,
     failure,
     find_python,
     loss,
+    stop_waiting_for_places,
 )
 from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
 
@@ -71,7 +74,7 @@ def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
     crash = "#!/bin/sh\necho 'Traceback' >&2; echo 'ValueError: so it is' >&2; exit 1\n"
     with pytest.raises(DeviceError, match=r"pi4: labgrid's client ended: ValueError: so it is$"):
         connect(on(script(tmp_path / "python", crash)))
-    with pytest.raises(DeviceError, match=r"labgrid's client ended without a word$"):
+    with pytest.raises(DeviceError, match=r"labgrid's client ended and printed no error$"):
         connect(on(script(tmp_path / "silent", "#!/bin/sh\nexit 0\n")))
 
 
@@ -167,8 +170,48 @@ def test_each_failure_is_one_sentence(
     assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("reason", ["released", "restarted", "deleted", "coordinator", "service"])
-def test_each_loss_has_its_words(reason: str) -> None:
-    assert loss({"reason": reason}) != loss({"reason": "another"})
-    if reason in ("released", "restarted"):
-        assert loss({"reason": reason, "holder": "a/b\x1b[31m"}).endswith("; a/b has it now")
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        ({"reason": "released"}, "was taken away: another client released it"),
+        (
+            {"reason": "released", "holder": "a/b\x1b[31m"},
+            "was taken away: another client released it; a/b has it now",
+        ),
+        (
+            {"reason": "restarted", "holder": "a/b"},
+            "is no longer held: the coordinator forgot it, perhaps restarted; a/b has it now",
+        ),
+        ({"reason": "deleted"}, "was taken away: it was deleted at the coordinator"),
+        (
+            {"reason": "coordinator", "coordinator": "c:1"},
+            "may be another's by now: the coordinator c:1 was not reached for 1.0 min",
+        ),
+        ({"reason": "service"}, "has had no NetworkService for 1.0 min: is its exporter down?"),
+        ({"reason": "of a later version"}, "was lost"),
+    ],
+)
+def test_each_loss_is_one_sentence(event: dict[str, Any], sentence: str) -> None:
+    assert loss(event) == sentence
+
+
+def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
+    client = script(tmp_path / "python", "#!/bin/sh\ncat >/dev/null\n")  # waits for ever
+    wanted = LabgridPlace(place="pi4", python=client, wait_s=600)
+    with (
+        PlaceWaits() as ended,
+        PlaceWaits() as others,
+        ThreadPoolExecutor(1, initializer=ended.use) as pool,
+        ThreadPoolExecutor(1, initializer=others.use) as other_pool,
+    ):
+        stays = other_pool.submit(HeldPlace.acquire, wanted, "stays")
+        under_way = pool.submit(HeldPlace.acquire, wanted, "first")
+        ended.end()
+        later = pool.submit(HeldPlace.acquire, wanted, "later")  # none begins any more
+        for one in (under_way, later):
+            with pytest.raises(DeviceError, match="not waited for any longer"):
+                one.result(30)
+        assert not stays.done()
+        stop_waiting_for_places()
+        with pytest.raises(DeviceError, match="not waited for any longer"):
+            stays.result(30)

@@ -36,7 +36,8 @@ _POLL_S = 1.0
 _GIVE_BACK_S = 3600.0  # from a coordinator that isn't reached
 _GIVE_BACK_UNSURE_S = 10.0
 _DEFAULT_COORDINATOR = "127.0.0.1:20408"
-_HELD_BY_NOBODY = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED")
+# gRPC codes of a call that the coordinator refused: the place was not acquired.
+_REFUSED_CODES = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED")
 
 
 class Failure(Exception):  # noqa: N818  an event, not a fault
@@ -87,7 +88,7 @@ def open_session(coordinator: str, on_update: Callable[[], None]) -> Any:
 class PlaceClient:
     """Acquires, watches and gives back one place."""
 
-    def __init__(self, settings: dict[str, Any], say: Callable[..., None]) -> None:
+    def __init__(self, settings: dict[str, Any], emit: Callable[..., None]) -> None:
         self._place: str = settings["place"]
         self._coordinator: str = (
             settings["coordinator"] or os.environ.get("LG_COORDINATOR") or _DEFAULT_COORDINATOR
@@ -95,13 +96,13 @@ class PlaceClient:
         self._priority = float(settings["priority"])
         self._wait_s = float(settings["wait_s"])
         self._grace_s = float(settings["grace_s"])
-        self._say = say
+        self._emit = emit
         self._wake = asyncio.Event()
         self._stopped = False
         self._session: Any = None
         self._token: str | None = None
         self._held = False  # to be released
-        self._watching = False  # what the session knows says so, too
+        self._watching = False  # the session's data confirm it
         self._changed: float | None = None  # the coordinator's time of the place's last change
         self._lost: dict[str, Any] | None = None
 
@@ -116,12 +117,12 @@ class PlaceClient:
             await self._begin()
             await self._acquire()
             if self._watching:
-                self._say("acquired", services=self._services())
+                self._emit("acquired", services=self._services())
                 await self._watch()
                 if self._lost is not None:
-                    self._say("lost", **self._lost)
+                    self._emit("lost", **self._lost)
         except Failure as failure:
-            self._say("failed", **failure.facts)
+            self._emit("failed", **failure.facts)
         finally:
             await self._give_back()
 
@@ -197,7 +198,7 @@ class PlaceClient:
         try:
             return await getattr(self._session.stub, method)(request, timeout=_CALL_S)
         except grpc.aio.AioRpcError as error:
-            if error.code().name in _HELD_BY_NOBODY:
+            if error.code().name in _REFUSED_CODES:
                 raise
             detail = error.details() or error.code().name
             raise Failure("gone", coordinator=self._coordinator, detail=detail) from error
@@ -208,12 +209,12 @@ class PlaceClient:
         with contextlib.suppress(asyncio.TimeoutError):
             known = await asyncio.wait_for(self._session.sync_with_coordinator(), _CONNECT_S)
         if not known:
-            raise Failure("gone", coordinator=self._coordinator, detail="it answers no more")
+            raise Failure("gone", coordinator=self._coordinator, detail="it no longer answers")
 
     async def _acquire(self) -> None:
         """Acquire the place, waiting for it as long as it may take. Raises Failure."""
         end = time.monotonic() + self._wait_s
-        said: dict[str, Any] | None = None
+        reported: dict[str, Any] | None = None
         while not self._stopped:
             problem = await self._obstacle()
             if problem is None:
@@ -222,16 +223,16 @@ class PlaceClient:
                 return
             if time.monotonic() >= end:
                 raise Failure("busy", waited_s=self._wait_s, **problem)
-            if problem != said:
-                said = problem
-                self._say("waiting", **problem)
-            await self._wait_in_line(min(_POLL_S, max(0.0, end - time.monotonic())))
+            if problem != reported:
+                reported = problem
+                self._emit("waiting", **problem)
+            await self._poll_reservation(min(_POLL_S, max(0.0, end - time.monotonic())))
 
     async def _obstacle(self) -> dict[str, Any] | None:
         """Return who has the place; None where it can be acquired. Raises Failure."""
         place = self._session.places.get(self._place)
         if self._session.stopping.is_set():
-            raise Failure("gone", coordinator=self._coordinator, detail="it answers no more")
+            raise Failure("gone", coordinator=self._coordinator, detail="it no longer answers")
         if place is None:
             known = sorted(self._session.places)
             raise Failure("no place", coordinator=self._coordinator, known=known)
@@ -264,14 +265,14 @@ class PlaceClient:
                 raise Failure("refused", detail=error.details() or error.code().name) from error
             return problem
         self._held = True
-        await self._leave_the_line()  # a reservation would outlive the release by a minute
+        await self._cancel_reservation()  # a reservation would outlive the release by a minute
         await self._synchronise()
         self._watching = True
         self._check_held(restarted=False)
         return None
 
-    async def _wait_in_line(self, seconds: float) -> None:
-        """Have a reservation, which lives for a minute after each poll, and wait."""
+    async def _poll_reservation(self, seconds: float) -> None:
+        """Make or poll a reservation, which expires a minute after its last poll, and wait."""
         import grpc
 
         if self._token is None:
@@ -288,10 +289,10 @@ class PlaceClient:
                 if answer.reservation.state in (0, 1):  # waiting, allocated
                     await self._sleep(seconds)
                     return
-            await self._leave_the_line()  # another process of this user took what was allocated
+            await self._cancel_reservation()  # another process of this user took what was allocated
         await self._sleep(seconds)
 
-    async def _leave_the_line(self) -> None:
+    async def _cancel_reservation(self) -> None:
         import grpc
 
         token, self._token = self._token, None
@@ -350,7 +351,7 @@ class PlaceClient:
             await self._sleep(_POLL_S)
 
     async def _give_back(self) -> None:
-        """Leave the line and release the place, if it is still this program's."""
+        """Cancel the reservation and release the place, if it is still this program's."""
         end = time.monotonic() + (_GIVE_BACK_S if self._watching else _GIVE_BACK_UNSURE_S)
         while (self._held or self._token is not None) and time.monotonic() < end:
             gone = self._session is None or self._session.stopping.is_set()
@@ -360,7 +361,7 @@ class PlaceClient:
             if gone and self._watching:
                 self._check_held(restarted=True)
             with contextlib.suppress(Exception):
-                await self._leave_the_line()
+                await self._cancel_reservation()
             if self._held:
                 with contextlib.suppress(Exception):
                     await self._call("ReleasePlace", placename=self._place, fromuser=self._me)
@@ -368,10 +369,10 @@ class PlaceClient:
         await self._disconnect()
 
 
-async def main(settings: dict[str, Any], say: Callable[..., None]) -> None:
+async def main(settings: dict[str, Any], emit: Callable[..., None]) -> None:
     """Hold a place until stdin ends, SIGTERM, or the place is lost."""
     loop = asyncio.get_running_loop()
-    client = PlaceClient(settings, say)
+    client = PlaceClient(settings, emit)
     loop.add_signal_handler(signal.SIGTERM, client.stop)
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -386,20 +387,20 @@ async def main(settings: dict[str, Any], say: Callable[..., None]) -> None:
     reading.cancel()
 
 
-def _talk() -> Callable[..., None]:
-    """Return what prints an event; what libraries print goes to stderr."""
+def event_writer() -> Callable[..., None]:
+    """Return a function that prints an event; what libraries print goes to stderr."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def say(event: str, **facts: Any) -> None:
+    def emit(event: str, **facts: Any) -> None:
         with contextlib.suppress(BrokenPipeError, ValueError):  # nobody reads any more
             out.write(json.dumps({"event": event, **facts}) + "\n")
             out.flush()
 
-    return say
+    return emit
 
 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    asyncio.run(main(json.loads(sys.argv[1]), _talk()))
+    asyncio.run(main(json.loads(sys.argv[1]), event_writer()))

@@ -4,6 +4,7 @@ That program (`client.py`, beside this file) gives the place back when its stdin
 is released here, and when this process is gone, killed or not.
 """
 
+import contextvars
 import json
 import queue
 import re
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -29,7 +31,7 @@ from edgeflare.errors import (
 
 GRACE_S = 60.0
 """Seconds that the coordinator, or the exporter of the place's NetworkService, may be away."""
-HANDS_OFF_S = 60.0
+RETRY_AFTER_S = 60.0
 """Seconds for which a place that was taken away is not asked for again: who took it acquires it."""
 
 _CLIENT = Path(__file__).with_name("client.py")
@@ -41,8 +43,9 @@ _INSTALL = (
 )
 
 _taken_away: dict[tuple[str, str | None], float] = {}
-_waiting: set["HeldPlace"] = set()
-_lock = threading.Lock()
+_open_waits: set["PlaceWaits"] = set()
+_current_waits: contextvars.ContextVar["PlaceWaits"] = contextvars.ContextVar("place_waits")
+_lock = threading.Lock()  # of these three, and of every PlaceWaits
 
 
 class NetworkService(NamedTuple):
@@ -98,17 +101,17 @@ class HeldPlace:
         don't answer, InventoryError where there is no such place or no labgrid, DeviceError.
         """
         check_may_ask(wanted, name)
-        place = cls(wanted, name)
-        with _lock:
-            _waiting.add(place)
-        try:
-            place._await(wanted)
-        except BaseException:
-            place.release()
-            raise
-        finally:
-            with _lock:
-                _waiting.discard(place)
+        current = _current_waits.get(None)
+        with PlaceWaits() if current is None else nullcontext(current) as waits:
+            place = cls(wanted, name)
+            try:
+                waits.add(place)
+                place._await(wanted)
+            except BaseException:
+                place.release()
+                raise
+            finally:
+                waits.discard(place)
         return place
 
     def service(self) -> NetworkService:
@@ -196,7 +199,7 @@ class HeldPlace:
                 raise DeviceError(f"{self.name}: {self._why_it_ended()}")
 
     def _read(self) -> None:
-        """Read what the program says, to its end."""
+        """Read the program's events, to its end."""
         lost: dict[str, Any] | None = None
         with cast("IO[bytes]", self._process.stdout) as out:
             for line in out:
@@ -230,25 +233,70 @@ class HeldPlace:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").split("\n")
         last = [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][-1:]
-        return f"labgrid's client ended{f': {last[0]}' if last else ' without a word'}"
+        return f"labgrid's client ended{f': {last[0]}' if last else ' and printed no error'}"
+
+
+class PlaceWaits(AbstractContextManager["PlaceWaits"]):
+    """The waits for places of one block, which `end` ends together.
+
+    A thread's waits belong to it once the thread has called `use`.
+    """
+
+    def __init__(self) -> None:
+        self._places: set[HeldPlace] = set()
+        self._ended = False
+        with _lock:
+            _open_waits.add(self)
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            _open_waits.discard(self)
+
+    def use(self) -> None:
+        """Let waits that this thread begins belong here."""
+        _current_waits.set(self)
+
+    def add(self, place: HeldPlace) -> None:
+        """Let `end` end this wait; at once where it was called already."""
+        with _lock:
+            self._places.add(place)
+            ended = self._ended
+        if ended:
+            place.stop_waiting()
+
+    def discard(self, place: HeldPlace) -> None:
+        """Forget a wait that is over."""
+        with _lock:
+            self._places.discard(place)
+
+    def end(self) -> None:
+        """End all waits, also those that begin later: `HeldPlace.acquire` raises DeviceError."""
+        with _lock:
+            self._ended = True
+            places = tuple(self._places)
+        for place in places:
+            place.stop_waiting()
 
 
 def stop_waiting_for_places() -> None:
-    """Ask no more for places that others have: whoever waits for one gets an error."""
+    """End all waits for labgrid places in this process; what waits raises DeviceError.
+
+    A fleet that is being opened waits for none any more, also where a wait has not begun yet.
+    """
     with _lock:
-        waiting = tuple(_waiting)
-    for place in waiting:
-        place.stop_waiting()
+        waits = tuple(_open_waits)
+    for one in waits:
+        one.end()
 
 
 def check_may_ask(wanted: LabgridPlace, name: str) -> None:
     """Raise DeviceBusyError for a while after the place was taken away from this process."""
     with _lock:
         since = _taken_away.get((wanted.place, wanted.coordinator))
-    left = 0.0 if since is None else since + HANDS_OFF_S - time.monotonic()
+    left = 0.0 if since is None else since + RETRY_AFTER_S - time.monotonic()
     if left > 0:
         raise DeviceBusyError(
-            f"{name}: labgrid place {wanted.place} was taken away; it is left alone for another "
+            f"{name}: labgrid place {wanted.place} was taken away; EdgeFlare asks for it again in "
             f"{duration(left)}, so that whoever took it can acquire it"
         )
 
