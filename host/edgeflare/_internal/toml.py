@@ -87,7 +87,7 @@ def anchor_paths(
 ) -> Any:
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
-    The tables of a list have the list's key. `words` are values that are no paths, and may stand
+    URLs are none. The tables of a list have the list's key. `words` are values that are no paths, and may stand
     before one (``int8:model.onnx``).
     """
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def anchor_paths(
         }
     if isinstance(value, list):
         return [anchor_paths(one, paths, folder, place, words) for one in value]
-    if not isinstance(value, str) or place not in paths or value in words:
+    if not isinstance(value, str) or place not in paths or value in words or "://" in value:
         return value
     word, colon, path = value.partition(":")
     if colon and word in words:

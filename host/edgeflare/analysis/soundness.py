@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
-from edgeflare.store import Store
+from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
 from edgeflare.store.survey import REFERENCES, SurveyKey
 from edgeflare.types import Decision
@@ -484,9 +483,9 @@ def check_healthy(references: Sequence[str]) -> None:
     One that is no campaign is left to `run_campaign` to refuse.
     """
     for reference in references:
-        if reference == INT8 or not is_campaign(Path(reference)):
+        if reference == INT8 or not is_campaign(folder := folder_at(reference)):
             continue
-        with Store.open(Path(reference)) as store:
+        with Store.open(folder) as store:
             found = _judged(store)
         if found is not None and found.verdict == "worse":
             raise UsageError(
@@ -501,9 +500,9 @@ def _unhealthy(store: Store) -> Iterator[str]:
     A folder that is gone, damaged, or of another deployed model by now is passed over.
     """
     for name, about in (store.fact(REFERENCES) or {}).items():
-        if about["kind"] == INT8 or not is_campaign(Path(about["path"])):
+        if about["kind"] == INT8:
             continue
-        with suppress(StoreError), Store.open(Path(about["path"])) as other:
+        with suppress(StoreError), Store.open(folder_at(about["path"], stated=False)) as other:
             if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
                 found = _judged(other)
                 if found is not None and found.verdict == "worse":

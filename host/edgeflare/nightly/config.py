@@ -192,6 +192,7 @@ def load_nightly(path: Path) -> NightlyConfig:
 _PATHS = (
     ("history",),
     ("inventory",),
+    ("samples",),
     ("limits", "baseline"),
     ("models", "campaign"),
     ("survey", "references"),

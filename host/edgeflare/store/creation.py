@@ -227,17 +227,19 @@ def places_at(url: str, name: str) -> list[Location]:
         engine.dispose()
 
 
-def folder_at(text: str | os.PathLike[str]) -> Path:
+def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
     """Return a folder by which to use what is at an address, `postgresql://.../database/NAME`.
 
     It is in the user's cache and has the pointers to NAME and to its parts, such as NAME/control.
-    Any other text is the path of a folder, and returned as it is. Raises StoreError where the
-    address can't be used.
+    Any other text is the path of a folder, and returned as it is. `stated`: the user named it here
+    and now, so that its database may be connected to from now on; else only one that was before.
+    Raises StoreError where the address can't be used.
     """
     if not is_address(text):
         return Path(text)
     url, name = split_address(os.fspath(text))
-    add_database(url)
+    if stated:
+        add_database(url)
     found = places_at(url, name)
     if not any(one.name == name for one in found):
         raise StoreError(

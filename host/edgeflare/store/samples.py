@@ -64,7 +64,7 @@ SUFFIXES = (".npy", ".wav")
 _BELOW = re.compile(r"[0-9a-f]{2}")
 _NAME = re.compile(r"[0-9a-f]{64}\.(npy|wav)")
 _WRITERS = 8
-_MISTYPED = re.compile(r"[a-z0-9]{2,}:/?")
+_MISTYPED = re.compile(r"(?:^|/)s3:", re.IGNORECASE)
 
 
 class Samples(ABC):
@@ -154,10 +154,9 @@ def absolute_place(place: str) -> str:
     """
     if "://" in place:
         return open_samples(place).place
-    if _MISTYPED.match(place):
+    if _MISTYPED.search(place):
         raise UsageError(
-            f"{place!r} is neither a folder nor the URL of a place; write s3://bucket/prefix, or "
-            f"./{place} for a folder of that name"
+            f"{place!r} is neither a folder nor the URL of a place; write s3://bucket/prefix"
         )
     return str(Path(place).expanduser().absolute())
 

@@ -528,7 +528,7 @@ PATHS = (
     *((model, "fixed_inputs") for model in ("original", "deployed")),
     ("deployed", "repair"),
     *(("seeds", key) for key in ("path", "labels")),
-    *((key,) for key in ("inventory", "control_model", "out")),
+    *((key,) for key in ("inventory", "control_model", "out", "samples")),
     ("limits", "baseline"),
     ("survey", "references"),
     ("values", "gallery"),

@@ -7,12 +7,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.flags import Flag, Key, conflict
-from edgeflare.store import folder_at, is_address
+from edgeflare.store import is_address
 from edgeflare.survey.sampling import SurveySettings
 
 _PURSUIT_QUERIES = 120
 INT8 = "int8"
-"""The reference that is made on the host of the original; any other one is a campaign's folder."""
+"""The reference that is made on the host of the original; any other one is a campaign, by its folder or
+address."""
 _INT8_OF = f"{INT8}:"
 
 
@@ -21,7 +22,7 @@ def _reference(value: str) -> str:
         return value
     if value.startswith(_INT8_OF):
         return _INT8_OF + str(toml.expand_home(value.removeprefix(_INT8_OF)).absolute())
-    return str(folder_at(value) if is_address(value) else toml.expand_home(value).absolute())
+    return value if is_address(value) else str(toml.expand_home(value).absolute())
 
 
 def float_model(reference: str, original: Path) -> Path | None:

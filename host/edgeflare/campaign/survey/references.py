@@ -26,7 +26,7 @@ from edgeflare.models.quantized import (
     make_references,
 )
 from edgeflare.oracles import Oracle
-from edgeflare.store import ReferenceAnswer, Store, SurveyRecord
+from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output
@@ -59,7 +59,7 @@ def check_references(config: CampaignConfig) -> list[str]:
             if not model.is_file():
                 raise UsageError(f"there is no model file {model}")
         else:
-            notices += _check_campaign(Path(reference), config)
+            notices += _check_campaign(folder_at(reference, stated=False), config)
     return notices
 
 
@@ -128,7 +128,7 @@ class ReferenceStage(CampaignStage):
             model = float_model(reference, path)
             if model is None:
                 if _name(reference) not in answered:
-                    self._check_seeds(Path(reference))
+                    self._check_seeds(folder_at(reference, stated=False))
             elif model != path and str(model) not in answered:
                 self._check_model(model, original)
 
@@ -194,7 +194,7 @@ class ReferenceStage(CampaignStage):
             if model is not None:
                 known |= self._answer_int8(model, original, reader, records, known)
             else:
-                known |= self._copy(Path(reference), records, known)
+                known |= self._copy(reference, records, known)
             self._store.set_fact(REFERENCES, known)
 
     def _answer_int8(
@@ -282,7 +282,7 @@ class ReferenceStage(CampaignStage):
 
     def _copy(
         self,
-        folder: Path,
+        reference: str,
         records: Mapping[tuple[str, str, int], SurveyRecord],
         known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
@@ -290,14 +290,14 @@ class ReferenceStage(CampaignStage):
 
         {} where that was done for all inputs, or the campaign has too few of them.
         """
-        name = _name(folder)
+        name = _name(reference)
         left_out = self._store.fact(_LEFT_OUT) or {}
         if len(records) in (known.get(name, {}).get("inputs"), left_out.get(name)):
             return {}
         answered = {one.key for one in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
-        with Store.open(folder) as store:
+        with Store.open(folder_at(reference, stated=False)) as store:
             for other in store.survey(_replica(store)):
                 own = records.get(other.key)
                 if own is None or own.sample != other.sample or other.deployed is None:
@@ -310,26 +310,26 @@ class ReferenceStage(CampaignStage):
         if shared < _LEAST_SHARED * len(records):
             self._store.set_fact(_LEFT_OUT, {**left_out, name: len(records)})
             self._reporter.notice(
-                f"the reference {folder} is left out, since its survey {few}; "
+                f"the reference {reference} is left out, since its survey {few}; "
                 "both campaigns need the same seeds, --seed and settings of the survey"
             )
             return {}
         if shared < len(records):
             self._reporter.notice(
-                f"the survey of the reference {folder} {few}: the verdict rests on the inputs that "
+                f"the survey of the reference {reference} {few}: the verdict rests on the inputs that "
                 "both have"
             )
         if answers:
             self._store.add_reference_answers(answers)
         if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
             self._reporter.notice(
-                f"the reference {folder} has the same deployed model: the verdict tells whether "
+                f"the reference {reference} has the same deployed model: the verdict tells whether "
                 "this device answers as that one did, not whether the model is sound"
             )
         return {
             name: {
                 "kind": "campaign",
-                "path": str(folder),
+                "path": reference,
                 "sha256": deployed.get("sha256"),
                 "inputs": len(records),
             }
