@@ -25,9 +25,10 @@ from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.status import control_folder, replica_names
 from edgeflare.devices import Prompt, connect
-from edgeflare.errors import SeedError
+from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
+from edgeflare.store.location import POINTER_NAME
 from edgeflare.types import TRIGGERS, Output, Sample
 
 
@@ -210,8 +211,16 @@ class SearchResult:
                         yield _trigger(store, seeds[outcome.seed_id], outcome)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Copy the campaign to an empty or new folder; return its path. Raises StoreError."""
+        """Copy the campaign to an empty or new folder; return its path.
+
+        Raises StoreError, also where its database or samples are not in its folder.
+        """
         target = Path(folder).absolute()
+        if (self.folder / POINTER_NAME).exists():
+            raise StoreError(
+                f"{self.folder} can't be copied, since its {POINTER_NAME} names data that are not in "
+                "it: give `folder` to `search` to keep the campaign there"
+            )
         Store.check_free(target)
         with translate_errors(target):
             shutil.copytree(self.folder, target, dirs_exist_ok=True)

@@ -327,6 +327,10 @@ def no_campaign_error(folder: Path) -> StoreError:
             f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
             "what it has, `edgeflare replay` sends it again"
         )
+    if location is not None and location.kind == "history":
+        return StoreError(
+            f"{folder} is a history of nights, not a campaign folder; name one of the campaigns in it"
+        )
     if (folder / f"{DATABASE_NAME}{UNFINISHED}").is_file():
         return _interrupted(folder, "campaign")
     return StoreError(

@@ -46,9 +46,10 @@ def open_database(
 ) -> Database:
     """Open the database in a folder; one of an earlier schema is migrated to the program's.
 
-    It is migrated in place under the folder's `lock`. Where the lock can't be taken (a read-only
-    disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for reading.
-    Raises StoreError where it is of a newer schema, damaged, or another program's.
+    It is migrated in place under the folder's `lock`. Where the lock of a file can't be taken (a
+    read-only disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for
+    reading; on a server StoreError is raised after 10 s. Raises it, too, where the database is of a
+    newer schema, damaged, or another program's.
     """
     location = read_pointer(folder)
     engine, copy = open_engine(folder, schema.file, location), None
