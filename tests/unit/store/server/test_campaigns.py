@@ -3,12 +3,11 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+from postgres_server import start_program
 
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import StoreError
@@ -53,17 +52,6 @@ def campaign(tmp_path, database_url):
     with Store.create(tmp_path / "tiny", {"seed": 1}, database=database_url) as store:
         store.add_seeds([SeedInput("a", SAMPLE)])
     return tmp_path / "tiny"
-
-
-def run(program, *words):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
 
 
 def schemas(server, url):
@@ -138,7 +126,7 @@ def test_a_name_that_is_taken(campaign, tmp_path, database_url):
 
 
 def test_a_killed_creation_leaves_nothing_in_the_database(tmp_path, database_url, postgres_server):
-    with run(DIE_BEFORE_THE_END, tmp_path / "c", database_url) as process:
+    with start_program(DIE_BEFORE_THE_END, tmp_path / "c", database_url) as process:
         assert process.wait() == -signal.SIGKILL
     assert schemas(postgres_server, database_url) == []
     with pytest.raises(StoreError, match="interrupted before it began"):
@@ -172,7 +160,7 @@ def test_what_is_discarded_or_removed_leaves_the_database(
 
 def test_one_process_a_campaign_by_whatever_folder(campaign, database_url):
     handle = folder_at(f"{database_url}/tiny")
-    with run(HOLD, campaign) as holder:
+    with start_program(HOLD, campaign) as holder:
         holder.stdout.readline()
         for folder in (campaign, handle):
             assert CampaignLock.is_held(folder)

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from postgres_server import own_server
+from postgres_server import own_server, start_program
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
@@ -39,17 +39,6 @@ while True:
 print("held", flush=True)
 sys.stdin.read()
 """
-
-
-def start(program, *words):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
 
 
 def wait_until(holds):
@@ -179,7 +168,7 @@ def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path,
     ):
         lock = CampaignLock(store.folder)
         lock.acquire()
-        with start(COMPETE, store.folder) as competitor:
+        with start_program(COMPETE, store.folder) as competitor:
             with lock._on_server._using:  # the other process is the first after the restart
                 server.stop()
                 server.start()

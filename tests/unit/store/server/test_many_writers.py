@@ -1,12 +1,10 @@
 """Many processes add to one campaign at once: nothing is lost, and nothing there twice."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
 import pytest
+from postgres_server import start_program
 
 from edgeflare.store import SEED_QUERIES, SeedInput, Store
 
@@ -67,15 +65,6 @@ with Store.open(Path(sys.argv[1])) as store:
 """
 
 
-def start(program, *words):
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-
-
 def finish(processes):
     said = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes)
@@ -86,7 +75,7 @@ def finish(processes):
 def test_ten_writers_at_once_lose_nothing(tmp_path, database_url, count):
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(count))
-        finish([start(ADD, store.folder, n, WRITERS) for n in range(WRITERS)])
+        finish([start_program(ADD, store.folder, n, WRITERS) for n in range(WRITERS)])
         rows = store.columns.outcomes()
         assert len(rows.position) == WRITERS * count
         for n in range(WRITERS):
@@ -97,7 +86,7 @@ def test_ten_writers_at_once_lose_nothing(tmp_path, database_url, count):
 def test_what_several_add_at_once_is_there_once(tmp_path, database):
     with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"s{n}", SAMPLE) for n in range(20))
-        said = finish([start(ADD_THE_SAME, store.folder, n) for n in range(4)])
+        said = finish([start_program(ADD_THE_SAME, store.folder, n) for n in range(4)])
         assert sum(int(line) for text in said for line in text.split()) == 20
         assert Counter(one.seed_id for one in store.outcomes()) == dict.fromkeys(
             store.seed_ids(), 1
