@@ -349,7 +349,8 @@ class Campaign:
         """Return what saturated 8-bit products of a replica's device change, if anything."""
         devices = {session.name: session for session in self._fleet}
         for name in self._replicas[replica]:
-            if saturates(devices[name].model.runtime, devices[name].fingerprint):
+            device = devices.get(name)  # None: its worker was left out
+            if device is not None and saturates(device.model.runtime, device.fingerprint):
                 path, seeds = self._config.deployed.path, self._with_samples(replica)
                 return saturation_notice(path, self._sides[1], reader, seeds)
         return None

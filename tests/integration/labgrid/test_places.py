@@ -232,7 +232,7 @@ def test_a_place_that_is_taken_and_given_back_at_once_is_lost_all_the_same(lab: 
 @pytest.mark.parametrize("victim", ["exporter", "coordinator"])
 def test_a_lab_that_is_restarted(lab: Lab, victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator forgets who has its places; without an exporter the place stays for a while."""
-    monkeypatch.setattr(places, "GRACE_S", 2.0)
+    monkeypatch.setattr(places, "GRACE_S", {"exporter": 2.0, "coordinator": 60.0}[victim])
     held = HeldPlace.acquire(wanted(lab), "board")
     try:
         lab.kill(victim)
