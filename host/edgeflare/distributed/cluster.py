@@ -360,9 +360,13 @@ class DaskCluster:
         )
 
     def _offers(self) -> dict[str, Offer]:
-        """Return what each worker of edgeflare says of itself, by its address."""
+        """Return what each worker of edgeflare says of itself, by its address.
+
+        The scheduler itself is asked: a timer of the client's overwrites what its `scheduler_info`
+        returns with one that has no workers.
+        """
         try:
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+            workers = self._client.sync(self._client.scheduler.identity)["workers"]
         except Exception as error:
             raise self._gone() from error
         stated = {address: info["metrics"].get(METRIC) for address, info in workers.items()}

@@ -17,6 +17,7 @@ from edgeflare.errors import DeviceBusyError, StoreError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.extended
 
 LONG = {"strategy": "dflare", "max_queries": 300}
@@ -219,7 +220,8 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
-        with pytest.raises(DeviceBusyError, match="work for other campaigns"):
+        often = {"distributed.client.scheduler-info-interval": "1ms"}
+        with dask.config.set(often), pytest.raises(DeviceBusyError, match="for other campaigns"):
             on(made, demo(tmp_path / "second"))
         assert not (tmp_path / "second").exists()
         run.end(signal.SIGINT)
