@@ -98,7 +98,12 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
         try:
             await worker
         except Exception as error:
-            raise connection_error(address, error) from error
+            cause = error.__cause__ or error
+            if f"name taken, {host.name}" in str(cause):
+                raise UsageError(
+                    f"another worker at {address} is called {host.name}; choose another --name"
+                ) from error
+            raise connection_error(address, cause) from error
         names = ", ".join(host.offer().devices)
         on_start(f"the worker {host.name} offers {names} at {address}")
         signalled = asyncio.create_task(stopped.wait())

@@ -266,6 +266,9 @@ def test_without_workers_it_is_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(Exception, match=r"no worker at .* offers devices; start `edgeflare"):
             on(made, demo(tmp_path / "two"))
         made.start_worker("a")
+        second = made.start_worker("a", ready=False)
+        assert second.wait() == 2, second.text
+        assert f"another worker at {made.address} is called a; choose another" in second.sentence
         with pytest.raises(UsageError, match="has a device pi4; they have board"):
             on(made, demo(tmp_path / "two", devices=["pi4"]))
 
@@ -294,17 +297,24 @@ def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UnreachableError, match="refuses the certificate of --tls-cert"):
             DaskCluster(made.address, tls=foreign)
         plain = made.address.replace("tls://", "tcp://")
-        with pytest.raises(UnreachableError):
+        with pytest.raises(UnreachableError, match=f"has TLS; try {made.address} with the --tls"):
             DaskCluster(plain)
         refused = made.start_worker("c", flags=strangers.flags("c"), ready=False)
         assert refused.wait() == 3
         assert "is refused" in refused.sentence
 
 
-def test_a_port_that_nothing_listens_on(tmp_path: Path) -> None:
+def test_a_port_that_nothing_listens_on_and_one_without_tls(tmp_path: Path) -> None:
     made = Lab(tmp_path)
     with pytest.raises(UnreachableError, match="nothing listens there; start `dask scheduler`"):
         DaskCluster(made.address)
+    made.start_scheduler()
+    tls = Tls(*map(Path, Authority(tmp_path / "ca").flags("controller")[1::2]))
+    try:
+        with pytest.raises(UnreachableError, match=f"has no TLS; .* or try {made.address}"):
+            DaskCluster(made.address.replace("tcp", "tls"), tls=tls)
+    finally:
+        made.scheduler.end()
 
 
 def test_a_worker_on_another_host_needs_a_database(
