@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
-from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign, split_only
+from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -99,6 +99,8 @@ def start(
     reporter = Reporter(progress)
     if cluster is None:
         devices = devices or fleet_devices(config)
+    else:
+        config.fleet.check_for_workers()
     folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
     if config.store is not None:
         check_database(folder, config.store)
@@ -111,7 +113,7 @@ def start(
             fleet = searching.enter_context(
                 _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
                 if cluster is None
-                else cluster.open(split_only(config), owner, reporter)
+                else cluster.open(config, owner, reporter)
             )
             try:
                 sides = resolve_pair(config, original, fleet)
@@ -223,15 +225,17 @@ def resume(
             devices: Sequence[Device] = ()
             if cluster is None:
                 devices = ([] if others else stored_devices(store)) or fleet_devices(config)
-            elif not others:
-                config = _with_devices(config, store.fact(_BOARDS))
+            else:
+                config.fleet.check_for_workers()
+                if not others:
+                    config = _with_devices(config, store.fact(_BOARDS))
             with ExitStack() as searching:
                 with_seeds = not store.fact("seeds_complete")
                 original, source = _load(config, searching, with_seeds=with_seeds)
                 fleet = searching.enter_context(
                     _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
                     if cluster is None
-                    else cluster.open(split_only(config), owner, reporter)
+                    else cluster.open(config, owner, reporter)
                 )
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import all_of, finished
+from command import DEMO_PAIR, edgeflare
 from dask_lab import Authority, Lab, Process, demo, device, lab, wait_for
 from postgres_server import PostgresServer
 
@@ -276,11 +277,15 @@ def test_without_workers_it_is_one_sentence(tmp_path: Path) -> None:
             on(made, demo(tmp_path / "two", devices=["pi4"]))
 
 
-def test_what_workers_cannot_do_together_is_refused(tmp_path: Path) -> None:
-    with lab(tmp_path) as made:
-        for fleet in ({"mode": "replicate"}, {"total_queries": 100}):
-            with pytest.raises(UsageError, match="is not for --dask"):
-                on(made, demo(tmp_path / "two", fleet=fleet))
+def test_what_workers_cannot_do_together_is_refused_before_connecting(tmp_path: Path) -> None:
+    dask = ("--dask", Lab(tmp_path).address)
+    mode = edgeflare("run", *DEMO_PAIR, "--fleet", "replicate", *dask, home=tmp_path)
+    limit = edgeflare("resume", tmp_path, "--total-queries", 100, *dask, home=tmp_path)
+    for refused in (mode, limit):
+        assert refused.code == 2
+        assert "is not for --dask" in refused.err
+    with lab(tmp_path) as made, pytest.raises(UsageError, match="is not for --dask"):
+        on(made, demo(tmp_path / "two", fleet={"mode": "replicate"}))
 
 
 def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
