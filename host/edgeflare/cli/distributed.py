@@ -46,8 +46,8 @@ Insecure = Annotated[
     bool,
     typer.Option(
         "--insecure",
-        help="Allow tcp:// to another host: whoever reaches the scheduler or a worker can run any "
-        "code there.",
+        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
+        "any code there.",
         rich_help_panel=_HOSTS,
     ),
 ]

@@ -64,7 +64,7 @@ def scheduler_address(text: str, *, insecure: bool) -> str:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if parts.scheme == "tcp" and not is_loopback(parts.hostname) and not insecure:
         raise UsageError(
-            f"{text} has no TLS: a Dask scheduler and its workers run any code for whoever reaches "
+            f"{text} has no TLS: a Dask scheduler and its workers run any code that a host sends "
             "them; use tls:// with certificates, or --insecure where the network is yours alone"
         )
     return f"{parts.scheme}://{host}:{port}"

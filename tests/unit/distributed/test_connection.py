@@ -36,7 +36,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def test_another_host_without_tls_is_refused_unless_it_is_insecure() -> None:
-    with pytest.raises(UsageError, match=r"has no TLS: .* run any code for whoever reaches them"):
+    with pytest.raises(UsageError, match=r"has no TLS: .* run any code that a host sends them"):
         scheduler_address("tcp://lab:8786", insecure=False)
     assert scheduler_address("tcp://lab:8786", insecure=True) == "tcp://lab:8786"
     assert loopback_host("tcp://lab:8786") is None
