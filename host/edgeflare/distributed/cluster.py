@@ -31,6 +31,7 @@ from edgeflare.distributed.connection import (
 )
 from edgeflare.distributed.requests import METRIC, Done, Offer, Opened, Opening, Shard
 from edgeflare.distributed.shards import Sent, Shards
+from edgeflare.distributed.worker import close_boards, do_shard, open_boards
 from edgeflare.errors import (
     DeviceAwayError,
     DeviceBusyError,
@@ -261,8 +262,6 @@ class DaskCluster:
     # Shards
 
     def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[_Worker]) -> Any:
-        from edgeflare.distributed.tasks import do_shard
-
         return self._client.submit(
             do_shard,
             Shard(self._request, self._place, part, ids),
@@ -394,8 +393,6 @@ class DaskCluster:
 
     def _ask_to_open(self, offers: Mapping[str, Offer]) -> None:
         """Ask the workers that may take part to open their devices."""
-        from edgeflare.distributed.tasks import open_boards
-
         for address, offer in offers.items():
             asked = address in self._workers or address in self._opening
             if not asked and self._is_wanted(address, offer):
@@ -574,7 +571,6 @@ class DaskCluster:
 
     def _close_on(self, addresses: Sequence[str]) -> None:
         """Let these workers close their devices; wait for it, not for long."""
-        from edgeflare.distributed.tasks import close_boards
 
         def close() -> None:
             with suppress(Exception):  # of a worker or scheduler that is gone
