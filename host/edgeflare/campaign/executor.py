@@ -127,7 +127,6 @@ def start(
                 is_audio = not isinstance(sides[0].spec, InputSpec)
                 check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_gradients(config.search, original)
-            check_one_model(fleet)
             paths = config.original.path, config.deployed.path
             is_alike = sides[0].spec == sides[1].spec
             if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
@@ -144,6 +143,7 @@ def start(
             if cluster is not None:
                 mixed = config.fleet.allow_mixed
                 notices += cluster.check_environments(found, allow_mixed=mixed)
+            check_one_model(fleet)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
@@ -240,7 +240,6 @@ def resume(
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
                 _with_gradients(config.search, original)
-                check_one_model(fleet)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)
                 changes_allowed = [notice, check_forced(changed, force=force)]
@@ -250,6 +249,7 @@ def resume(
                     notices += cluster.check_environments(
                         found, allow_mixed=config.fleet.allow_mixed
                     )
+                check_one_model(fleet)
                 store.set_campaign(config.model_dump(mode="json"))
                 if cluster is None:
                     store.set_fact("devices", [_described(device) for device in devices])

@@ -182,10 +182,16 @@ class DaskCluster:
     def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
         """Leave out the workers whose environment isn't this one, or return notices on them.
 
-        Raises UsageError where no worker is left.
+        Where all are left out, those are waited for that still open their devices. Raises UsageError
+        where no worker is left.
         """
         self._environment, self._allow_mixed = environment, allow_mixed
         found = [self._check_environment(worker) for worker in tuple(self._workers.values())]
+        while self._opening and not self._workers:
+            time.sleep(_WAIT_S)
+            self._check_connection()
+            self._take_all_opened(self._offers())
+            found += [self._check_environment(worker) for worker in tuple(self._workers.values())]
         if not self._workers:
             raise next(iter(self._problems.values()))
         return [text for text in found if text]
@@ -451,7 +457,7 @@ class DaskCluster:
         boards = [RemoteBoard(board) for board in found.boards]
         worker = _Worker(address, offer.name, boards, found.environment, found.problem)
         self._workers[address] = worker
-        if self._environment is None:
+        if self._store is None:
             self._fleet.add(boards)
         else:
             self._join(worker)

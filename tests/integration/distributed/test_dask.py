@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from campaigns import all_of, finished
-from command import DEMO_PAIR, edgeflare
+from command import DEMO, DEMO_PAIR, edgeflare
 from dask_lab import Authority, Lab, Process, demo, device, lab, wait_for
 from postgres_server import PostgresServer
 
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
-from edgeflare.campaign import Notice
+from edgeflare.campaign import Notice, survey_alone
 from edgeflare.distributed import DaskCluster, Tls, cluster
 from edgeflare.errors import DeviceBusyError, StoreError, UnreachableError
 from edgeflare.store import Store
@@ -80,6 +80,16 @@ def test_two_workers_find_what_one_process_finds(tmp_path: Path, one_process) ->
     assert names == {"board@a", "board@b"}
 
 
+def test_a_survey_alone_finds_the_same_on_workers(tmp_path: Path) -> None:
+    seeds = {"path": str(DEMO / "seeds.npz"), "limit": 8}
+    alone = run_campaign(survey_alone(demo(tmp_path / "one", seeds=seeds)))
+    with lab(tmp_path, "a") as made:
+        flags = ("--limit", 8, "--workers", 0, "--out", tmp_path / "two", "--dask", made.address)
+        survey = made.edgeflare("survey", *DEMO_PAIR, *flags, log="survey")
+        assert survey.wait() == 0, survey.text
+    assert unlike(tmp_path / "two", all_of(alone)) == []
+
+
 BROKEN = """
 import edgeflare.distributed.boards as boards
 from edgeflare.errors import StoreError, UsageError
@@ -92,6 +102,15 @@ edgeflare.cli.main()
 """A worker on whose host something is missing."""
 NO_STORE = ("-c", BROKEN.format(name="folder_at", error="StoreError('no password here')"))
 NO_FIT = ("-c", BROKEN.format(name="resolve_pair", error="UsageError('other classes here')"))
+SLOW = """
+import time
+import edgeflare.distributed.boards as boards
+resolve = boards.resolve_pair
+boards.resolve_pair = lambda *given: time.sleep(5) or resolve(*given)
+import edgeflare.cli
+edgeflare.cli.main()
+"""
+"""A worker that takes long to open its devices."""
 
 
 def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, one_process) -> None:
@@ -244,6 +263,12 @@ def test_another_environment_is_refused_or_marked(tmp_path: Path) -> None:
             on(made, demo(tmp_path / "refused"))
         assert not (tmp_path / "refused").exists()
         folder = on(made, demo(tmp_path / "mixed", fleet={"allow_mixed": True}))
+        made.start_worker("b", program=("-c", SLOW))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cluster, "_OPEN_S", 0.0)  # it has not opened its devices after that
+            waited = on(made, demo(tmp_path / "waited"))
+    with Store.open(waited) as store:
+        assert {one.device_name for one in store.outcomes()} == {"board@b"}
     with Store.open(folder) as store:
         assert len(store.environments()) == 2
         assert store.environment["onnxruntime"] != "0.1"
