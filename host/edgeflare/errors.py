@@ -92,6 +92,8 @@ class DeviceError(EdgeFlareError):
     """A device or its runtime failed."""
 
     exit_code = 3
+    retry_after_s = 0.0
+    """Seconds for which the device is not to be tried again."""
 
 
 class UnreachableError(DeviceError):

@@ -300,20 +300,6 @@ class SharedCampaign(Campaign):
 _EVERY_S = 1.0
 
 
-def split_only(config: CampaignConfig) -> CampaignConfig:
-    """Return the configuration. Raises UsageError for what workers can't do together."""
-    if config.fleet.mode != "split":
-        raise UsageError(
-            "--fleet replicate is not for --dask: there devices share the seeds; leave one of both out"
-        )
-    if config.fleet.total_queries is not None:
-        raise UsageError(
-            "--total-queries is not for --dask: workers don't know what the others ask; limit each "
-            "device with --device-queries"
-        )
-    return config
-
-
 def with_patience(config: CampaignConfig) -> CampaignConfig:
     """Return the configuration of a worker: it gives its seeds back after the handover time."""
     fleet = config.fleet

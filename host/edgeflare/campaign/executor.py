@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
-from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign, split_only
+from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -99,6 +99,8 @@ def start(
     reporter = Reporter(progress)
     if cluster is None:
         devices = devices or fleet_devices(config)
+    else:
+        config.fleet.check_for_workers()
     folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
     if config.store is not None:
         check_database(folder, config.store)
@@ -111,7 +113,7 @@ def start(
             fleet = searching.enter_context(
                 _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
                 if cluster is None
-                else cluster.open(split_only(config), owner, reporter)
+                else cluster.open(config, owner, reporter)
             )
             try:
                 sides = resolve_pair(config, original, fleet)
@@ -125,7 +127,6 @@ def start(
                 is_audio = not isinstance(sides[0].spec, InputSpec)
                 check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_gradients(config.search, original)
-            check_one_model(fleet)
             paths = config.original.path, config.deployed.path
             is_alike = sides[0].spec == sides[1].spec
             if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
@@ -142,6 +143,7 @@ def start(
             if cluster is not None:
                 mixed = config.fleet.allow_mixed
                 notices += cluster.check_environments(found, allow_mixed=mixed)
+            check_one_model(fleet)
             given = config.seeds
             seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
@@ -223,20 +225,21 @@ def resume(
             devices: Sequence[Device] = ()
             if cluster is None:
                 devices = ([] if others else stored_devices(store)) or fleet_devices(config)
-            elif not others:
-                config = _with_devices(config, store.fact(_BOARDS))
+            else:
+                config.fleet.check_for_workers()
+                if not others:
+                    config = _with_devices(config, store.fact(_BOARDS))
             with ExitStack() as searching:
                 with_seeds = not store.fact("seeds_complete")
                 original, source = _load(config, searching, with_seeds=with_seeds)
                 fleet = searching.enter_context(
                     _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
                     if cluster is None
-                    else cluster.open(split_only(config), owner, reporter)
+                    else cluster.open(config, owner, reporter)
                 )
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
                 _with_gradients(config.search, original)
-                check_one_model(fleet)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)
                 changes_allowed = [notice, check_forced(changed, force=force)]
@@ -246,6 +249,7 @@ def resume(
                     notices += cluster.check_environments(
                         found, allow_mixed=config.fleet.allow_mixed
                     )
+                check_one_model(fleet)
                 store.set_campaign(config.model_dump(mode="json"))
                 if cluster is None:
                     store.set_fact("devices", [_described(device) for device in devices])

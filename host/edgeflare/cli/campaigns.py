@@ -106,10 +106,12 @@ def resume(
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
     from edgeflare import resume_campaign
+    from edgeflare.campaign import FleetConfig
 
     stated = typed(context.obj)
     run = partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags)
-    with Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure).cluster() as cluster:
+    fleet = FleetConfig.model_construct(**stated.values.get("fleet", {}))
+    with Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure).cluster(fleet) as cluster:
         _run_and_show(partial(run, cluster=cluster), json)
 
 
@@ -253,7 +255,7 @@ def _run_new(config: "CampaignConfig", scheduler: Scheduler, json: bool) -> None
     from edgeflare.analysis import check_healthy
 
     check_healthy(config.survey.references)
-    with scheduler.cluster() as cluster:
+    with scheduler.cluster(config.fleet) as cluster:
         _run_and_show(partial(run_campaign, config, cluster=cluster), json)
 
 

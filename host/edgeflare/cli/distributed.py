@@ -10,6 +10,7 @@ import typer
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
+    from edgeflare.campaign import FleetConfig
     from edgeflare.distributed import DaskCluster
 
 _HOSTS = "Devices of several hosts"
@@ -45,8 +46,8 @@ Insecure = Annotated[
     bool,
     typer.Option(
         "--insecure",
-        help="Allow tcp:// to another host: whoever reaches the scheduler or a worker can run any "
-        "code there.",
+        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
+        "any code there.",
         rich_help_panel=_HOSTS,
     ),
 ]
@@ -62,8 +63,11 @@ class Scheduler(NamedTuple):
     insecure: bool
 
     @contextmanager
-    def cluster(self) -> "Iterator[DaskCluster | None]":
-        """Yield the cluster; None without --dask. Raises UsageError, UnreachableError."""
+    def cluster(self, fleet: "FleetConfig") -> "Iterator[DaskCluster | None]":
+        """Yield the cluster, for a campaign with these settings; None without --dask.
+
+        Raises UsageError, UnreachableError.
+        """
         if self.address is None:
             if self.insecure or any((self.ca_file, self.cert, self.key)):
                 from edgeflare import UsageError
@@ -71,6 +75,7 @@ class Scheduler(NamedTuple):
                 raise UsageError("--insecure and the --tls flags are for --dask; add it")
             yield None
             return
+        fleet.check_for_workers()
         from edgeflare.distributed import DaskCluster, Tls, silence_dask
 
         silence_dask()

@@ -209,7 +209,7 @@ class BoardHost:
         self._idle_s = idle_s
         self._lock = threading.Lock()
         self._open: _OpenCampaign | None = None
-        self._present = ""
+        self._present: Opening | None = None
         self._is_stopped: Callable[[], bool] = lambda: False
         self._stopped: set[str] = set()
         self._ended = threading.Event()
@@ -218,24 +218,27 @@ class BoardHost:
 
     def offer(self) -> Offer:
         """Return what the worker says of itself; from any thread, without waiting."""
-        opened = self._open
+        opened, present = self._open, self._present
         return Offer(
             version=__version__,
             name=self.name,
             host=platform.node(),
             devices=[device.name for device in self._devices],
-            campaign="" if opened is None else opened.opening.campaign,
+            campaign="" if present is None else present.campaign,
+            campaign_name="" if present is None else present.name,
             statuses=[] if opened is None else [one.to_json() for one in opened.fleet.status()],
         )
 
     def open(self, opening: Opening, is_stopped: Callable[[], bool]) -> Opened:
         """Open the devices for a campaign; what is open for it in the same way stays.
 
-        Raises DeviceBusyError where another campaign has the worker, DeviceAwayError where it is no
+        Nothing is opened where another campaign has the worker. Raises DeviceAwayError where it is no
         longer wanted (`is_stopped`), the error of the devices where none can be opened, UsageError
         where the campaign's files are others here, ModelError.
         """
         with self._lock:
+            if name := self._other_campaign(opening):
+                return Opened(instead=name)
             return self._opened(opening, is_stopped).opened
 
     def do(self, shard: Shard, is_stopped: Callable[[], bool]) -> Done:
@@ -266,16 +269,16 @@ class BoardHost:
     def close(self, campaign: str | None = None) -> None:
         """Give the devices back, of this campaign or of any; what runs for it is stopped first."""
         present = self._present
-        if not present or campaign not in (None, present):
+        if present is None or campaign not in (None, present.campaign):
             return
-        self._stopped.add(present)
+        self._stopped.add(present.campaign)
         stop_waiting_for_places()
         while not self._lock.acquire(timeout=_STOP_S):
             stop_waiting_for_places()  # it may have begun to wait only now
         try:
-            if self._present == present:
+            if self._present is not None and self._present.campaign == present.campaign:
                 self._close()
-            self._stopped.discard(present)
+            self._stopped.discard(present.campaign)
         finally:
             self._lock.release()
 
@@ -288,24 +291,23 @@ class BoardHost:
     def _opened(self, opening: Opening, is_stopped: Callable[[], bool]) -> _OpenCampaign:
         """Return what is open for a campaign, or open it."""
         campaign, current = opening.campaign, self._open
-        if current is not None and current.opening.campaign != campaign:
+        if name := self._other_campaign(opening):
             raise DeviceBusyError(
-                f"the worker {self.name} works for the campaign {current.opening.name}; wait until "
-                "that has ended"
+                f"the worker {self.name} works for the campaign {name}; wait until that has ended"
             )
 
         def is_over() -> bool:
             return self._ended.is_set() or campaign in self._stopped or is_stopped()
 
-        self._present, self._is_stopped = campaign, is_over
+        self._present, self._is_stopped = opening, is_over
         if current is not None and current.opening != opening:
             self._close()
-            self._present, current = campaign, None
+            self._present, current = opening, None
         if current is None and not is_over():
             try:
                 current = self._open = _OpenCampaign(opening, self._wanted(opening), self.name)
             except BaseException:
-                self._present = ""
+                self._present = None
                 raise
         if current is None or is_over():
             self._close()
@@ -313,6 +315,11 @@ class BoardHost:
         current.reporter.is_stopped = is_over
         current.used = time.monotonic()
         return current
+
+    def _other_campaign(self, opening: Opening) -> str:
+        """Return the name of the campaign that has the devices instead of this one, "" for none."""
+        other = None if self._open is None else self._open.opening
+        return "" if other is None or other.campaign == opening.campaign else other.name
 
     def _wanted(self, opening: Opening) -> list[Device]:
         names = opening.devices
@@ -328,7 +335,7 @@ class BoardHost:
         return DeviceAwayError(f"the worker {self.name} was stopped")
 
     def _close(self) -> None:
-        opened, self._open, self._present = self._open, None, ""
+        opened, self._open, self._present = self._open, None, None
         if opened is not None:
             opened.close()
 

@@ -31,6 +31,7 @@ from edgeflare.distributed.connection import (
 )
 from edgeflare.distributed.requests import METRIC, Done, Offer, Opened, Opening, Shard
 from edgeflare.distributed.shards import Sent, Shards
+from edgeflare.distributed.worker import close_boards, do_shard, open_boards
 from edgeflare.errors import (
     DeviceAwayError,
     DeviceBusyError,
@@ -57,11 +58,6 @@ _RETRIES = 2
 _HEARTBEATS_S = 3.0
 _OPEN_S = 20.0
 """How long a campaign waits for further workers once one has opened its devices."""
-
-
-def _busy(offers: Mapping[str, Offer]) -> list[str]:
-    """Return the names of the workers that work for a campaign."""
-    return [one.name for one in offers.values() if one.campaign]
 
 
 class _WorkerGoneError(Exception):
@@ -121,6 +117,7 @@ class DaskCluster:
         self._refused: dict[str, float] = {}
         self._problems: dict[str, EdgeFlareError] = {}
         self._opening: dict[str, Any] = {}
+        self._busy: dict[str, str] = {}
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._refreshed = 0.0
         self._store: Store | None = None
@@ -170,7 +167,7 @@ class DaskCluster:
         offers = self._offers()
         self._ask_to_open(offers)
         until = time.monotonic() + _HEARTBEATS_S
-        while not self._opening and _busy(offers) and time.monotonic() < until:
+        while not self._opening and self._busy_with(offers) and time.monotonic() < until:
             time.sleep(_WAIT_S)  # what a worker says of itself may be a second old
             offers = self._offers()
             self._ask_to_open(offers)
@@ -185,10 +182,16 @@ class DaskCluster:
     def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
         """Leave out the workers whose environment isn't this one, or return notices on them.
 
-        Raises UsageError where no worker is left.
+        Where all are left out, those are waited for that still open their devices. Raises UsageError
+        where no worker is left.
         """
         self._environment, self._allow_mixed = environment, allow_mixed
         found = [self._check_environment(worker) for worker in tuple(self._workers.values())]
+        while self._opening and not self._workers:
+            time.sleep(_WAIT_S)
+            self._check_connection()
+            self._take_all_opened(self._offers())
+            found += [self._check_environment(worker) for worker in tuple(self._workers.values())]
         if not self._workers:
             raise next(iter(self._problems.values()))
         return [text for text in found if text]
@@ -265,8 +268,6 @@ class DaskCluster:
     # Shards
 
     def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[_Worker]) -> Any:
-        from edgeflare.distributed.tasks import do_shard
-
         return self._client.submit(
             do_shard,
             Shard(self._request, self._place, part, ids),
@@ -360,9 +361,13 @@ class DaskCluster:
         )
 
     def _offers(self) -> dict[str, Offer]:
-        """Return what each worker of edgeflare says of itself, by its address."""
+        """Return what each worker of edgeflare says of itself, by its address.
+
+        The scheduler itself is asked: a timer of the client's overwrites what its `scheduler_info`
+        returns with one that has no workers.
+        """
         try:
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+            workers = self._client.sync(self._client.scheduler.identity)["workers"]
         except Exception as error:
             raise self._gone() from error
         stated = {address: info["metrics"].get(METRIC) for address, info in workers.items()}
@@ -382,7 +387,8 @@ class DaskCluster:
         for address, worker in tuple(self._workers.items()):
             if address not in offers:
                 self._forget(worker)
-                self._reporter.notice(f"the worker {worker.name} is gone")
+                seeds = "go to the others" if self._workers else "wait for another one"
+                self._reporter.notice(f"the worker {worker.name} is gone; its seeds {seeds}")
                 continue
             known = {one["name"]: one for one in offers[address].statuses}
             for board in worker.boards:
@@ -393,8 +399,6 @@ class DaskCluster:
 
     def _ask_to_open(self, offers: Mapping[str, Offer]) -> None:
         """Ask the workers that may take part to open their devices."""
-        from edgeflare.distributed.tasks import open_boards
-
         for address, offer in offers.items():
             asked = address in self._workers or address in self._opening
             if not asked and self._is_wanted(address, offer):
@@ -415,8 +419,6 @@ class DaskCluster:
                 f"the worker {offer.name} has edgeflare {offer.version}, this host {__version__}; "
                 "install the same on both"
             )
-        elif any(one.name == offer.name for one in self._workers.values()):
-            problem = f"there are two workers {offer.name}; give one another --name"
         elif offer.host != platform.node() and None in (self._config.store, self._config.samples):
             problem = (
                 f"the worker {offer.name} is on the host {offer.host}, and the campaign is kept in "
@@ -445,12 +447,17 @@ class DaskCluster:
         if isinstance(found, EdgeFlareError):
             self._refuse(address, found)
             return
+        if found.instead:  # it says so with its next heartbeat, too
+            self._busy[address] = found.instead
+            self._refused[address] = time.monotonic() + _HEARTBEATS_S
+            return
+        self._busy.pop(address, None)
         for text in found.missing:
             self._reporter(Notice(f"goes on without {text}"))
         boards = [RemoteBoard(board) for board in found.boards]
         worker = _Worker(address, offer.name, boards, found.environment, found.problem)
         self._workers[address] = worker
-        if self._environment is None:
+        if self._store is None:
             self._fleet.add(boards)
         else:
             self._join(worker)
@@ -527,21 +534,37 @@ class DaskCluster:
             kinds = {type(one) for one in problems}
             kind = kinds.pop() if len(kinds) == 1 else DeviceAwayError
             return kind("; ".join(map(str, problems)))
-        if busy := _busy(offers):
-            return DeviceBusyError(
-                f"all workers at {self.address} work for other campaigns ({', '.join(busy)}); wait "
-                "until one has ended"
-            )
+        if busy := self._busy_with(offers):
+            names, campaigns = (", ".join(dict.fromkeys(found)) for found in (busy, busy.values()))
+            who = f"the worker {names} works"
+            if len(busy) > 1:
+                all_of = "all " if len(busy) == len(offers) else ""
+                who = f"{all_of}{len(busy)} workers ({names}) work"
+            what = f"campaign {campaigns}; wait until it"
+            if len(set(busy.values())) > 1:
+                what = f"campaigns {campaigns}; wait until one"
+            return DeviceBusyError(f"{who} for the {what} has ended")
         there = sorted({name for one in offers.values() for name in one.devices})
         if there:
             wanted = ", ".join(self._request.devices or ())
             return UsageError(
                 f"no worker at {self.address} has a device {wanted}; they have {', '.join(there)}"
             )
+        flags = " with the same --tls flags" if self.address.startswith("tls") else ""
         return DeviceAwayError(
             f"no worker at {self.address} offers devices; start `edgeflare worker {self.address} "
-            "--inventory devices.toml` on the hosts that have them"
+            f"--inventory devices.toml`{flags} on the hosts that have them"
         )
+
+    def _busy_with(self, offers: Mapping[str, Offer]) -> dict[str, str]:
+        """Return the campaigns' names of the workers that work for another one, by their names."""
+        found = {}
+        for address, one in offers.items():
+            if one.campaign not in ("", self._request.campaign):
+                found[one.name] = one.campaign_name
+            elif address in self._busy:
+                found[one.name] = self._busy[address]
+        return found
 
     def _release(self) -> None:
         """Let every worker of this campaign stop and give its devices back."""
@@ -554,7 +577,6 @@ class DaskCluster:
 
     def _close_on(self, addresses: Sequence[str]) -> None:
         """Let these workers close their devices; wait for it, not for long."""
-        from edgeflare.distributed.tasks import close_boards
 
         def close() -> None:
             with suppress(Exception):  # of a worker or scheduler that is gone

@@ -7,6 +7,8 @@ own authority.
 
 import ipaddress
 import logging
+import re
+import select
 import socket
 import ssl
 from contextlib import ExitStack
@@ -21,6 +23,8 @@ _PORT = 8786
 CONNECT_S = 15.0
 """Seconds that connecting to a scheduler may take."""
 _ANSWER_S = 5.0
+_SILENT_S = 1.0
+"""Seconds after which a scheduler that hasn't said anything is asked whether it has TLS."""
 
 
 class Tls(NamedTuple):
@@ -60,7 +64,7 @@ def scheduler_address(text: str, *, insecure: bool) -> str:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if parts.scheme == "tcp" and not is_loopback(parts.hostname) and not insecure:
         raise UsageError(
-            f"{text} has no TLS: a Dask scheduler and its workers run any code for whoever reaches "
+            f"{text} has no TLS: a Dask scheduler and its workers run any code that a host sends "
             "them; use tls:// with certificates, or --insecure where the network is yours alone"
         )
     return f"{parts.scheme}://{host}:{port}"
@@ -135,10 +139,30 @@ def check_reached(address: str, found: Any) -> None:
             if found is not None:
                 context = found.get_connection_args("client")["ssl_context"]
                 link = stack.enter_context(context.wrap_socket(link, server_hostname=host))
+            else:
+                _check_no_tls(address, link)
             if not link.recv(1):  # it speaks first; a refused certificate is known only now
                 raise ConnectionError("it closes the connection")
     except OSError as error:
         raise connection_error(address, error) from error
+
+
+def _check_no_tls(address: str, link: socket.socket) -> None:
+    """Raise UnreachableError where what listens at an address without TLS has it, and so waits."""
+    if select.select([link], [], [], _SILENT_S)[0]:
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent to it
+    with socket.create_connection(link.getpeername()[:2], _ANSWER_S) as other:
+        try:
+            context.wrap_socket(other).close()
+        except OSError as error:
+            if "ALERT" not in str(error).upper():
+                return
+    raise UnreachableError(
+        f"no Dask scheduler answers at {address}: what listens there has TLS; try "
+        f"{address.replace('tcp', 'tls', 1)} with the --tls flags"
+    )
 
 
 def connection_error(address: str, error: BaseException) -> UnreachableError:
@@ -155,8 +179,11 @@ def connection_error(address: str, error: BaseException) -> UnreachableError:
                 f"{address} refuses the certificate of --tls-cert ({_plain(error)}): it needs one "
                 "that was signed by the scheduler's own authority"
             )
+        case ssl.SSLError() if "WRONG_VERSION" in str(error):
+            plain = address.replace("tls", "tcp", 1)
+            text = f"{where}: what listens there has no TLS; start it with TLS, or try {plain}"
         case ssl.SSLError():
-            text = f"{where}: what listens there has no TLS ({_plain(error)})"
+            text = f"{where} over TLS ({_plain(error)}); is it a scheduler that has TLS?"
         case ConnectionRefusedError():
             text = f"{where}: nothing listens there; start `dask scheduler`, or check the address"
         case socket.gaierror():
@@ -169,7 +196,9 @@ def connection_error(address: str, error: BaseException) -> UnreachableError:
 
 
 def _plain(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """Return an error's text in one line, without the line in Python's source that raised it."""
+    text = re.sub(r"\(_ssl\.c:\d+\)", "", str(error))
+    return " ".join(text.split())[:200] or type(error).__name__
 
 
 def silence_dask() -> None:

@@ -17,9 +17,9 @@ METRIC = "edgeflare"
 class Offer(NamedTuple):
     """What a worker says of itself with each heartbeat, as JSON.
 
-    `devices` has the names of its devices, `campaign` the id of the campaign that it works for, ""
-    for none, `statuses` those of this campaign's devices (`DeviceStatus.to_json`). Of a worker of
-    another version fields may be missing.
+    `devices` has the names of its devices, `campaign` and `campaign_name` are the id and name of the
+    campaign that it works for, "" for none, `statuses` those of this campaign's devices
+    (`DeviceStatus.to_json`). Of a worker of another version fields may be missing.
     """
 
     version: str = ""
@@ -27,6 +27,7 @@ class Offer(NamedTuple):
     host: str = ""
     devices: Sequence[str] = ()
     campaign: str = ""
+    campaign_name: str = ""
     statuses: Sequence[Mapping[str, Any]] = ()
 
 
@@ -48,13 +49,15 @@ class Opened(NamedTuple):
     """What a worker has opened.
 
     `boards`: its devices. `environment`: its host's; empty where the models don't fit, which
-    `problem` says. `missing`: why further devices could not be opened.
+    `problem` says. `missing`: why further devices could not be opened. `instead`: the name of the
+    campaign that the worker works for, where it opened nothing for this one.
     """
 
     boards: Sequence[Board] = ()
     environment: Mapping[str, Any] = {}
     problem: EdgeFlareError | None = None
     missing: Sequence[str] = ()
+    instead: str = ""
 
 
 class Shard(NamedTuple):

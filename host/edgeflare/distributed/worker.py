@@ -1,4 +1,4 @@
-"""The process of a lab host: a Dask worker that has its devices."""
+"""The process of a lab host: a Dask worker that has its devices, and the tasks that it runs."""
 
 import asyncio
 import platform
@@ -10,7 +10,7 @@ from typing import Any
 
 from edgeflare._internal import extras
 from edgeflare.devices import load_inventory, resolve_device
-from edgeflare.distributed.boards import BoardHost
+from edgeflare.distributed.boards import BoardHost, portable
 from edgeflare.distributed.connection import (
     CONNECT_S,
     Tls,
@@ -20,9 +20,12 @@ from edgeflare.distributed.connection import (
     scheduler_address,
     security,
 )
-from edgeflare.distributed.requests import METRIC
-from edgeflare.errors import UnreachableError, UsageError
+from edgeflare.distributed.requests import METRIC, Done, Opened, Opening, Shard
+from edgeflare.errors import EdgeFlareError, UnreachableError, UsageError
 
+_HOST = "edgeflare_boards"
+"""The attribute of a Dask worker that has its `BoardHost`."""
+_AT_WORK = ("init", "running", "paused")
 _LIGHT = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -69,8 +72,6 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
     import dask
     from distributed import Worker
 
-    from edgeflare.distributed.tasks import HOST
-
     found = security(address, tls)
     check_reached(address, found)
     stopped = asyncio.Event()
@@ -94,11 +95,16 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
             death_timeout=CONNECT_S,
             metrics={METRIC: lambda _: host.offer()._asdict()},
         )
-        setattr(worker, HOST, host)
+        setattr(worker, _HOST, host)
         try:
             await worker
         except Exception as error:
-            raise connection_error(address, error) from error
+            cause = error.__cause__ or error
+            if f"name taken, {host.name}" in str(cause):
+                raise UsageError(
+                    f"another worker at {address} is called {host.name}; choose another --name"
+                ) from error
+            raise connection_error(address, cause) from error
         names = ", ".join(host.offer().devices)
         on_start(f"the worker {host.name} offers {names} at {address}")
         signalled = asyncio.create_task(stopped.wait())
@@ -111,3 +117,41 @@ async def _serve(host: BoardHost, address: str, tls: Tls, on_start: Callable[[st
         raise UnreachableError(
             f"the Dask scheduler at {address} is gone; start it, then this worker again"
         )
+
+
+# What Dask runs on a worker: found there by its name
+
+
+def open_boards(opening: Opening) -> "Opened | EdgeFlareError":
+    """Open this worker's devices; return what went wrong where they can't be."""
+    worker = extras.distributed().get_worker()
+    try:
+        return _host(worker).open(opening, _stop_check(worker, worker.get_current_task()))
+    except EdgeFlareError as error:
+        return portable(error)
+
+
+def do_shard(shard: Shard) -> Done:
+    """Do a shard with this worker's devices."""
+    worker = extras.distributed().get_worker()
+    return _host(worker).do(shard, _stop_check(worker, worker.get_current_task()))
+
+
+async def close_boards(campaign: str, dask_worker: Any) -> None:
+    """Give a worker's devices back, where it works for this campaign; a shard is stopped first."""
+    await asyncio.to_thread(_host(dask_worker).close, campaign)
+
+
+def _host(worker: Any) -> BoardHost:
+    host: BoardHost = getattr(worker, _HOST)
+    return host
+
+
+def _stop_check(worker: Any, key: Any) -> Callable[[], bool]:
+    """Return what tells whether the task of this key was cancelled, or its worker is closing."""
+
+    def is_stopped() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled" or worker.status.name not in _AT_WORK
+
+    return is_stopped

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 from campaigns import all_of, finished
+from command import DEMO, DEMO_PAIR, edgeflare
 from dask_lab import Authority, Lab, Process, demo, device, lab, wait_for
 from postgres_server import PostgresServer
 
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
-from edgeflare.campaign import Notice
+from edgeflare.campaign import Notice, survey_alone
 from edgeflare.distributed import DaskCluster, Tls, cluster
 from edgeflare.errors import DeviceBusyError, StoreError, UnreachableError
 from edgeflare.store import Store
 
 pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.extended
 
 LONG = {"strategy": "dflare", "max_queries": 300}
@@ -78,6 +80,16 @@ def test_two_workers_find_what_one_process_finds(tmp_path: Path, one_process) ->
     assert names == {"board@a", "board@b"}
 
 
+def test_a_survey_alone_finds_the_same_on_workers(tmp_path: Path) -> None:
+    seeds = {"path": str(DEMO / "seeds.npz"), "limit": 8}
+    alone = run_campaign(survey_alone(demo(tmp_path / "one", seeds=seeds)))
+    with lab(tmp_path, "a") as made:
+        flags = ("--limit", 8, "--workers", 0, "--out", tmp_path / "two", "--dask", made.address)
+        survey = made.edgeflare("survey", *DEMO_PAIR, *flags, log="survey")
+        assert survey.wait() == 0, survey.text
+    assert unlike(tmp_path / "two", all_of(alone)) == []
+
+
 BROKEN = """
 import edgeflare.distributed.boards as boards
 from edgeflare.errors import StoreError, UsageError
@@ -90,6 +102,15 @@ edgeflare.cli.main()
 """A worker on whose host something is missing."""
 NO_STORE = ("-c", BROKEN.format(name="folder_at", error="StoreError('no password here')"))
 NO_FIT = ("-c", BROKEN.format(name="resolve_pair", error="UsageError('other classes here')"))
+SLOW = """
+import time
+import edgeflare.distributed.boards as boards
+resolve = boards.resolve_pair
+boards.resolve_pair = lambda *given: time.sleep(5) or resolve(*given)
+import edgeflare.cli
+edgeflare.cli.main()
+"""
+"""A worker that takes long to open its devices."""
 
 
 def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, one_process) -> None:
@@ -122,7 +143,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, one_process) -> None:
         run = run_long(made, tmp_path / "two")
         made.processes[1].end(signal.SIGKILL)
         assert run.wait() == 0, run.text
-        assert "the worker a is gone" in run.text
+        assert "the worker a is gone; its seeds go to the others" in run.text
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
@@ -219,8 +240,12 @@ def test_one_board_in_two_inventories_is_busy_for_the_second(tmp_path: Path, one
 def test_a_worker_has_one_campaign_at_a_time(tmp_path: Path) -> None:
     with lab(tmp_path, "a") as made:
         run = run_long(made, tmp_path / "first")
-        with pytest.raises(DeviceBusyError, match="work for other campaigns"):
-            on(made, demo(tmp_path / "second"))
+        often = {"distributed.client.scheduler-info-interval": "1ms"}
+        busy = "the worker a works for the campaign first; wait until it has ended"
+        notices: list[str] = []
+        with dask.config.set(often), pytest.raises(DeviceBusyError, match=f"^{busy}$"):
+            on(made, demo(tmp_path / "second"), notices)
+        assert not [text for text in notices if "left out" in text]
         assert not (tmp_path / "second").exists()
         run.end(signal.SIGINT)
 
@@ -238,6 +263,12 @@ def test_another_environment_is_refused_or_marked(tmp_path: Path) -> None:
             on(made, demo(tmp_path / "refused"))
         assert not (tmp_path / "refused").exists()
         folder = on(made, demo(tmp_path / "mixed", fleet={"allow_mixed": True}))
+        made.start_worker("b", program=("-c", SLOW))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cluster, "_OPEN_S", 0.0)  # it has not opened its devices after that
+            waited = on(made, demo(tmp_path / "waited"))
+    with Store.open(waited) as store:
+        assert {one.device_name for one in store.outcomes()} == {"board@b"}
     with Store.open(folder) as store:
         assert len(store.environments()) == 2
         assert store.environment["onnxruntime"] != "0.1"
@@ -264,15 +295,22 @@ def test_without_workers_it_is_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(Exception, match=r"no worker at .* offers devices; start `edgeflare"):
             on(made, demo(tmp_path / "two"))
         made.start_worker("a")
+        second = made.start_worker("a", ready=False)
+        assert second.wait() == 2, second.text
+        assert f"another worker at {made.address} is called a; choose another" in second.sentence
         with pytest.raises(UsageError, match="has a device pi4; they have board"):
             on(made, demo(tmp_path / "two", devices=["pi4"]))
 
 
-def test_what_workers_cannot_do_together_is_refused(tmp_path: Path) -> None:
-    with lab(tmp_path) as made:
-        for fleet in ({"mode": "replicate"}, {"total_queries": 100}):
-            with pytest.raises(UsageError, match="is not for --dask"):
-                on(made, demo(tmp_path / "two", fleet=fleet))
+def test_what_workers_cannot_do_together_is_refused_before_connecting(tmp_path: Path) -> None:
+    dask = ("--dask", Lab(tmp_path).address)
+    mode = edgeflare("run", *DEMO_PAIR, "--fleet", "replicate", *dask, home=tmp_path)
+    limit = edgeflare("resume", tmp_path, "--total-queries", 100, *dask, home=tmp_path)
+    for refused in (mode, limit):
+        assert refused.code == 2
+        assert "is not for --dask" in refused.err
+    with lab(tmp_path) as made, pytest.raises(UsageError, match="is not for --dask"):
+        on(made, demo(tmp_path / "two", fleet={"mode": "replicate"}))
 
 
 def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
@@ -292,17 +330,24 @@ def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UnreachableError, match="refuses the certificate of --tls-cert"):
             DaskCluster(made.address, tls=foreign)
         plain = made.address.replace("tls://", "tcp://")
-        with pytest.raises(UnreachableError):
+        with pytest.raises(UnreachableError, match=f"has TLS; try {made.address} with the --tls"):
             DaskCluster(plain)
         refused = made.start_worker("c", flags=strangers.flags("c"), ready=False)
         assert refused.wait() == 3
         assert "is refused" in refused.sentence
 
 
-def test_a_port_that_nothing_listens_on(tmp_path: Path) -> None:
+def test_a_port_that_nothing_listens_on_and_one_without_tls(tmp_path: Path) -> None:
     made = Lab(tmp_path)
     with pytest.raises(UnreachableError, match="nothing listens there; start `dask scheduler`"):
         DaskCluster(made.address)
+    made.start_scheduler()
+    tls = Tls(*map(Path, Authority(tmp_path / "ca").flags("controller")[1::2]))
+    try:
+        with pytest.raises(UnreachableError, match=f"has no TLS; .* or try {made.address}"):
+            DaskCluster(made.address.replace("tcp", "tls"), tls=tls)
+    finally:
+        made.scheduler.end()
 
 
 def test_a_worker_on_another_host_needs_a_database(

@@ -1,11 +1,17 @@
 """Addresses of schedulers, and files of TLS."""
 
+import ssl
 from pathlib import Path
 
 import pytest
 
 from edgeflare import UsageError
-from edgeflare.distributed.connection import Tls, loopback_host, scheduler_address
+from edgeflare.distributed.connection import (
+    Tls,
+    connection_error,
+    loopback_host,
+    scheduler_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +36,30 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def test_another_host_without_tls_is_refused_unless_it_is_insecure() -> None:
-    with pytest.raises(UsageError, match=r"has no TLS: .* run any code for whoever reaches them"):
+    with pytest.raises(UsageError, match=r"has no TLS: .* run any code that a host sends them"):
         scheduler_address("tcp://lab:8786", insecure=False)
     assert scheduler_address("tcp://lab:8786", insecure=True) == "tcp://lab:8786"
     assert loopback_host("tcp://lab:8786") is None
     assert loopback_host("tcp://127.0.0.1:8786") == "127.0.0.1"
     assert loopback_host("tls://127.0.0.1:8786") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),
+            ": what listens there has no TLS; start it with TLS, or try tcp://lab:1",
+        ),
+        (
+            ssl.SSLEOFError(8, "[SSL: EOF] EOF in violation (_ssl.c:1006)"),
+            " over TLS ([SSL: EOF] EOF in violation); is it a scheduler that has TLS?",
+        ),
+    ],
+)
+def test_what_fails_in_tls_has_a_remedy(error: ssl.SSLError, text: str) -> None:
+    said = str(connection_error("tls://lab:1", error))
+    assert said == f"no Dask scheduler answers at tls://lab:1{text}"
 
 
 def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:

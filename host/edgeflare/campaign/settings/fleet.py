@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare.campaign.settings.flags import Flag
+from edgeflare.errors import UsageError
 
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
 """A limit of time: at most a year, so that every clock and every wait can count it."""
@@ -43,3 +44,16 @@ class FleetConfig(BaseModel):
         default=600.0,
         description="With no device left for so long the campaign pauses; default 600.",
     )
+
+    def check_for_workers(self) -> None:
+        """Raise UsageError for what workers of several hosts can't do together."""
+        if self.mode != "split":
+            raise UsageError(
+                "--fleet replicate is not for --dask: there devices share the seeds; leave one of "
+                "both out"
+            )
+        if self.total_queries is not None:
+            raise UsageError(
+                "--total-queries is not for --dask: workers don't know what the others ask; limit "
+                "each device with --device-queries"
+            )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgeflare._internal.text import duration
-from edgeflare.errors import EdgeFlareError, InferenceTimeoutError
+from edgeflare.errors import DeviceError, EdgeFlareError, InferenceTimeoutError
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ class ReconnectState:
     def next_delay_s(self) -> float:
         """Return the seconds to wait before the next attempt, and count it.
 
-        The first are 0 where an inference was late.
-
-        Such a device is alive and reachable: a pause does not help.
+        The first are 0 where an inference was late: such a device is alive and reachable, and a
+        pause does not help. They are no fewer than the cause asks for.
         """
         if self._immediately:
             self._immediately = False
             self._next_try_at = self._clock()
             return 0.0
-        delay = self._backoff.delay_s(self._tries, self._rng)
+        least = self.cause.retry_after_s if isinstance(self.cause, DeviceError) else 0.0
+        delay = max(least, self._backoff.delay_s(self._tries, self._rng))
         self._tries += 1
         self._next_try_at = self._clock() + delay
         return delay

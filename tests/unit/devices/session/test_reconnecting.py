@@ -59,6 +59,15 @@ def test_loss_and_return_are_reported_with_cause_next_try_and_what_is_asked_agai
     assert (status.state, status.detail, status.reconnects) == (DeviceState.UP, "", 1)
 
 
+def test_a_cause_may_ask_for_a_pause(bench: Bench) -> None:
+    taken = UnreachableError("somebody took it")
+    taken.retry_after_s = 45.0
+    bench.first.fail(taken)
+    bench.steps.step()
+    assert bench.steps.waits == [45.0]
+    assert bench.told == ["pi4 is lost: somebody took it; next try in 45 s"]
+
+
 def test_long_loss_is_reported_once_a_minute(bench: Bench) -> None:
     bench.first.fail(CUT)
     for second in range(150):

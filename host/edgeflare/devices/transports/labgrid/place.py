@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -153,7 +154,7 @@ class HeldPlace:
     def check(self) -> None:
         """Raise UnreachableError where the place is lost."""
         if self.lost is not None:
-            raise UnreachableError(str(self.lost))
+            raise copy(self.lost)
 
     def release(self) -> None:
         """Give the place back, and wait until it is. Safe to repeat, and from any thread.
@@ -219,11 +220,12 @@ class HeldPlace:
             if self._released:
                 return
             why = self._why_it_ended() if event is None else loss(event)
-            self.lost = UnreachableError(f"{self.name} {why}" if event else f"{self.name}: {why}")
-            call = self._on_lost
-        if event is not None and event["reason"] == "released":
-            with _lock:
-                _taken_away[self._key] = time.monotonic()
+            error = UnreachableError(f"{self.name} {why}" if event else f"{self.name}: {why}")
+            if event is not None and event["reason"] == "released":
+                error.retry_after_s = RETRY_AFTER_S
+                with _lock:
+                    _taken_away[self._key] = time.monotonic()
+            self.lost, call = error, self._on_lost
         if call is not None:
             call()
 
@@ -295,10 +297,12 @@ def check_may_ask(wanted: LabgridPlace, name: str) -> None:
         since = _taken_away.get((wanted.place, wanted.coordinator))
     left = 0.0 if since is None else since + RETRY_AFTER_S - time.monotonic()
     if left > 0:
-        raise DeviceBusyError(
+        error = DeviceBusyError(
             f"{name}: labgrid place {wanted.place} was taken away; EdgeFlare asks for it again in "
-            f"{duration(left)}, so that whoever took it can acquire it"
+            f"{duration(left)}, so that the client that released it can acquire it"
         )
+        error.retry_after_s = left
+        raise error
 
 
 def find_python(wanted: LabgridPlace) -> str:
