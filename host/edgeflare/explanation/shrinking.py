@@ -28,7 +28,14 @@ from edgeflare.explanation.results import (
     ShrunkFindings,
 )
 from edgeflare.metrics import l2, linf, ssim
-from edgeflare.store import SEED_ORIGINS, CampaignLock, OutcomeRecord, SeedInput, Store
+from edgeflare.store import (
+    SEED_ORIGINS,
+    CampaignLock,
+    OutcomeRecord,
+    SeedInput,
+    Store,
+    folder_at,
+)
 from edgeflare.store.database import batches
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import ReplayInput, trigger_id
@@ -65,7 +72,7 @@ def shrink_campaign(
     there. Raises UsageError where there is nothing to shrink, or the campaign was run with other
     models, and the errors of `run_campaign`.
     """
-    folder = Path(folder).absolute()
+    folder = folder_at(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":

@@ -57,6 +57,13 @@ _RELATED = text(
     "ORDER BY nspname"
 )
 
+_NAMES = text(
+    "SELECT n.nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid "
+    "JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relname = :table AND a.attname = 'samples' "
+    "AND strpos(n.nspname, '/') = 0 ORDER BY n.nspname"
+)
+_MOST_NAMES = 20
+
 
 def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     """Return an engine whose unqualified tables are those of the location's schema.
@@ -228,6 +235,19 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
             if row is not None and kind is not None:
                 found.append(Location(kind, url, schema, row[1]))
     return found
+
+
+def no_such_name_error(engine: Engine, location: Location) -> StoreError:
+    """Return the error of a name that a database lacks, with names that it has."""
+    with engine.connect() as connection:
+        names = connection.execute(_NAMES, {"table": _place.name}).scalars().all()
+    names = [one for one in names if is_schema_name(one)]
+    there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return StoreError(
+        f"there is nothing of edgeflare's under the name {location.name!r} in the database "
+        f"{location.url}; check the name: it is that of the folder which was made for it"
+        + (f"; there is {there}" if there else "")
+    )
 
 
 def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | None:
