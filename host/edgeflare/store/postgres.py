@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
 from edgeflare.store.documents import read_json
 from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Kind, Location, is_schema_name
@@ -200,7 +200,8 @@ def no_tables_error(connection: Connection, folder: Path, location: Location) ->
     if usable is False:
         return StoreError(
             f"{what} does not let this role use the schema {location.name!r}; take the role that "
-            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA"
+            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA and GRANT SELECT ON ALL "
+            "TABLES IN SCHEMA"
         )
     return StoreError(
         f"{what} has no {location.kind} {location.name!r}: it was interrupted before it began, or "
@@ -309,12 +310,14 @@ _CONNECTING = (
 )
 """Parts of what libpq says where no connection is made, which has no code, and the sentences."""
 _LOST = "was lost in the middle ({cause}); check its server, then {next}"
+_PASSING = (_GONE, _LOST, _FULL)
 _BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
 _CODES = {
     "3D000": _MISSING,
     "28": _REFUSED_LOGIN,
     "42501": "refuses it ({cause}); take the role that made the campaign, or let its owner grant "
-    "the right (to make campaigns: GRANT CREATE ON DATABASE)",
+    "the right (to make campaigns: GRANT CREATE ON DATABASE; to read one: GRANT USAGE ON SCHEMA "
+    "and GRANT SELECT ON ALL TABLES IN SCHEMA, its parts NAME/... included)",
     "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
     "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
     "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",
@@ -342,7 +345,8 @@ def server_error(
         return None
     what = f"the database {url} of {where}" if where else f"the database {url}"
     code = getattr(cause, "sqlstate", None)
-    said = " ".join(str(cause).split()).split(" Is the server running")[0]
+    words = str(cause) if code is None else str(cause).partition("\n")[0]  # then comes the SQL
+    said = " ".join(words.split()).split(" Is the server running")[0]
     if code == "53100":
         return DiskFullError(
             f"no space is left on the disk of the server of {what.removeprefix('the ')}",
@@ -354,13 +358,14 @@ def server_error(
     following = _RESUME if resumable else "start again"
     if sentence is None:
         return StoreError(f"{what} failed: {said}")
-    return StoreError(f"{what} " + sentence.format(cause=said, next=following))
+    kind = StoreAwayError if sentence in _PASSING else StoreError
+    return kind(f"{what} " + sentence.format(cause=said, next=following))
 
 
 def _may_pass(cause: BaseException) -> bool:
     """Whether a connection that was refused may be had later: the server is away, or full."""
     said = " ".join(str(cause).split()).lower()
-    return _sentence(cause, getattr(cause, "sqlstate", None), said) in (_GONE, _LOST, _FULL)
+    return _sentence(cause, getattr(cause, "sqlstate", None), said) in _PASSING
 
 
 def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:

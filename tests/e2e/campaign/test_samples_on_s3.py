@@ -97,7 +97,7 @@ def test_no_campaign_is_begun_where_its_samples_can_not_be(tmp_path: Path, s3_pl
     ran = edgeflare(*ARGUMENTS, "--out", "c", "--samples", "s3://no-bucket/x", home=tmp_path)
     assert ran.code == 2
     assert "there is no such bucket" in ran.err
-    assert not (tmp_path / "c").exists() or not any((tmp_path / "c").iterdir())
+    assert not (tmp_path / "c").exists()
     secret = edgeflare(*ARGUMENTS, "--samples", "s3://key:secret@bucket/x", home=tmp_path)
     assert secret.code == 2
     assert "has credentials in it" in secret.err
