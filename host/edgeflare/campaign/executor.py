@@ -49,7 +49,7 @@ from edgeflare.models.outputs import load_repair
 from edgeflare.oracles import DETECTION_TASKS
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
-from edgeflare.store import FAULTS, CampaignLock, Store, folder_at
+from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
@@ -254,7 +254,7 @@ def resume(
                 campaign.resume(source, notices)
         elif is_finished(store):
             _read_all(store)
-            reporter(Notice(f"{folder} is finished: nothing is left to do"))
+            reporter(Notice(f"{campaign_text(folder)} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))

@@ -34,6 +34,7 @@ from edgeflare.store import (
     OutcomeRecord,
     SeedInput,
     Store,
+    campaign_text,
     folder_at,
 )
 from edgeflare.store.database import batches
@@ -96,7 +97,9 @@ def shrink_campaign(
             )
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             findings = _results(store, shrunk, chosen, natural)
-        return ShrunkFindings(str(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen))
+        return ShrunkFindings(
+            campaign_text(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen)
+        )
 
 
 def _natural_changes(store: Store, config: CampaignConfig) -> dict[str, NaturalChange]:

@@ -73,11 +73,11 @@ def make(
 
     `database` is the URL of a server's, None a file of the folder. `samples` is where those of this
     and other folders are, each in a place of its own below; None: in the folder. Of `files` the folder gets a copy. After an error
-    nothing of it is left but an empty folder.
+    nothing of it is left, nor of the folders that were made around it.
     """
     location = location_for(folder, schema, database, samples)
     with translate_errors(folder, resumable=False):
-        made = not folder.exists()
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         copies = [folder / file.name for file in files]
         place: Samples | None = None
@@ -105,8 +105,11 @@ def make(
                 path.unlink(missing_ok=True)
             if place is not None:
                 place.discard()
+            with suppress(OSError):  # others have put something there
+                for one in missing:
+                    one.rmdir()
             raise
-    return made
+    return bool(missing)
 
 
 def location_for(

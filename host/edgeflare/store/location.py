@@ -237,9 +237,9 @@ def campaign_text(folder: str | os.PathLike[str]) -> str:
     Any other is its folder's path, as given.
     """
     with suppress(OSError, RuntimeError, StoreError):
-        path = Path(folder).absolute()
-        if path.is_relative_to(stores_folder()) and (location := read_pointer(path)) is not None:
-            return location.address
+        path = Path(folder).resolve()
+        if path.is_relative_to(stores_folder().resolve()) and (found := read_pointer(path)):
+            return found.address
     return os.fspath(folder)
 
 

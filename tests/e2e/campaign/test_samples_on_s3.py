@@ -84,7 +84,7 @@ def test_a_server_that_goes_away_ends_a_campaign_that_can_be_resumed(
             *ARGUMENTS, "--no-survey", "--out", "c", "--samples", s3_place, home=tmp_path
         )
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    assert ran.code == 2
+    assert ran.code == 3
     assert f"the samples in {s3_place}/c-" in ran.err
     assert "the server does not answer; check AWS_ENDPOINT_URL" in ran.err
     assert "resume" in ran.err
