@@ -8,6 +8,7 @@ EdgeFlareError                     2
 ├── StrategyError                  2   a search strategy or a mutation operator failed
 ├── PreflightError                 2   the model pair or its preprocessing looks wrong
 ├── StoreError                     2   the campaign folder can't be used
+│   ├── StoreAwayError             3   the database or object store can't be reached, or was lost
 │   └── DiskFullError              3   no space left on the host
 ├── TrackingError                  3   a tracking server doesn't answer, or refuses a run
 └── DeviceError                    3   a device or its runtime failed
@@ -61,6 +62,12 @@ class PreflightError(EdgeFlareError):
 
 class StoreError(EdgeFlareError):
     """The campaign folder can't be used."""
+
+
+class StoreAwayError(StoreError):
+    """The database's server or the object store can't be reached, was lost or has no connection left."""
+
+    exit_code = 3
 
 
 class DiskFullError(StoreError):

@@ -15,7 +15,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.detections import differences
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.metrics import is_finite, numbers, text_of
-from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
 from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Detections, Output, Status, Transcript, Values
@@ -255,7 +255,7 @@ class Commands:
     """The command lines that send a campaign's inputs again, from any folder."""
 
     def __init__(self, store: Store) -> None:
-        self._folder = str(store.folder.resolve())
+        self._folder = campaign_text(store.folder.resolve())
         names, devices = replica_names(store), store.campaign.get("devices") or ()
         same = len(names) == len(devices)
         self._devices = dict(zip(names, devices, strict=True)) if same else {}

@@ -13,7 +13,7 @@ from edgeflare.campaign.replay.results import (
     replayed_inputs,
 )
 from edgeflare.campaign.status import expected_outcomes
-from edgeflare.store import Store, open_store
+from edgeflare.store import Store, campaign_text, open_store
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def replay_summary(replay: Store | Path) -> ReplaySummary:
         inputs = tuple(replayed_inputs(store))
         models, before = store.models, source.get("models", {})
         return ReplaySummary(
-            folder=str(store.folder),
+            folder=campaign_text(store.folder),
             source=source["folder"],
             source_kind=source["kind"],
             campaign=source.get("campaign"),

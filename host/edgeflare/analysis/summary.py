@@ -33,7 +33,7 @@ from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
-from edgeflare.store import MEASURING, WALL_S, Store, open_store
+from edgeflare.store import MEASURING, WALL_S, Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Status
@@ -273,7 +273,7 @@ def _summary(store: Store) -> Summary:
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
         campaign=store.id,
-        folder=str(store.folder),
+        folder=campaign_text(store.folder),
         created_at=store.created_at.isoformat(),
         seeds=seeds,
         skipped=len(store.skipped()),

@@ -22,7 +22,7 @@ from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, is_scores, text_of
 from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.campaign import text_parts
-from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
 from edgeflare.types import TRIGGERS, Detections, Output, Status, Values
 
 PICTURE_NAME = "worst-trigger.png"
@@ -62,7 +62,7 @@ def failure_text(folder: Path) -> str | None:
         if worst is not None:
             lines += _outcome_lines(store, worst)
         if unfinished:
-            command = shlex.join(["edgeflare", "resume", str(store.folder.resolve())])
+            command = shlex.join(["edgeflare", "resume", campaign_text(store.folder.resolve())])
             lines.append(_label("resume") + command)
         return "\n".join(lines)
 

@@ -49,7 +49,7 @@ from edgeflare.models.outputs import load_repair
 from edgeflare.oracles import DETECTION_TASKS
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
-from edgeflare.store import FAULTS, CampaignLock, Store
+from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.survey import REFERENCES
@@ -207,7 +207,7 @@ def resume(
     `fill` stands in for the source of the seeds. The rest, and what it raises, are as
     `resume_campaign` says.
     """
-    folder = Path(folder).absolute()
+    folder = folder_at(folder).absolute()
     reporter = Reporter(progress)
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
@@ -258,7 +258,7 @@ def resume(
                 campaign.resume(source, notices)
         elif is_finished(store):
             _read_all(store)
-            reporter(Notice(f"{folder} is finished: nothing is left to do"))
+            reporter(Notice(f"{campaign_text(folder)} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))

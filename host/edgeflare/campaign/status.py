@@ -15,7 +15,14 @@ import numpy as np
 from edgeflare._internal.files import write_whole
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
-from edgeflare.store import MEASURING, SEED_QUERIES, CampaignLock, OutcomeCounts, Store
+from edgeflare.store import (
+    MEASURING,
+    SEED_QUERIES,
+    CampaignLock,
+    OutcomeCounts,
+    Store,
+    campaign_text,
+)
 from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Status
@@ -195,13 +202,13 @@ def campaign_status(folder: Path) -> CampaignStatus:
         left = live or _killed_early(store)
         running = CampaignLock.is_held(folder)
         if running and live is not None and live.state == "running":
-            return live
+            return replace(live, folder=campaign_text(folder))
         finished = is_finished(store)
         state: RunState = "finished" if finished and not running else _state(running, left.state)
         done = count_outcomes(store)
         return replace(
             left,
-            folder=str(folder),
+            folder=campaign_text(folder),
             state=state,
             message="" if state in ("running", "finished") else _message(left, store),
             stage="search" if store.fact(REPLAY) is None else "replay",

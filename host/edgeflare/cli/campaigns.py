@@ -36,16 +36,18 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_summary
     from edgeflare.cli.terminal import ask, end_by
+    from edgeflare.store import is_address
 
     with progress_display() as progress:
         folder = campaign(ask=ask, progress=progress)
     summary = summarize(folder)
     print_summary(summary, json)
     if not json:
-        echo_err(f"\nEverything is in {folder}")
-        echo_err(f"A page of it: {shlex.join(['edgeflare', 'report', str(folder)])}")
+        echo_err(f"\nEverything is in {summary.folder}")
+        echo_err(f"A page of it: {shlex.join(['edgeflare', 'report', summary.folder])}")
         what = "sounds" if summary.sample_rate else "pictures"
-        command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
+        to = Path(folder.name) if is_address(summary.folder) else folder
+        command = ["edgeflare", "export", summary.folder, f"{to}-{what}"]
         echo_err(f"{what.capitalize()}: {shlex.join(command)}")
     end_by(summary.limits_crossed, summary.limits_undecided)
 
@@ -346,8 +348,9 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The file to write; by default CAMPAIGN/report.html, and stdout for the other "
-            "formats. Markdown has pictures in a folder beside its file, on stdout none.",
+            help="The file to write; by default CAMPAIGN/report.html (of a campaign's address "
+            "NAME-report.html), and stdout for the other formats. Markdown has pictures in a folder "
+            "beside its file, on stdout none.",
         ),
     ] = None,
     class_names: Annotated[
@@ -392,10 +395,12 @@ def _write_page(
 ) -> None:
     from edgeflare import write_html_report
     from edgeflare.cli.display.tables import findings_text
+    from edgeflare.store import campaign_text, is_address
 
-    page = write_html_report(
-        campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
-    )
+    if out is None:
+        by_address = is_address(campaign_text(campaign))
+        out = Path(f"{campaign.name}-report.html") if by_address else campaign / "report.html"
+    page = write_html_report(campaign, out, class_names=names, embed_mb=embed_mb)
     more = f", {page.beside:,} files beside it" if page.beside else ""
     echo_err(
         f"wrote {page.path}: {size_text(page.bytes)}, "

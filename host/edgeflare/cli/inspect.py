@@ -256,5 +256,9 @@ def _telling(name: str) -> Iterator["Tell"]:
 
 
 def _tell_page(campaign: Path, *, json: bool) -> None:
+    from edgeflare.store import campaign_text
+
     if not json:
-        echo_err(f"\nA page with it: {shlex.join(['edgeflare', 'report', str(campaign)])}")
+        echo_err(
+            f"\nA page with it: {shlex.join(['edgeflare', 'report', campaign_text(campaign)])}"
+        )

@@ -25,10 +25,9 @@ ADDRESS = "its address, postgresql://user@host/database/NAME"
 def folder(text: str) -> Path:
     """Return the folder that an argument names, by its path or an address in a database.
 
-    Ends the program as a command does where the address can't be used.
+    The folder has pointers to its parts that are in a database. Ends the program as a command does
+    where the address or the database can't be used.
     """
-    if not text.startswith("postgresql:"):
-        return Path(text)
     from edgeflare.store import folder_at
 
     found: list[Path] = []

@@ -92,6 +92,7 @@ def _replay(
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask, end_by
     from edgeflare.reports import replay_document
+    from edgeflare.store import campaign_text
 
     with progress_display() as progress:
         folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
@@ -104,9 +105,9 @@ def _replay(
         lambda: replay_document(summary, limits, class_namer(folder)),
     )
     if not json:
-        echo_err(f"\nEverything is in {folder}")
+        echo_err(f"\nEverything is in {summary.folder}")
         if summary.source_kind == "corpus":
-            command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
+            command = ["edgeflare", "corpus", "add", campaign_text(summary.source), summary.folder]
             echo_err(f"Tell the corpus: {shlex.join(command)}")
     undecided = [one.name for one in limits if one.undecided]
     end_by([one.name for one in limits if one.crossed], undecided)

@@ -57,7 +57,7 @@ from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.oracles import traits_of
-from edgeflare.store import CampaignLock, Store
+from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output
@@ -100,7 +100,7 @@ def explain_campaign(
     Raises UsageError where the campaign has no findings, was run with other models, or was explained
     with other settings, and the errors of `run_replay`.
     """
-    folder = Path(folder).absolute()
+    folder = folder_at(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":

@@ -28,7 +28,15 @@ from edgeflare.explanation.results import (
     ShrunkFindings,
 )
 from edgeflare.metrics import l2, linf, ssim
-from edgeflare.store import SEED_ORIGINS, CampaignLock, OutcomeRecord, SeedInput, Store
+from edgeflare.store import (
+    SEED_ORIGINS,
+    CampaignLock,
+    OutcomeRecord,
+    SeedInput,
+    Store,
+    campaign_text,
+    folder_at,
+)
 from edgeflare.store.database import batches
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import ReplayInput, trigger_id
@@ -65,7 +73,7 @@ def shrink_campaign(
     there. Raises UsageError where there is nothing to shrink, or the campaign was run with other
     models, and the errors of `run_campaign`.
     """
-    folder = Path(folder).absolute()
+    folder = folder_at(folder).absolute()
     with replay_source(folder) as source:
         store = source.store
         if store is None or source.kind != "campaign":
@@ -89,7 +97,9 @@ def shrink_campaign(
             )
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             findings = _results(store, shrunk, chosen, natural)
-        return ShrunkFindings(str(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen))
+        return ShrunkFindings(
+            campaign_text(folder / SHRUNK_FOLDER), findings, len(found) - len(chosen)
+        )
 
 
 def _natural_changes(store: Store, config: CampaignConfig) -> dict[str, NaturalChange]:

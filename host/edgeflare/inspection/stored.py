@@ -30,7 +30,7 @@ from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
-from edgeflare.store import CampaignLock, Store
+from edgeflare.store import CampaignLock, Store, campaign_text
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
@@ -118,7 +118,8 @@ def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
     known = store.models.get("original")
     if not known or not store.seed_count():
         raise UsageError(
-            f"{store.folder} has no seeds yet: go on with `edgeflare resume {store.folder}` first"
+            f"{store.folder} has no seeds yet: go on with `edgeflare resume "
+            f"{campaign_text(store.folder)}` first"
         )
     with decoding(store.folder, "what is known of the original"):
         path, digest = Path(known["path"]) if moved is None else Path(moved), str(known["sha256"])

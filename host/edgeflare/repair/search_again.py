@@ -13,7 +13,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.oracles import traits_of
-from edgeflare.store import Store
+from edgeflare.store import Store, campaign_text
 from edgeflare.store.location import is_campaign
 from edgeflare.types import Status
 
@@ -57,7 +57,8 @@ def check_finished(folder: Path) -> None:
     with Store.open(folder) as store:
         if unfinished or not store.fact("seeds_complete"):
             raise UsageError(
-                f"the search of {folder} isn't finished: finish it with `edgeflare resume {folder}` first"
+                f"the search of {folder} isn't finished: finish it with `edgeflare resume "
+                f"{campaign_text(folder)}` first"
             )
 
 

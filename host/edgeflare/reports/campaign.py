@@ -1,7 +1,6 @@
 """Key figures, tables and sentences of a campaign, for every kind of report."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
@@ -43,7 +42,7 @@ from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.reports.verdict import evidence, verdict
-from edgeflare.store import open_store
+from edgeflare.store import folder_at, open_store
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
@@ -93,7 +92,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
 
     name: Name = str
     if summary.detection is not None:
-        name = class_namer(Path(summary.folder))
+        name = class_namer(folder_at(summary.folder))
     lines = [_trigger_line(one, width, name) for one in summary.triggers]
     if not traits_in(summary.search).compares_scores or summary.values:
         lines = [one._replace(disagreement=None) for one in lines]
@@ -102,7 +101,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     blocks = [*campaign_blocks(summary, triggers, name, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
         return [*replay_counts(summary.replay), *blocks]
-    with open_store(Path(summary.folder)) as store:
+    with open_store(folder_at(summary.folder)) as store:
         result = verdict(store, summary, summary.limits)
     tone: Tone = "strong" if result.tone == "neutral" else result.tone
     return [

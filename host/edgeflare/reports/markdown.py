@@ -39,6 +39,7 @@ from edgeflare.reports.document import (
 from edgeflare.reports.export import file_stem
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.report_data import ReportData, outcome_words
+from edgeflare.store import campaign_text
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Detections
 
@@ -110,7 +111,7 @@ def markdown_text(data: ReportData, pictures: PictureFolder | None = None) -> st
         if pictures is not None:
             blocks += _pictures(data, _deviating(data, replay), pictures)
         blocks += notices_list(data.summary.notices)
-    where = shlex.join(["edgeflare", "report", str(data.store.folder.resolve())])
+    where = shlex.join(["edgeflare", "report", campaign_text(data.store.folder.resolve())])
     return fitted_markdown(blocks, f"`{where} --format json`", MOST_BYTES)
 
 

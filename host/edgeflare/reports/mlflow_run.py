@@ -27,7 +27,7 @@ from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
 from edgeflare.reports.report_data import ReportData, report_data
-from edgeflare.store import Store, open_store
+from edgeflare.store import Store, campaign_text, open_store
 
 _T = TypeVar("_T")
 
@@ -112,7 +112,7 @@ def _check_finished(store: Store) -> None:
     if status.state == "finished":
         return
     done = f"{status.done:,} of {counted(status.total, 'search', 'searches')} done"
-    advice = shlex.join(["edgeflare", "resume", str(store.folder.resolve())])
+    advice = shlex.join(["edgeflare", "resume", campaign_text(store.folder.resolve())])
     if status.state == "running":
         advice = "wait for its end"
     raise UsageError(

@@ -18,7 +18,7 @@ from edgeflare.reports.survey.document import (
     soundness_sentence,
 )
 from edgeflare.reports.survey.faults import fault_title
-from edgeflare.store import Store
+from edgeflare.store import Store, is_address
 from edgeflare.store.location import is_campaign
 from edgeflare.types import TRIGGERS
 
@@ -240,7 +240,9 @@ def progress(summary: Summary, status: CampaignStatus) -> str:
         return f"The campaign is still running: {count}. Write the report again once it has ended."
     why = f" ({status.message})" if status.message else ""
     words = {"paused": "is paused", "failed": "failed"}.get(status.state, "was interrupted")
-    resume = shlex.join(["edgeflare", "resume", str(Path(summary.folder).resolve())])
+    name = summary.folder
+    name = name if is_address(name) else str(Path(name).resolve())
+    resume = shlex.join(["edgeflare", "resume", name])
     return f"The campaign {words}{why}: {count}. Go on with: {resume}"
 
 

@@ -2,7 +2,7 @@
 
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.store.creation import folder_at
-from edgeflare.store.location import is_address, is_campaign
+from edgeflare.store.location import campaign_text, is_address, is_campaign
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     FAULTS,
@@ -48,6 +48,7 @@ __all__ = [
     "SurveyRecord",
     "SurveyedSeed",
     "TriggerAnswer",
+    "campaign_text",
     "folder_at",
     "is_address",
     "is_campaign",

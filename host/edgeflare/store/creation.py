@@ -3,13 +3,13 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
-from edgeflare._internal.files import cache_folder, is_unused, sync_folder
+from edgeflare._internal.files import is_unused, sync_folder
 from edgeflare.errors import StoreError
 from edgeflare.store import postgres
 from edgeflare.store.database import (
@@ -22,6 +22,8 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.known import add_database
 from edgeflare.store.location import (
+    CORPUS_NAME,
+    DATABASE_NAME,
     POINTER_NAME,
     Location,
     database_url,
@@ -31,12 +33,14 @@ from edgeflare.store.location import (
     schema_name,
     split_address,
     stated_samples,
+    stores_folder,
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
 
 _DIGITS = 16
+_DATA = (DATABASE_NAME, CORPUS_NAME, POINTER_NAME)
 
 
 def check_free(folder: Path) -> None:
@@ -52,12 +56,8 @@ def check_database(folder: Path, database: str) -> None:
     """Raise StoreError unless a folder's data can be stored in a server's database now."""
     url = _stated_url(database)
     location = Location("campaign", url, schema_name(folder, url))
-    engine = postgres.engine_on(location)
-    try:
-        with postgres.server_errors(location):
-            postgres.check_schema(engine, location)
-    finally:
-        engine.dispose()
+    with postgres.server_errors(location), _engine(location) as engine:
+        postgres.check_schema(engine, location)
 
 
 def make(
@@ -73,11 +73,11 @@ def make(
 
     `database` is the URL of a server's, None a file of the folder. `samples` is where those of this
     and other folders are, each in a place of its own below; None: in the folder. Of `files` the folder gets a copy. After an error
-    nothing of it is left but an empty folder.
+    nothing of it is left, nor of the folders that were made around it.
     """
     location = location_for(folder, schema, database, samples)
     with translate_errors(folder, resumable=False):
-        made = not folder.exists()
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         copies = [folder / file.name for file in files]
         place: Samples | None = None
@@ -105,8 +105,11 @@ def make(
                 path.unlink(missing_ok=True)
             if place is not None:
                 place.discard()
+            with suppress(OSError):  # others have put something there
+                for one in missing:
+                    one.rmdir()
             raise
-    return made
+    return bool(missing)
 
 
 def location_for(
@@ -181,12 +184,8 @@ def drop(folder: Path) -> None:
     """Remove what a folder's pointer names on a server; nothing happens where it has none."""
     location = read_pointer(folder)
     if location is not None:
-        with translate_errors(folder):
-            engine = postgres.engine_on(location)
-            try:
-                postgres.drop_schema(engine, location.name)
-            finally:
-                engine.dispose()
+        with translate_errors(folder), _engine(location) as engine:
+            postgres.drop_schema(engine, location.name)
 
 
 def size_of(folder: Path) -> int:
@@ -199,13 +198,8 @@ def size_of(folder: Path) -> int:
     if (place := stated_samples(folder)) is not None:
         size += sum(bytes_ for _, bytes_ in open_samples(place).sizes())
     if (location := read_pointer(folder)) is not None:
-        with translate_errors(folder):
-            engine = postgres.engine_on(location)
-            try:
-                with engine.connect() as connection:
-                    size += postgres.size(connection)
-            finally:
-                engine.dispose()
+        with translate_errors(folder), _engine(location) as engine, engine.connect() as connection:
+            size += postgres.size(connection)
     return size
 
 
@@ -219,41 +213,58 @@ def remove_folder(folder: Path) -> None:
 def places_at(url: str, name: str) -> list[Location]:
     """Return what a database has under a name, and under `NAME/...`. Raises StoreError."""
     location = Location("campaign", url, name)
-    engine = postgres.engine_on(location)
-    try:
-        with postgres.server_errors(location):
-            return postgres.places_at(engine, url, name)
-    finally:
-        engine.dispose()
+    with postgres.server_errors(location), _engine(location) as engine:
+        return postgres.places_at(engine, url, name)
 
 
 def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
     """Return a folder by which to use what is at an address, `postgresql://.../database/NAME`.
 
     It is in the user's cache and has the pointers to NAME and to its parts, such as NAME/control.
-    Any other text is the path of a folder, and returned as it is. `stated`: the user named it here
-    and now, so that its database may be connected to from now on; else only one that was before.
-    Raises StoreError where the address can't be used.
+    Any other text is the path of a folder, and returned as it is; where that points to a database,
+    it gets the pointers to those of its parts that other hosts made. `stated`: the user named the
+    address here and now, so that its database may be connected to from now on; else only one that
+    was before. Raises StoreError where the address or the database can't be used.
     """
     if not is_address(text):
-        return Path(text)
+        folder = Path(text)
+        location = read_pointer(folder)
+        if location is not None:
+            with translate_errors(folder), _engine(location) as engine:
+                for one in postgres.places_at(engine, location.url, location.name):
+                    part = folder / one.name.removeprefix(location.name).strip("/")
+                    if not any((part / name).exists() for name in _DATA):
+                        with suppress(OSError):  # a folder that can only be read
+                            _point(part, one)
+        return folder
     url, name = split_address(os.fspath(text))
     if stated:
         add_database(url)
-    found = places_at(url, name)
-    if not any(one.name == name for one in found):
-        raise StoreError(
-            f"there is nothing of edgeflare's under the name {name!r} in the database {url}; check "
-            "the name: it is that of the folder which was made for it"
-        )
-    root = cache_folder() / "stores" / hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
+    location = Location("campaign", url, name)
+    with postgres.server_errors(location), _engine(location) as engine:
+        found = postgres.places_at(engine, url, name)
+        if not any(one.name == name for one in found):
+            raise postgres.no_such_name_error(engine, location)
+    root = stores_folder() / hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
     with translate_errors(root):
         for one in found:
-            folder = root / one.name
-            folder.mkdir(parents=True, exist_ok=True)
-            if read_pointer(folder) != one:
-                write_pointer(folder, one)
+            if read_pointer(root / one.name) != one:
+                _point(root / one.name, one)
     return root / name
+
+
+def _point(folder: Path, location: Location) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_pointer(folder, location)
+
+
+@contextmanager
+def _engine(location: Location) -> Iterator[Engine]:
+    engine = postgres.engine_on(location)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _files(folder: Path, schema: Schema) -> list[Path]:

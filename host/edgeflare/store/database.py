@@ -37,6 +37,8 @@ from edgeflare.store.location import (
     POINTER_NAME,
     Kind,
     Location,
+    campaign_text,
+    is_address,
     read_pointer,
 )
 from edgeflare.store.server_lock import check_not_lost
@@ -147,12 +149,14 @@ def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
     except StoreError:
         location = None
     url = "" if location is None else location.url
-    return postgres.server_error(cause, url, str(folder))
+    where = campaign_text(folder)
+    return postgres.server_error(cause, url, "" if is_address(where) else where)
 
 
 def _nothing_free(folder: Path) -> bool:
     try:
-        return shutil.disk_usage(folder).free < _LEAST_FREE
+        there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
+        return shutil.disk_usage(there).free < _LEAST_FREE
     except OSError:
         return False
 

@@ -9,13 +9,14 @@ import json
 import os
 import re
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from edgeflare._internal.files import write_durably
+from edgeflare._internal.files import cache_folder, write_durably
 from edgeflare.errors import StoreError
 from edgeflare.store.documents import read_json, validated
 
@@ -223,6 +224,23 @@ def _pointer(folder: Path) -> Location | None:
             f"address, {_EXAMPLE}/NAME"
         ) from error
     return found
+
+
+def stores_folder() -> Path:
+    """Return the user's folder that has the folders of campaigns used by their addresses."""
+    return cache_folder() / "stores"
+
+
+def campaign_text(folder: str | os.PathLike[str]) -> str:
+    """Return what names a campaign in commands and sentences: its address where it is used by that.
+
+    Any other is its folder's path, as given.
+    """
+    with suppress(OSError, RuntimeError, StoreError):
+        path = Path(folder).resolve()
+        if path.is_relative_to(stores_folder().resolve()) and (found := read_pointer(path)):
+            return found.address
+    return os.fspath(folder)
 
 
 def write_pointer(folder: Path, location: Location) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import StoreAwayError, StoreError, UsageError
 from edgeflare.store.samples import SUFFIXES, Samples, check_content, decode_sample
 from edgeflare.types import Sample
 
@@ -221,7 +221,9 @@ class SampleObjects(Samples):
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"the samples in {self.place} {_sentence(error)}") from error
+            sentence = _sentence(error)
+            kind = StoreAwayError if sentence is _UNREACHABLE else StoreError
+            raise kind(f"the samples in {self.place} {sentence}") from error
 
 
 def _name(digest: str, suffix: str) -> str:
@@ -247,6 +249,10 @@ _UNREACHABLE = (
     "again, or go on with `edgeflare resume`"
 )
 _NO_BUCKET = "can't be used: there is no such bucket; make it, or name another place"
+_NO_NAME = (
+    "can't be used: a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens; check "
+    "the place"
+)
 _NO_RIGHTS = (
     "can't be used: these credentials have no right to read and write there; ask for them, or name "
     "another place"
@@ -259,6 +265,7 @@ _BY_CODE = {
     "InvalidAccessKeyId": "were refused: the server does not know this access key; check AWS_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "were refused: the secret key is wrong; check AWS_SECRET_ACCESS_KEY",
     "NoSuchBucket": _NO_BUCKET,
+    "InvalidBucketName": _NO_NAME,
     "RequestTimeTooSkewed": "were refused: this host's clock is wrong; set it",
     "SlowDown": "can't be used: the server asks for fewer requests; go on later",
 }
@@ -272,6 +279,7 @@ _BY_TYPE = (
         ),
         _UNREACHABLE,
     ),
+    (("ParamValidationError",), _NO_NAME),
     (("SSLError",), _NO_TLS),
     (("FileNotFoundError",), _NO_BUCKET),
     (("PermissionError",), _NO_RIGHTS),

@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
 from edgeflare.store.documents import read_json
 from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Kind, Location, is_schema_name
@@ -56,6 +56,13 @@ _RELATED = text(
     "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
     "ORDER BY nspname"
 )
+
+_NAMES = text(
+    "SELECT n.nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid "
+    "JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relname = :table AND a.attname = 'samples' "
+    "AND strpos(n.nspname, '/') = 0 ORDER BY n.nspname"
+)
+_MOST_NAMES = 20
 
 
 def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
@@ -193,7 +200,8 @@ def no_tables_error(connection: Connection, folder: Path, location: Location) ->
     if usable is False:
         return StoreError(
             f"{what} does not let this role use the schema {location.name!r}; take the role that "
-            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA"
+            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA and GRANT SELECT ON ALL "
+            "TABLES IN SCHEMA"
         )
     return StoreError(
         f"{what} has no {location.kind} {location.name!r}: it was interrupted before it began, or "
@@ -228,6 +236,19 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
             if row is not None and kind is not None:
                 found.append(Location(kind, url, schema, row[1]))
     return found
+
+
+def no_such_name_error(engine: Engine, location: Location) -> StoreError:
+    """Return the error of a name that a database lacks, with names that it has."""
+    with engine.connect() as connection:
+        names = connection.execute(_NAMES, {"table": _place.name}).scalars().all()
+    names = [one for one in names if is_schema_name(one)]
+    there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return StoreError(
+        f"there is nothing of edgeflare's under the name {location.name!r} in the database "
+        f"{location.url}; check the name: it is that of the folder which was made for it"
+        + (f"; there is {there}" if there else "")
+    )
 
 
 def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | None:
@@ -289,12 +310,14 @@ _CONNECTING = (
 )
 """Parts of what libpq says where no connection is made, which has no code, and the sentences."""
 _LOST = "was lost in the middle ({cause}); check its server, then {next}"
+_PASSING = (_GONE, _LOST, _FULL)
 _BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
 _CODES = {
     "3D000": _MISSING,
     "28": _REFUSED_LOGIN,
     "42501": "refuses it ({cause}); take the role that made the campaign, or let its owner grant "
-    "the right (to make campaigns: GRANT CREATE ON DATABASE)",
+    "the right (to make campaigns: GRANT CREATE ON DATABASE; to read one: GRANT USAGE ON SCHEMA "
+    "and GRANT SELECT ON ALL TABLES IN SCHEMA, its parts NAME/... included)",
     "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
     "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
     "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",
@@ -322,7 +345,8 @@ def server_error(
         return None
     what = f"the database {url} of {where}" if where else f"the database {url}"
     code = getattr(cause, "sqlstate", None)
-    said = " ".join(str(cause).split()).split(" Is the server running")[0]
+    words = str(cause) if code is None else str(cause).partition("\n")[0]  # then comes the SQL
+    said = " ".join(words.split()).split(" Is the server running")[0]
     if code == "53100":
         return DiskFullError(
             f"no space is left on the disk of the server of {what.removeprefix('the ')}",
@@ -334,13 +358,14 @@ def server_error(
     following = _RESUME if resumable else "start again"
     if sentence is None:
         return StoreError(f"{what} failed: {said}")
-    return StoreError(f"{what} " + sentence.format(cause=said, next=following))
+    kind = StoreAwayError if sentence in _PASSING else StoreError
+    return kind(f"{what} " + sentence.format(cause=said, next=following))
 
 
 def _may_pass(cause: BaseException) -> bool:
     """Whether a connection that was refused may be had later: the server is away, or full."""
     said = " ".join(str(cause).split()).lower()
-    return _sentence(cause, getattr(cause, "sqlstate", None), said) in (_GONE, _LOST, _FULL)
+    return _sentence(cause, getattr(cause, "sqlstate", None), said) in _PASSING
 
 
 def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
+from edgeflare._internal.files import is_disk_full, remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
@@ -184,8 +184,16 @@ class SampleFiles(Samples):
         self._made: set[Path] = set()  # folders that are there and on disk
 
     def make(self) -> None:
-        """Make the folder, which must not exist yet."""
-        self.folder.mkdir(parents=True)
+        """Make the folder, which must not exist yet. Raises StoreError where it can't be made."""
+        try:
+            self.folder.mkdir(parents=True)
+        except OSError as error:
+            if is_disk_full(error):
+                raise
+            raise StoreError(
+                f"the samples' folder {self.folder} can't be made: {error.strerror or error}; check "
+                "the path and its permissions"
+            ) from error
 
     def discard(self) -> None:
         """Remove every sample, and the folders that are empty then; other files and links stay."""

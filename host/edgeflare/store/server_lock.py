@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from edgeflare.errors import StoreError
 from edgeflare.store import postgres
-from edgeflare.store.location import Location
+from edgeflare.store.location import Location, campaign_text
 
 _RENEWAL_S = 5.0
 _LONGEST_NAME = 63
@@ -169,7 +169,8 @@ def check_not_lost(folder: Path, location: Location) -> None:
 
 def is_run_by(folder: Path, whom: str) -> StoreError:
     """Return the error of a campaign that another process runs."""
-    return StoreError(f"{folder} is being run by {whom}; wait until it has ended or stop it")
+    name = campaign_text(folder)
+    return StoreError(f"{name} is being run by {whom}; wait until it has ended or stop it")
 
 
 def _end(connection: Connection) -> None:

@@ -192,9 +192,12 @@ class Store(StoredFolder):
 
     @property
     def campaign(self) -> dict[str, Any]:
-        """The resolved configuration."""
+        """The resolved configuration; its "store" is the database that the folder points to."""
         with decoding(self.folder, "the campaign's configuration"):
-            return documents.config(self._campaign_row().config)
+            found = documents.config(self._campaign_row().config)
+        if found.get("store") and self._database.location is not None:
+            found["store"] = self._database.location.url
+        return found
 
     def setting(self, *keys: str) -> Any:
         """Return one setting of the resolved configuration, by the names of its tables and its own.

@@ -48,19 +48,19 @@ def test_every_command_takes_the_address(tmp_path: Path, plain: Path, database_u
 
 
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "code", "words"),
     [
-        ("postgresql://127.0.0.1:1/d/c", "can't be reached"),
-        ("postgresql://u:secret@h/d/c", "has a password"),
-        ("postgresql://u@h/d", "names a database, not a campaign in it"),
+        ("postgresql://127.0.0.1:1/d/c", 3, "can't be reached"),
+        ("postgresql://u:secret@h/d/c", 2, "has a password"),
+        ("postgresql://u@h/d", 2, "names a database, not a campaign in it"),
     ],
 )
 def test_an_address_that_can_not_be_used_is_one_sentence(
-    tmp_path: Path, address: str, words: str
+    tmp_path: Path, address: str, code: int, words: str
 ) -> None:
     for command in ("show", "resume", "report"):
         ran = edgeflare(command, address, home=tmp_path)
-        assert ran.code == 2
+        assert ran.code == code
         assert ran.err.count("\n") == 1
         assert words in ran.err
         assert "secret" not in ran.err
@@ -70,7 +70,7 @@ def test_an_address_that_can_not_be_used_is_one_sentence(
     gone = edgeflare(
         *ARGUMENTS, "--store", "postgresql://127.0.0.1:1/d", "--out", "c", home=tmp_path
     )
-    assert gone.code == 2
+    assert gone.code == 3
     assert "can't be reached" in gone.sentence
     assert gone.err.count("\n") == 1  # before any device is asked
     assert not (tmp_path / "c").exists()
@@ -125,7 +125,7 @@ def test_a_server_that_ends_in_the_middle(
         with monkeypatch.context() as ending:
             ending.setattr(Store, "add_outcome", add_until_it_ends)
             ran = edgeflare(*ARGUMENTS, "--out", "c", "--store", url, home=tmp_path)
-        assert ran.code == 2
+        assert ran.code == 3
         assert f"the database {url} of " in ran.err
         assert "go on with `edgeflare resume" in ran.err
         assert "Traceback" not in ran.both

@@ -82,7 +82,7 @@ def test_copies_of_files_come_and_go_with_the_campaign(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(StoreError):
         Store.create(tmp_path / "c", {}, files=[file, tmp_path / "none"])
-    assert list((tmp_path / "c").iterdir()) == []
+    assert not (tmp_path / "c").exists()
 
 
 def test_a_creation_that_failed_can_be_tried_again(tmp_path):
@@ -293,3 +293,12 @@ def test_no_space_is_its_own_error(tmp_path, error):
         raise error
     assert str(tmp_path) in str(caught.value)
     assert caught.value.exit_code == 3
+
+
+def test_a_start_that_fails_leaves_no_folder(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        StoreError, match=r"the samples' folder .*file/\S+ can't be made: Not a dir"
+    ):
+        Store.create(tmp_path / "campaigns" / "new", {}, samples=str(tmp_path / "file"))
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -6,7 +6,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import is_scores
-from edgeflare.store import Store
+from edgeflare.store import Store, campaign_text
 from edgeflare.types import TRIGGERS, Detections, Output, Values
 
 Pair = tuple[int, int]
@@ -57,7 +57,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     if not store.fact("finished"):
         raise UsageError(
             f"limits.baseline: {folder} is not finished, so pairs may be missing from it; "
-            f"`edgeflare resume {folder}` goes on with it"
+            f"`edgeflare resume {campaign_text(folder)}` goes on with it"
         )
     answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)

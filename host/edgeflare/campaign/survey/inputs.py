@@ -129,11 +129,10 @@ def _families(
 ) -> Mapping[str, Family]:
     """Return the named families, or all; `loadable`: those of the store that can be loaded."""
     rate = store.sample_rate
-    first = None if rate is not None else next(iter(store.seed_samples()), None)
     find = partial(
         families_for,
         "image" if rate is None else "audio",
-        channels=None if first is None else first.shape[-1],
+        channels=None if rate is not None else _channels(store),
         rate=rate,
     )
     if not loadable:
@@ -141,6 +140,18 @@ def _families(
     found = find(skip_broken=True)
     stored = store.fact(FAMILIES)
     return found if stored is None else {name: found[name] for name in stored if name in found}
+
+
+def _channels(store: Store) -> int | None:
+    """Return the channels of the seeds, which are those that the original takes; None without any.
+
+    They are read from the database, so that figures need no sample.
+    """
+    known: Any = store.models.get("original", {}).get("input")
+    if isinstance(known, dict) and isinstance(channels := known.get("channels"), int):
+        return channels
+    first = next(iter(store.seed_samples()), None)
+    return None if first is None else int(first.shape[-1])
 
 
 _FEWEST = 5

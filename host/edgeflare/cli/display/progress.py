@@ -30,6 +30,7 @@ from edgeflare.cli.display.status import MOST_LINES, device_sentence, device_tab
 from edgeflare.cli.terminal import StopSignal, echo_err, handling_signals
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import DiskFullError, UsageError
+from edgeflare.store import campaign_text
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_DEVICE_LINES = 30.0
@@ -122,7 +123,7 @@ def _notice_text(notice: Notice) -> str:
     """Return a notice with how to resume the campaign that has stopped."""
     if notice.resume is None:
         return notice.text
-    command = shlex.join(["edgeflare", "resume", str(notice.resume)])
+    command = shlex.join(["edgeflare", "resume", campaign_text(notice.resume)])
     return f"{notice.text}; go on with: {command}"
 
 

@@ -54,7 +54,7 @@ from edgeflare.inspection.stored import (
 )
 from edgeflare.metrics import class_scores, is_finite
 from edgeflare.seeds import SeedSource
-from edgeflare.store import Store
+from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
 from edgeflare.store.documents import validated
 from edgeflare.store.records import SeedRecord
@@ -259,7 +259,7 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     if not known:
         raise UsageError(
             f"the campaign in {store.folder} has no seed yet that both models answered: go on with "
-            f"`edgeflare resume {store.folder}`"
+            f"`edgeflare resume {campaign_text(store.folder)}`"
         )
     if left_out := len(answered) - len(known):
         notices.append(

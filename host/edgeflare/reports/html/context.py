@@ -67,7 +67,7 @@ from edgeflare.reports.media import (
 )
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
-from edgeflare.store import Store
+from edgeflare.store import Store, campaign_text
 from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
 from edgeflare.values import MEASURES
@@ -235,8 +235,10 @@ def context(
         "models": to_html([_models_table(summary.models)]),
         "versions": to_html([Figures((*_settings(summary), *_versions(store)))]),
         "campaign_toml": campaign_toml(store.campaign),
-        "resume": shlex.join(["edgeflare", "resume", str(store.folder.resolve())]),
-        "send_again": shlex.join(["edgeflare", "replay", replay.source]) if replay else "",
+        "resume": shlex.join(["edgeflare", "resume", campaign_text(store.folder.resolve())]),
+        "send_again": shlex.join(["edgeflare", "replay", campaign_text(replay.source)])
+        if replay
+        else "",
         "name": name,
     }
 

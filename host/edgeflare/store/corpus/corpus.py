@@ -54,7 +54,7 @@ from edgeflare.store.database import (
     disk_full_advice,
     translate_errors,
 )
-from edgeflare.store.location import CORPUS_NAME, is_corpus
+from edgeflare.store.location import CORPUS_NAME, campaign_text, is_campaign, is_corpus
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import SampleFiles, StoredFolder
@@ -107,6 +107,11 @@ class Corpus(StoredFolder):
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
                 raise StoreError(f"there is no corpus folder {folder}; check the path")
+            if is_campaign(folder):
+                raise StoreError(
+                    f"{campaign_text(folder)} is not a corpus but a campaign; `edgeflare show` shows "
+                    "it, `edgeflare corpus add` adds what it found to a corpus"
+                )
             if not is_corpus(folder):
                 raise StoreError(
                     f"{folder} is not a corpus: it has no {CORPUS_NAME}; check the path, or make one "

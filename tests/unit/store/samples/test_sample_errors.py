@@ -35,6 +35,7 @@ def refusal(place: str) -> str:
 
 def test_no_such_bucket(s3_place: str) -> None:
     assert re.search("no such bucket; make it", refusal("s3://nothing-there/c"))
+    assert re.search("a bucket's name has 3 to 63 lower-case letters", refusal("s3://Wrong_!/c"))
 
 
 @pytest.mark.parametrize(

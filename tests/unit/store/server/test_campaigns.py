@@ -11,7 +11,7 @@ from postgres_server import start_program
 
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import StoreError
-from edgeflare.store import CampaignLock, SeedInput, Store, folder_at, is_campaign
+from edgeflare.store import CampaignLock, SeedInput, Store, campaign_text, folder_at, is_campaign
 from edgeflare.store import creation as store_creation
 
 pytestmark = pytest.mark.extended
@@ -73,8 +73,36 @@ def test_an_address_is_enough(campaign, database_url):
         (seed,) = control.seeds()
         assert np.array_equal(control.get_sample(seed.sample), SAMPLE + 1)
     assert folder_at(f"{database_url}/tiny/control") == handle / "control"
-    with pytest.raises(StoreError, match="nothing of edgeflare's under the name 'other'"):
+    with pytest.raises(StoreError, match=r"under the name 'other' .*; there is tiny$"):
         folder_at(f"{database_url}/other")
+
+
+def test_a_folder_gets_the_parts_that_another_host_made(campaign, database_url):
+    elsewhere = folder_at(f"{database_url}/tiny") / "explanation" / "control"
+    with Store.create(elsewhere, {}, database=database_url) as part:
+        digest = part.put_sample(SAMPLE)
+    own = campaign / "explanation" / "control"
+    assert not is_campaign(own)
+    before = (campaign / "store.json").read_text()
+    assert folder_at(campaign) == campaign
+    assert (campaign / "store.json").read_text() == before
+    with Store.open(own) as part:
+        assert np.array_equal(part.get_sample(digest), SAMPLE)
+
+
+def test_what_is_made_of_a_campaign_goes_where_its_folder_points_to(tmp_path, database_url):
+    stated = {"store": "postgresql://another@host/database"}
+    Store.create(tmp_path / "c", stated, database=database_url).close()
+    with Store.open(folder_at(f"{database_url}/c")) as store:
+        assert store.campaign == {"store": database_url}
+
+
+def test_a_campaign_that_is_used_by_its_address_is_named_by_it(campaign, database_url):
+    address = f"{database_url}/tiny"
+    assert campaign_text(campaign) == str(campaign)
+    assert campaign_text(folder_at(address)) == address
+    assert campaign_text(folder_at(address) / "none") == str(folder_at(address) / "none")
+    assert campaign_status(folder_at(address)).folder == address
 
 
 def test_samples_elsewhere_are_found_by_the_address(tmp_path, database_url):
@@ -115,13 +143,13 @@ def test_an_error_after_the_schema_was_made_leaves_nothing(
         with pytest.raises((StoreError, KeyboardInterrupt)):
             Store.create(tmp_path / "c", {}, database=database_url)
     assert schemas(postgres_server, database_url) == []
-    assert list((tmp_path / "c").iterdir()) == []
+    assert not (tmp_path / "c").exists()
 
 
 def test_a_name_that_is_taken(campaign, tmp_path, database_url):
     with pytest.raises(StoreError, match=r"has a schema 'tiny' already: .* with --out"):
         Store.create(tmp_path / "below" / "tiny", {}, database=database_url)
-    assert not any((tmp_path / "below" / "tiny").iterdir())
+    assert not (tmp_path / "below").exists()
     Store.open(campaign).close()
 
 
@@ -143,7 +171,7 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path, database_url, postgres_s
         with pytest.raises(StoreError, match="no space"):
             Store.create(tmp_path / "c", {}, database=database_url)
     assert schemas(postgres_server, database_url) == []
-    assert list((tmp_path / "c").iterdir()) == []
+    assert not (tmp_path / "c").exists()
     Store.create(tmp_path / "c", {}, database=database_url).close()
 
 
@@ -167,7 +195,7 @@ def test_one_process_a_campaign_by_whatever_folder(campaign, database_url):
             with pytest.raises(StoreError) as caught:
                 CampaignLock(folder).acquire()
             assert re.fullmatch(
-                rf"{folder} is being run by process {holder.pid} on host .* since "
+                rf"{re.escape(campaign_text(folder))} is being run by process {holder.pid} on host .* since "
                 r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it",
                 str(caught.value),
             )
