@@ -122,7 +122,7 @@ def test_a_place_that_is_taken_away_is_a_lost_device(
     folder = run_campaign(config(tmp_path / "two", **more), progress=listener)
     assert found_in(folder) == alone
     reason = "pi4 is lost: pi4: labgrid place pi4 was taken away: another client released it"
-    assert listener.said(reason), listener.told
+    assert listener.said(f"{reason}; next try in 60 s"), listener.told
     assert lab.holder("pi4") == f"lab/{OTHER}"
     assert lab.holder("pi5") is None
 
@@ -173,24 +173,29 @@ def test_a_campaign_waits_for_its_place(lab: Lab, tmp_path: Path, alone: Found) 
     assert lab.reservations() == ""
 
 
+def started(home: Path, *flags: object) -> "subprocess.Popen[bytes]":
+    """Start a campaign without a survey in a process of its own."""
+    command = ("run", *DEMO_PAIR, "--no-survey", *flags)
+    return subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", *map(str, command)],
+        cwd=home,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_campaign_that_is_ended_leaves_no_place_behind(
     lab: Lab, tmp_path: Path, number: int
 ) -> None:
     folder = tmp_path / "killed"
     command = (
-        *("run", *DEMO_PAIR, "--no-survey", "--strategy", "dflare", "--max-queries", 100000),
+        *("--strategy", "dflare", "--max-queries", 100000),
         *("--python", sys.executable, "--device", "pi4", "--device", "pi5", "--out", folder),
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edgeflare.cli", *map(str, command)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with process:
+    with started(tmp_path, *command) as process:
         until(lambda: finished(folder) >= 1)
         assert lab.holder("pi4")
         assert lab.holder("pi5")
@@ -201,15 +206,7 @@ def test_a_campaign_that_is_ended_leaves_no_place_behind(
 def test_ctrl_c_while_a_place_is_waited_for(lab: Lab, tmp_path: Path) -> None:
     write(lab, tmp_path, wait_s=600)
     lab.client("-p", "pi4", "acquire")
-    command = ("run", *DEMO_PAIR, "--no-survey", "--device", "pi4", "--out", tmp_path / "none")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edgeflare.cli", *map(str, command)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process = started(tmp_path, "--device", "pi4", "--out", tmp_path / "none")
     try:
         until(lab.reservations)
         process.send_signal(signal.SIGINT)
