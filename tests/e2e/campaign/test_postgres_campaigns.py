@@ -38,13 +38,23 @@ def test_every_command_takes_the_address(tmp_path: Path, plain: Path, database_u
     assert shown.json["campaign"] == own.json["campaign"]
     assert shown.json["control"] == own.json["control"]
     assert edgeflare("status", address, home=elsewhere).out.count("finished") == 1
-    assert edgeflare("resume", address, home=elsewhere).code == ran.code
+    resumed = edgeflare("resume", address, home=elsewhere)
+    assert resumed.code == ran.code
+    assert f"Everything is in {address}\n" in resumed.err
+    assert f"edgeflare export {address} c-pictures" in resumed.err
     assert edgeflare("report", address, "--out", "r.html", home=elsewhere).code == 0
-    assert (elsewhere / "r.html").is_file()
+    assert f"edgeflare replay {address} --trigger" in (elsewhere / "r.html").read_text()
+    assert edgeflare("report", address, home=elsewhere).code == 0
+    assert (elsewhere / "c-report.html").is_file()
     assert edgeflare("export", address, "exported", home=elsewhere).code == 0
     assert edgeflare("replay", address, "--out", "replayed", home=elsewhere).code in (0, 1)
     assert edgeflare("corpus", "add", "corpus", address, home=elsewhere).code == 0
     assert edgeflare("compare", address, plain, home=elsewhere).code == 0
+    explained = edgeflare("explain", address, "--json", home=elsewhere)
+    assert explained.code == 0, explained.err
+    again = edgeflare("explain", "c", "--json", home=tmp_path)
+    assert again.code == 0, again.err
+    assert again.json["findings"] == explained.json["findings"]
 
 
 @pytest.mark.parametrize(

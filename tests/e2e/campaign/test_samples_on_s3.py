@@ -61,6 +61,21 @@ def test_a_campaign_finds_the_same(
     assert added.code == 0, added.err
 
 
+def test_figures_need_no_samples(
+    tmp_path: Path, s3_place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = edgeflare(*ARGUMENTS, "--out", "c", "--samples", s3_place, home=tmp_path)
+    assert ran.code in (0, 1), ran.err
+    shown = edgeflare("show", "c", "--json", home=tmp_path)
+    monkeypatch.setattr(objects, "_ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    again = edgeflare("show", "c", "--json", home=tmp_path)
+    assert again.json == shown.json
+    for words in (("show", "c"), ("status", "c"), ("report", "c", "--format", "json")):
+        assert edgeflare(*words, home=tmp_path).code == 0
+    assert edgeflare("report", "c", home=tmp_path).code == 3
+
+
 def test_a_server_that_goes_away_ends_a_campaign_that_can_be_resumed(
     tmp_path: Path, s3_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
