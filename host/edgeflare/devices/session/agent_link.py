@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import suppress
+from copy import copy
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -75,11 +76,6 @@ class LinkFailure:
         if self.failure is None:
             self._waiting.append(callback)
         return self.failure is None
-
-
-def copy(error: EdgeFlareError) -> EdgeFlareError:
-    """Return a new error of the same class and text: tracebacks accumulate in a shared one."""
-    return type(error)(str(error))
 
 
 _BYE_S = 2.0
@@ -233,7 +229,7 @@ class AgentLink:
                 if self._table.can_send():
                     self._changed.notify()
         if failure is not None:
-            request.future.set_exception(copy(failure))
+            request.future.set_exception(copy(failure))  # tracebacks accumulate in a shared one
         return request.future
 
     def ping(self, size: int = 0) -> "Future[float]":

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.devices.fingerprints import check_unchanged
-from edgeflare.devices.session.agent_link import copy
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
 from edgeflare.devices.session.replies import Reply
