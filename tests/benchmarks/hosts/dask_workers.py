@@ -1,6 +1,6 @@
 """What Dask workers cost and bring: one process against one worker, and one worker against two.
 
-python tests/benchmarks/hosts/dask_workers.py [--seeds 400] [--repeats 5]
+python tests/benchmarks/hosts/dask_workers.py [--seeds 1500] [--far-seeds 200] [--repeats 3]
 
 The demo's models on seeds made of its 100 by noise, without a survey; searches run in the worker's own process, and
 each worker is kept on a processor of its own with its agent, as is the one process. "Far devices" have a link that
@@ -116,9 +116,9 @@ def compare(folder: Path, seeds: Path, repeats: int, far: bool) -> dict[str, lis
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=400)
-    parser.add_argument("--far-seeds", type=int, default=60)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=1500)
+    parser.add_argument("--far-seeds", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
     table = Table("devices", "one process", "one worker", "added", "two workers", "times")
     with TemporaryDirectory() as name:
