@@ -114,9 +114,14 @@ def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
     )
 
 
-def new_folder_name(parent: str, stem: str) -> Path:
-    """Return `parent`/`stem`-DATE-TIME, with a number behind it where that exists already."""
-    base = Path(parent) / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+def new_folder_name(parent: str, stem: str, longest: int | None = None) -> Path:
+    """Return `parent`/`stem`-DATE-TIME, with a number behind it where that exists already.
+
+    The stem is cut where the name would have more than `longest` characters.
+    """
+    behind = time.strftime("-%Y%m%d-%H%M%S")
+    cut = stem if longest is None else stem[: longest - len(behind) - len("-99")]
+    base = Path(parent) / f"{cut}{behind}"
     candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
     return next(folder for folder in candidates if not folder.exists())
 

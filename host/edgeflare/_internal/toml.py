@@ -87,8 +87,8 @@ def anchor_paths(
 ) -> Any:
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
-    URLs are none. The tables of a list have the list's key. `words` are values that are no paths, and may stand
-    before one (``int8:model.onnx``).
+    URLs stay as they are. The tables of a list have the list's key. `words` are values that are no
+    paths, and may stand before one (``int8:model.onnx``).
     """
     if isinstance(value, dict):
         return {

@@ -28,7 +28,8 @@ from edgeflare.devices import Prompt, connect
 from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
-from edgeflare.store.location import POINTER_NAME
+from edgeflare.store.known import add_database
+from edgeflare.store.location import POINTER_NAME, is_address, split_address
 from edgeflare.types import TRIGGERS, Output, Sample
 
 
@@ -54,6 +55,8 @@ def run_campaign(
     campaign's own: the same search for deviations of the original from itself, on this machine.
     """
     check_control(config)
+    for reference in filter(is_address, config.survey.references):
+        add_database(split_address(reference)[0])  # the user names it here
     return executor.start(
         config,
         after=run_control,

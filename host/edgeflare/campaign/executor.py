@@ -52,6 +52,7 @@ from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
+from edgeflare.store.location import LONGEST_NAME
 from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
@@ -101,7 +102,9 @@ def start(
         devices = devices or fleet_devices(config)
     else:
         config.fleet.check_for_workers()
-    folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
+    longest = None if config.store is None else LONGEST_NAME
+    folder = config.out or new_folder_name("campaigns", config.deployed.path.stem, longest)
+    folder = folder.absolute()
     if config.store is not None:
         check_database(folder, config.store)
     owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)

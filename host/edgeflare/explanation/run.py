@@ -58,7 +58,7 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store, folder_at
-from edgeflare.store.location import is_campaign
+from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output
 
@@ -141,8 +141,8 @@ def _explained(
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
         notices.append(
-            "these are the findings that the explanation began with: delete the folder "
-            f"{store.folder / EXPLANATION_FOLDER} to explain those found since, too, or as many as "
+            "these are the findings that the explanation began with: delete "
+            f"{deletion_text(store.folder / EXPLANATION_FOLDER)} to explain those found since, too, or as many as "
             "--device-queries allows now"
         )
     elif len(chosen) < len(found):
@@ -362,7 +362,7 @@ class _Walk:
                 if any(known[key] != wanted[key] for key in _IDENTITY):
                     raise UsageError(
                         f"{self._folder} was explained with other models or options: delete "
-                        f"{folder.parent} to explain it anew"
+                        f"{deletion_text(folder.parent)} to explain it anew"
                     )
                 finished = store.fact("finished")
             if not finished:

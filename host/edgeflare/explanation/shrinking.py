@@ -38,7 +38,7 @@ from edgeflare.store import (
     folder_at,
 )
 from edgeflare.store.database import batches
-from edgeflare.store.location import is_campaign
+from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import ReplayInput, trigger_id
 from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
 from edgeflare.strategies.operators import corruption_names
@@ -163,7 +163,7 @@ def _run(
         if before != config.search.options:
             raise UsageError(
                 f"{folder} was shrunk with other settings ({_settings_words(before)}): delete "
-                f"{folder / SHRUNK_FOLDER} to shrink it anew"
+                f"{deletion_text(folder / SHRUNK_FOLDER)} to shrink it anew"
             )
         executor.resume(
             folder / SHRUNK_FOLDER, fill=fill, ask=ask, progress=progress, connect=connect

@@ -231,9 +231,9 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
         checks: list[ConfigCheck] = [fleet_devices]
         if model.name not in checked:
             checked.add(model.name)
+            checks.append(lambda campaign: check_healthy(campaign.survey.references))
             checks += [check_files, _check_seeds, strategy_of, check_references]
             checks.append(check_families)
-            checks.append(lambda campaign: check_healthy(campaign.survey.references))
             if config.limits.new_pairs or config.limits.baseline is not None:
                 # else the last green night is the baseline, if there is one
                 checks.append(lambda campaign: baseline_pairs(campaign.limits))

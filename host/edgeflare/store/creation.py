@@ -156,18 +156,14 @@ def make_schema(folder: Path, location: Location, fill: Callable[[Connection], N
     So there is no schema without a pointer; a pointer without a schema is of a process that was
     killed before the campaign began.
     """
-    engine = postgres.engine_on(location)
     place = location.samples or str((folder / "samples").absolute())
-    try:
-        with postgres.server_errors(location):
-            postgres.make_schema(
-                engine,
-                location._replace(samples=place),
-                fill,
-                last=lambda: write_pointer(folder, location),
-            )
-    finally:
-        engine.dispose()
+    with postgres.server_errors(location), _engine(location) as engine:
+        postgres.make_schema(
+            engine,
+            location._replace(samples=place),
+            fill,
+            last=lambda: write_pointer(folder, location),
+        )
 
 
 def remove(folder: Path, schema: Schema) -> None:
@@ -205,8 +201,9 @@ def size_of(folder: Path) -> int:
 
 def remove_folder(folder: Path) -> None:
     """Remove a campaign's folder, with what is stored of it elsewhere. Raises OSError, too."""
-    drop(folder)
-    discard_samples(folder)
+    for pointer in list(folder.rglob(POINTER_NAME)):  # of its parts, too
+        drop(pointer.parent)
+        discard_samples(pointer.parent)
     shutil.rmtree(folder)
 
 

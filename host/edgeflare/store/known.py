@@ -3,6 +3,7 @@
 A folder's pointer may be anybody's, and a database may ask for the user's password.
 """
 
+import shlex
 import threading
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def check_database_known(url: str, address: str) -> None:
     if url not in _added and url not in _listed():
         raise StoreError(
             f"the database {url}, which a {POINTER_NAME} names, has not been used on this host by you: "
-            f"if you trust it, name the campaign by its address once: edgeflare show '{address}'"
+            f"if you trust it, name the campaign by its address once: edgeflare show {shlex.quote(address)}"
         )
 
 

@@ -31,7 +31,7 @@ _EXAMPLE = "postgresql://user@host/database"
 _ADDRESS = re.compile(rf"{_SCHEME}:/{{1,3}}")
 _LONGEST = 63
 """Bytes of a name in PostgreSQL."""
-_LONGEST_FOLDER = 40
+LONGEST_NAME = 35
 """Bytes of the name of a new campaign's folder, so that there is room for its parts' behind it."""
 _DIGITS = 8
 _OTHERS = re.compile(r"[^A-Za-z0-9._/-]")
@@ -105,8 +105,8 @@ def _parsed(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise StoreError(
-            f"{text!r} is not the URL of a database; write it as {_EXAMPLE}"
+        raise StoreError(  # without the text, which may have a password
+            f"what is stated is not the URL of a database; write it as {_EXAMPLE}"
         ) from error
     shown = url.render_as_string()  # with *** for a password
     if url.drivername != _SCHEME:
@@ -143,27 +143,32 @@ def schema_name(folder: Path, url: str) -> str:
             head, name = f"{around.name}/", folder.relative_to(parent).as_posix()
             break
     name = _OTHERS.sub("_", name)
-    if url and not head and len(name) > _LONGEST_FOLDER:
+    if url and not head and len(name) > LONGEST_NAME:
         raise StoreError(
-            f"the name of the folder {folder} has {len(name)} characters, which is too long for a "
-            f"campaign in a database: choose one of {_LONGEST_FOLDER} at most, with --out"
+            f"the name of the folder {folder} has {len(name)} characters, which is too long for "
+            f"data in a database: choose a folder whose name has {LONGEST_NAME} at most"
         )
     if not head and name.startswith("pg_"):  # PostgreSQL's own
         name = f"_{name}"
-    return head + _shortened(name, _LONGEST - len(head), folder)
+    return _shortened(head + name)
 
 
-def _shortened(name: str, longest: int, folder: Path) -> str:
-    """Return a name of at most so many bytes; a hash tells apart those that begin alike."""
-    if len(name) <= longest:
+def _shortened(name: str) -> str:
+    """Return a name that PostgreSQL takes; a hash tells apart those that begin alike."""
+    if len(name) <= _LONGEST:
         return name
-    if longest < _DIGITS + 2:
-        raise StoreError(
-            f"the folder {folder} is too deep in that of its campaign for a name of {_LONGEST} "
-            "bytes in the database; choose another with --out"
-        )
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
-    return f"{name[: longest - _DIGITS - 1].rstrip('/.')}-{digest}"
+    return f"{name[: _LONGEST - _DIGITS - 1].rstrip('/.')}-{digest}"
+
+
+def deletion_text(folder: Path) -> str:
+    """Return what is to be deleted so that a folder's data is gone, to follow "delete"."""
+    for around in (folder, *folder.parents):
+        found = _around(around)
+        if found is not None and found.url:
+            name = found.name if around == folder else schema_name(folder, found.url)
+            return f"{folder} and, in the database {found.url}, the schemas {name} and {name}/..."
+    return str(folder)
 
 
 def _around(folder: Path) -> Location | None:

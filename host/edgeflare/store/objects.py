@@ -222,7 +222,7 @@ class SampleObjects(Samples):
             raise
         except Exception as error:
             sentence = _sentence(error)
-            kind = StoreAwayError if sentence is _UNREACHABLE else StoreError
+            kind = StoreAwayError if sentence in _PASSING else StoreError
             raise kind(f"the samples in {self.place} {sentence}") from error
 
 
@@ -269,6 +269,7 @@ _BY_CODE = {
     "RequestTimeTooSkewed": "were refused: this host's clock is wrong; set it",
     "SlowDown": "can't be used: the server asks for fewer requests; go on later",
 }
+_PASSING = (_UNREACHABLE, _BY_CODE["SlowDown"])
 _BY_TYPE = (
     (("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError"), _NO_CREDENTIALS),
     (

@@ -195,8 +195,9 @@ class Store(StoredFolder):
         """The resolved configuration; its "store" is the database that the folder points to."""
         with decoding(self.folder, "the campaign's configuration"):
             found = documents.config(self._campaign_row().config)
-        if found.get("store") and self._database.location is not None:
-            found["store"] = self._database.location.url
+        if found.get("store"):
+            location = self._database.location
+            found["store"] = None if location is None else location.url
         return found
 
     def setting(self, *keys: str) -> Any:

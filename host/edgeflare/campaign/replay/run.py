@@ -29,7 +29,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.image_input import options_in_file, sample_size
 from edgeflare.store import SEED_ORIGINS, SeedInput, Store
-from edgeflare.store.location import is_campaign, is_corpus
+from edgeflare.store.location import LONGEST_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
 
@@ -233,7 +233,8 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
     config = config.model_copy(update={"seeds": seeds})
     if config.out is None:
-        folder = new_folder_name("campaigns", f"{config.deployed.path.stem}-replay")
+        longest = None if config.store is None else LONGEST_NAME
+        folder = new_folder_name("campaigns", f"{config.deployed.path.stem}-replay", longest)
         config = config.model_copy(update={"out": folder})
     known = source.store.models if source.store is not None else {}
     for which in ("original", "deployed"):

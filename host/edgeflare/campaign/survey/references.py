@@ -28,6 +28,7 @@ from edgeflare.models.quantized import (
 from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
+from edgeflare.store.location import is_address, split_address
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output
 
@@ -344,6 +345,8 @@ def _replica(store: Store) -> str:
 
 def _name(folder: str | Path) -> str:
     """Return the name of a reference that is a campaign or made of a file."""
+    if is_address(folder):
+        return split_address(os.fspath(folder))[1].rpartition("/")[2]
     return Path(folder).resolve().name
 
 

@@ -54,7 +54,13 @@ from edgeflare.store.database import (
     disk_full_advice,
     translate_errors,
 )
-from edgeflare.store.location import CORPUS_NAME, campaign_text, is_campaign, is_corpus
+from edgeflare.store.location import (
+    CORPUS_NAME,
+    campaign_text,
+    is_campaign,
+    is_corpus,
+    read_pointer,
+)
 from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import SampleFiles, StoredFolder
@@ -107,6 +113,7 @@ class Corpus(StoredFolder):
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
                 raise StoreError(f"there is no corpus folder {folder}; check the path")
+            read_pointer(folder)  # one that is damaged makes neither
             if is_campaign(folder):
                 raise StoreError(
                     f"{campaign_text(folder)} is not a corpus but a campaign; `edgeflare show` shows "

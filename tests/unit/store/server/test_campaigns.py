@@ -95,6 +95,9 @@ def test_what_is_made_of_a_campaign_goes_where_its_folder_points_to(tmp_path, da
     Store.create(tmp_path / "c", stated, database=database_url).close()
     with Store.open(folder_at(f"{database_url}/c")) as store:
         assert store.campaign == {"store": database_url}
+    Store.create(tmp_path / "plain", stated).close()
+    with Store.open(tmp_path / "plain") as store:  # a stranger's file names no database
+        assert store.campaign == {"store": None}
 
 
 def test_a_campaign_that_is_used_by_its_address_is_named_by_it(campaign, database_url):
@@ -181,9 +184,14 @@ def test_what_is_discarded_or_removed_leaves_the_database(
     Store.create(tmp_path / "other", {}, database=database_url).discard()
     assert not (tmp_path / "other").exists()
     assert schemas(postgres_server, database_url) == ["tiny"]
+    lab = tmp_path / "lab"
+    part = campaign / "explanation" / "device"
+    with Store.create(part, {}, database=database_url, samples=str(lab)) as store:
+        store.put_sample(SAMPLE)
     store_creation.remove_folder(campaign)
     assert schemas(postgres_server, database_url) == []
     assert not campaign.exists()
+    assert not [path for path in lab.rglob("*") if path.is_file()]
 
 
 def test_one_process_a_campaign_by_whatever_folder(campaign, database_url):

@@ -5,13 +5,16 @@ import socket
 
 import pytest
 
+from edgeflare._internal.files import new_folder_name
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.creation import remove_folder
 from edgeflare.store.known import add_database
 from edgeflare.store.location import (
+    LONGEST_NAME,
     Location,
     database_url,
+    deletion_text,
     is_address,
     is_campaign,
     read_pointer,
@@ -35,6 +38,7 @@ URL = "postgresql://lab@db.example:5433/edgeflare?sslmode=verify-full"
         ("postgresql://u@h/d?password=secret", "has a password, which would be stored"),
         ("postgresql://u@h", "names no database"),
         ("postgresql://u@h:port/d", "is not the URL of a database"),
+        ("postgresql://lab:secret/d", "is not the URL of a database"),
         ("postgresql://u@h/d/name", "name the database alone"),
     ],
 )
@@ -75,14 +79,28 @@ def test_a_schema_has_the_folders_name_behind_that_of_the_campaign_around(tmp_pa
 
 
 def test_a_new_campaigns_name_leaves_room_for_its_parts(tmp_path):
-    assert schema_name(tmp_path / (40 * "x"), URL) == 40 * "x"
-    with pytest.raises(StoreError, match="choose one of 40 at most, with --out"):
-        schema_name(tmp_path / (41 * "x"), URL)
+    longest = new_folder_name("campaigns", 40 * "x", LONGEST_NAME).name
+    assert schema_name(tmp_path / longest, URL) == longest
+    part = "/explanation/device-1a2b3c4d"
+    assert len(longest + part) <= 63
+    with pytest.raises(StoreError, match="has 35 at most"):
+        schema_name(tmp_path / (36 * "x"), URL)
     folder = tmp_path / "deep"
     folder.mkdir()
-    write_pointer(folder, Location("campaign", URL, 60 * "x"))
-    with pytest.raises(StoreError, match="too deep"):
-        schema_name(folder / "control", URL)
+    write_pointer(folder, Location("campaign", URL, f"history/{55 * 'x'}"))
+    one, other = (schema_name(folder / name, URL) for name in ("control", "shrunk"))
+    assert one != other
+    assert one[:54] == other[:54] == f"history/{46 * 'x'}"
+    assert len(one) == 63
+
+
+def test_what_is_to_be_deleted_names_the_schemas(tmp_path):
+    assert deletion_text(tmp_path / "c" / "shrunk") == f"{tmp_path}/c/shrunk"
+    (tmp_path / "c").mkdir()
+    write_pointer(tmp_path / "c", Location("campaign", URL, "c"))
+    assert deletion_text(tmp_path / "c" / "shrunk") == (
+        f"{tmp_path}/c/shrunk and, in the database {URL}, the schemas c/shrunk and c/shrunk/..."
+    )
 
 
 def test_pointers_of_other_programs_are_ignored(tmp_path):
