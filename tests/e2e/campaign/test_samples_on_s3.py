@@ -34,7 +34,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "where",
     [
         pytest.param((), id="sqlite"),
-        pytest.param(("--workers", 2), id="sqlite and worker processes"),
+        pytest.param(("--workers", 2), id="worker processes", marks=pytest.mark.slow),
         pytest.param(("--store",), id="postgresql"),
     ],
 )

@@ -80,6 +80,7 @@ def test_two_workers_find_what_one_process_finds(tmp_path: Path, one_process) ->
     assert names == {"board@a", "board@b"}
 
 
+@pytest.mark.slow
 def test_a_survey_alone_finds_the_same_on_workers(tmp_path: Path) -> None:
     seeds = {"path": str(DEMO / "seeds.npz"), "limit": 8}
     alone = run_campaign(survey_alone(demo(tmp_path / "one", seeds=seeds)))
@@ -113,6 +114,7 @@ edgeflare.cli.main()
 """A worker that takes long to open its devices."""
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, one_process) -> None:
     with lab(tmp_path, "a", "b") as made:
         made.start_worker("c", program=NO_STORE)
@@ -127,6 +129,7 @@ def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, on
         assert f"left out: {problem}" in notices
 
 
+@pytest.mark.slow
 def test_where_no_worker_can_take_part_it_is_their_problem(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         first = made.start_worker("c", program=NO_STORE)
@@ -418,6 +421,7 @@ sys.exit(child.wait())
 """Runs what it is given until a file exists, and never after."""
 
 
+@pytest.mark.slow
 def test_seeds_of_a_worker_whose_board_is_lost_go_to_the_others(
     tmp_path: Path, one_process
 ) -> None:
@@ -432,6 +436,7 @@ def test_seeds_of_a_worker_whose_board_is_lost_go_to_the_others(
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
+@pytest.mark.slow
 def test_a_campaign_without_a_board_left_is_paused(tmp_path: Path, one_process) -> None:
     (tmp_path / "frail.py").write_text(FRAIL)
     cut = tmp_path / "cut"

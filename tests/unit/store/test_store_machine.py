@@ -255,7 +255,7 @@ class StoreMachineOnPostgres(StoreMachine):
     """The same on a server."""
 
 
-StoreMachineOnPostgres.TestCase.settings = StoreMachine.TestCase.settings
+StoreMachineOnPostgres.TestCase.settings = settings(StoreMachine.TestCase.settings, max_examples=4)
 
 
 @pytest.mark.extended
