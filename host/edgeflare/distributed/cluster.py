@@ -445,7 +445,7 @@ class DaskCluster:
     def _take_opened(self, offer: Offer, address: str, found: "Opened | EdgeFlareError") -> None:
         """Add a worker that has opened its devices, or leave it out."""
         if isinstance(found, EdgeFlareError):
-            self._refuse(address, found)
+            self._refuse(address, _of_worker(offer.name, found))
             return
         if found.instead:  # it says so with its next heartbeat, too
             self._busy[address] = found.instead
@@ -505,13 +505,13 @@ class DaskCluster:
     def _leave(self, worker: _Worker, problem: EdgeFlareError) -> None:
         """Leave out a worker that has opened its devices."""
         self._forget(worker)
-        self._refuse(worker.address, problem)
+        self._refuse(worker.address, _of_worker(worker.name, problem))
         self._close_on([worker.address])
 
     def _leave_unless_last(self, worker: _Worker, problem: EdgeFlareError) -> None:
         """Leave out a worker that can't do its shards. Raises its problem where there is no other."""
         if len(self._workers) == 1 and not self._opening:
-            raise problem
+            raise _of_worker(worker.name, problem)
         self._leave(worker, problem)
 
     def _forget(self, worker: _Worker) -> None:
@@ -587,3 +587,10 @@ class DaskCluster:
             thread = threading.Thread(target=close, name="edgeflare-close", daemon=True)
             thread.start()
             thread.join(_CLOSE_S)
+
+
+def _of_worker(name: str, problem: EdgeFlareError) -> EdgeFlareError:
+    """Return a worker's problem with the worker's name in it."""
+    text = str(problem)
+    is_named = f"worker {name}" in text or f"@{name}" in text
+    return problem if is_named else type(problem)(f"on the worker {name}: {text}")

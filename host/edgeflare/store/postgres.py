@@ -69,7 +69,7 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     """Return an engine whose unqualified tables are those of the location's schema.
 
     Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
-    that is away or has no connection left. Raises StoreError where psycopg is missing, or where
+    that is away or has no connection left, and no more once it has waited in vain. Raises StoreError where psycopg is missing, or where
     the user has not named the database on this host.
     """
     check_database_known(location.url, location.address)
@@ -127,6 +127,7 @@ class _Connecting:
                 connection = self._connect_once(dialect, args, parameters)
             except dialect.loaded_dbapi.OperationalError as error:
                 if not self._connected or time.monotonic() >= until or not _may_pass(error):
+                    self._connected = False  # what is left to do doesn't wait once more
                     raise
                 time.sleep(_PAUSE_S)
             else:
@@ -277,7 +278,7 @@ def server_errors(location: Location, *, resumable: bool = False) -> Iterator[No
         raise translated from error
 
 
-_RESUME = "what is stored stays: go on with `edgeflare resume`"
+_RESUME = "go on with `edgeflare resume`: what is stored stays"
 _REFUSED_LOGIN = (
     "refuses the login ({cause}); check the user's name, and the password in ~/.pgpass, PGPASSWORD "
     "or a service file"

@@ -271,9 +271,13 @@ class SampleFiles(Samples):
             except FileNotFoundError:
                 continue
         else:
+            if not self.folder.is_dir():
+                raise StoreError(
+                    f"the samples' folder {self.folder} is not there; mount it, or restore it from a "
+                    "copy"
+                )
             raise StoreError(
-                f"the sample file {self.path(digest)} is missing; restore the campaign folder from "
-                "a copy"
+                f"the sample file {self.path(digest)} is missing; restore it from a copy"
             )
         check_content(data, digest, base + suffix)
         return decode_sample(data, suffix)

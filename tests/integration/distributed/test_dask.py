@@ -125,19 +125,19 @@ def test_workers_that_cannot_take_part_leave_the_others_alone(tmp_path: Path, on
             names = {one.device_name for one in store.outcomes()}
     assert unlike(folder, one_process["usual"]) == []
     assert names == {"board@a", "board@b"}
-    for problem in ("no password here", "other classes here"):
-        assert f"left out: {problem}" in notices
+    for problem in ("c: no password here", "d: other classes here"):
+        assert f"left out: on the worker {problem}" in notices
 
 
 @pytest.mark.slow
 def test_where_no_worker_can_take_part_it_is_their_problem(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         first = made.start_worker("c", program=NO_STORE)
-        with pytest.raises(StoreError, match=r"^no password here$"):
+        with pytest.raises(StoreError, match=r"^on the worker c: no password here$"):
             on(made, demo(tmp_path / "first"))
         first.end()
         made.start_worker("d", program=NO_FIT)
-        with pytest.raises(UsageError, match=r"^other classes here$"):
+        with pytest.raises(UsageError, match=r"^on the worker d: other classes here$"):
             on(made, demo(tmp_path / "second"))
 
 
@@ -216,7 +216,7 @@ def test_a_worker_that_comes_later_joins(tmp_path: Path, one_process) -> None:
         made.start_worker("b")
         wait_for(lambda: "the worker b joins with board@b" in run.text, "worker b", run)
         made.start_worker("c", program=NO_STORE)
-        wait_for(lambda: "left out: no password here" in run.text, "worker c", run)
+        wait_for(lambda: "left out: on the worker c: no password here" in run.text, "worker c", run)
         status = made.edgeflare("status", tmp_path / "two", log="status")
         assert status.wait() == 0, status.text
         assert "board@a" in status.text

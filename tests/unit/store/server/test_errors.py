@@ -14,6 +14,7 @@ from postgres_server import own_server, start_program
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
 from edgeflare.store import creation as store_creation
+from edgeflare.store.known import add_database
 from edgeflare.store.location import read_pointer, write_pointer
 from edgeflare.types import Status
 
@@ -202,7 +203,10 @@ def test_a_release_does_not_wait_for_a_server_that_is_away(tmp_path, monkeypatch
 
 
 def test_a_server_that_stays_away(tmp_path, monkeypatch):
+    waits: list[float] = []
+    sleep = time.sleep
     monkeypatch.setattr(postgres, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(postgres.time, "sleep", lambda s: (waits.append(s), sleep(s)))
     with own_server() as server:
         url = server.new_database()
         with Store.create(tmp_path / "c", {}, database=url) as store:
@@ -212,6 +216,7 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch):
                 with pytest.raises(StoreError, match=r"go on with `edgeflare resume`") as caught:
                     use()
                 assert url in str(caught.value)
+                assert len(waits) == 1  # by the first use alone
             with pytest.raises(StoreError, match="can't be reached"):
                 Store.open(store.folder)
             server.start()
@@ -257,7 +262,9 @@ def test_a_schema_that_was_removed(tmp_path, database_url, postgres_server):
 def test_a_role_without_rights_to_a_campaign(server, tmp_path):
     Store.create(tmp_path / "c", {}, database=server.url).close()
     location = read_pointer(tmp_path / "c")
-    write_pointer(tmp_path / "c", location._replace(url=server.url_of("postgres", "poor")))
+    url = server.url_of("postgres", "poor")
+    write_pointer(tmp_path / "c", location._replace(url=url))
+    add_database(url)
     with pytest.raises(StoreError, match=r"let this role use the schema 'c'; take the role that"):
         Store.open(tmp_path / "c")
     with pytest.raises(StoreError, match=r"\(permission denied [^:]*\); .* GRANT SELECT ON ALL"):
