@@ -69,8 +69,8 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     """Return an engine whose unqualified tables are those of the location's schema.
 
     Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
-    that is away or has no connection left, and no more once it has waited in vain. Raises StoreError where psycopg is missing, or where
-    the user has not named the database on this host.
+    that is away or has no connection left, and no more once it has waited in vain. Raises
+    StoreError where psycopg is missing, or where the user has not named the database on this host.
     """
     check_database_known(location.url, location.address)
     url = make_url(location.url)

@@ -106,7 +106,7 @@ def test_a_database_that_a_strangers_folder_names_is_not_connected_to(
         with pytest.raises(BlockingIOError):  # nobody has connected
             server.accept()
         done = edgeflare(*lines[0].split(), home=tmp_path)
-        assert f"edgeflare show '{url}/c'" in " ".join(done.err.split())
+        assert f"edgeflare show {url}/c" in " ".join(done.err.split())
 
 
 @pytest.mark.extended
