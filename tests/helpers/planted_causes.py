@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from command import DEMO
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
@@ -17,14 +17,25 @@ from onnxruntime.quantization import (
 FLOAT = DEMO / "original.onnx"
 
 
-def coarse(path: Path, layer: int) -> Path:
-    """Write the original with the weights of one layer rounded to five values."""
+def coarse(path: Path, layer: int, *, integers: bool = True) -> Path:
+    """Write the original with the weights of one layer rounded to five values.
+
+    They are integers and a scale, or else floats, as a converter's mistake might make them.
+    """
     model = onnx.load(str(FLOAT))
     weights = [one for one in model.graph.initializer if len(one.dims) > 1][layer]
     values = numpy_helper.to_array(weights)
     step = np.abs(values).max() / 2
-    rounded = (np.round(values / step) * step).astype(np.float32)
-    weights.CopyFrom(numpy_helper.from_array(rounded, weights.name))
+    rounded = np.round(values / step).astype(np.int8)
+    if integers:
+        name = f"{weights.name}_rounded"
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(step), f"{name}_scale"))
+        model.graph.node.insert(
+            0, helper.make_node("DequantizeLinear", [name, f"{name}_scale"], [weights.name])
+        )
+        weights.CopyFrom(numpy_helper.from_array(rounded, name))
+    else:
+        weights.CopyFrom(numpy_helper.from_array(rounded * np.float32(step), weights.name))
     onnx.save(model, str(path))
     return path
 

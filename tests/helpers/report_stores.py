@@ -231,7 +231,7 @@ class Planned(NamedTuple):
 def plan(triggers: int) -> list[Planned]:
     """Return the searches of a campaign with so many triggers.
 
-    Every seventh trigger is its seed itself. All that "pi-4" found triggers on both devices (compression), every
+    Every seventh trigger is its seed itself. All that "pi-4" found triggers on both devices (the deployed file itself), every
     other one of "pi-5" on itself only (hardware). After each twenty triggers comes a search that ended otherwise.
     """
     ends: list[Status] = []

@@ -21,7 +21,7 @@ from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.explanation.results import DEVICE, FindingCause
 from edgeflare.models import InputOptions, InputSpec, OriginalModel
-from edgeflare.models.tensors import Grid
+from edgeflare.models.tensors import Grid, is_float_file
 from edgeflare.store import Store
 
 _PLAIN: Mapping[str, Mapping[str, Any]] = {
@@ -48,7 +48,8 @@ class Rung:
 
     `cause` is what a finding comes of that deviates here and on all later rungs, and not before;
     `what` says it for people. `deployed` is the model in the place of the deployed one.
-    `asks_device`: the campaign's devices run it; else this machine does.
+    `asks_device`: the campaign's devices run it; else this machine does. `runs_file`: the first
+    rung that runs the deployed file.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Rung:
     what: str
     deployed: ModelConfig
     asks_device: bool = False
+    runs_file: bool = False
 
     def configure(self, base: CampaignConfig, out: Path) -> CampaignConfig:
         """Return the configuration of a replay on this rung; `base` is the campaign's."""
@@ -93,11 +95,17 @@ def ladder_of(
     name = str(models["deployed"]["runtime"]["name"])
     is_here = all(one.transport == "local" for one in devices)
     rungs = []
+    on_host, why = _runtime_here(config.deployed.path, name)
+    if float_model is not None:
+        _check_float_model(float_model, config.deployed.path, on_host)
+    file_cause = (
+        "compression" if float_model is not None else _cause_of_file(config, models, on_host)
+    )
     try:
         own = control_model(config)
         rungs.append(Rung("control", "rounding", "the original model by other kernels", own))
     except UsageError as error:
-        notices.append(f"rounding isn't told from compression: {error}")
+        notices.append(f"rounding isn't told from {file_cause}: {error}")
     if prepared := _prepared(config.original, models, notices):
         rungs.append(
             Rung(
@@ -108,18 +116,19 @@ def ladder_of(
             )
         )
     if config.deployed.repair is not None:
-        notices.append("the deployed model is repaired: what that changes counts as compression")
-    on_host, why = _runtime_here(config.deployed.path, name)
-    if float_model is not None:
-        _check_float_model(float_model, config.deployed.path, on_host)
+        notices.append(f"the deployed model is repaired: what that changes counts as {file_cause}")
     if on_host is None:
         notices.append(
             f"{config.deployed.path.name} can't be run on this machine ({why}): what compression, "
             "kernels and hardware change counts as compression"
         )
     else:
-        rungs += _on_host(config, on_host, float_model, is_here=is_here)
-        if float_model is None and models["original"]["runtime"]["name"] != on_host:
+        rungs += _on_host(config, on_host, float_model, file_cause, is_here=is_here)
+        if (
+            file_cause == "compression"
+            and float_model is None
+            and models["original"]["runtime"]["name"] != on_host
+        ):
             notices.append(
                 "what the conversion to another format changed counts as compression; to tell them "
                 "apart name the float model in the deployed model's format with --float-model"
@@ -129,7 +138,7 @@ def ladder_of(
     rungs.append(Rung(DEVICE, _last(on_host, is_here=is_here), what, config.deployed, True))
     if is_here and on_host is not None:
         notices.append(
-            "the device is this machine: what its hardware alone changes counts as compression, and "
+            f"the device is this machine: what its hardware alone changes counts as {file_cause}, and "
             "what the runtime's faster kernels change on it as kernels"
         )
     questions = (
@@ -144,8 +153,26 @@ def _last(on_host: str | None, *, is_here: bool) -> FindingCause:
     return "kernels" if is_here else "hardware"
 
 
+def _cause_of_file(
+    config: CampaignConfig, models: Mapping[str, Any], on_host: str | None
+) -> FindingCause:
+    """Return what a difference between the two files is: between two float files a conversion."""
+    if on_host is None:
+        return "compression"
+    files = (
+        (config.original.path, str(models["original"]["runtime"]["name"])),
+        (config.deployed.path, on_host),
+    )
+    return "conversion" if all(is_float_file(*file) for file in files) else "compression"
+
+
 def _on_host(
-    config: CampaignConfig, runtime: str, float_model: Path | None, *, is_here: bool
+    config: CampaignConfig,
+    runtime: str,
+    float_model: Path | None,
+    file_cause: FindingCause,
+    *,
+    is_here: bool,
 ) -> list[Rung]:
     """Return the rungs that this machine runs between the original and the device."""
     deployed = config.deployed
@@ -162,7 +189,8 @@ def _on_host(
         what = f"{float_model.name}, plainest kernels, here"
         rungs.append(Rung("conversion", "conversion", what, with_options(other, plain)))
     what = "the deployed model, plainest kernels, here"
-    rungs.append(Rung("compression", "compression", what, with_options(deployed, plain)))
+    on_plain = with_options(deployed, plain)
+    rungs.append(Rung(file_cause, file_cause, what, on_plain, runs_file=True))
     if not is_here:
         kept = {key: one for key, one in deployed.options.items() if key not in _ACCELERATOR}
         if isinstance(deployed.options.get("delegate"), bool):

@@ -153,9 +153,10 @@ def _explained(
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
     compares_scores = traits_of(walk.config.search.oracle).compares_scores
     for rung in ladder.rungs:
-        asked = [*chosen, *(seeds if rung.cause in ("preprocessing", "conversion") else [])]
+        is_float_model = rung.cause == "conversion" and not rung.runs_file
+        asked = [*chosen, *(seeds if rung.cause == "preprocessing" or is_float_model else [])]
         answers = _of_each(walk.answers(rung, asked), asked, inputs)
-        if rung.cause == "conversion":
+        if is_float_model:
             told = [_deviating(one, seeds, compares_scores) for one in (*rungs.values(), answers)]
             known = [of_it[-1] for of_it in zip(*told, strict=True) if True not in of_it[:-1]]
             if known.count(True) > _ANOTHER_MODEL * (len(known) - known.count(None)):
@@ -397,13 +398,13 @@ class _Walk:
 
         Raises UsageError or ModelError where tensors can't be read.
         """
-        place = next((n for n, one in enumerate(rungs) if one.cause == "compression"), None)
-        if place is None or rungs[place].asks_device:
+        place = next((n for n, one in enumerate(rungs) if one.runs_file), None)
+        if place is None:
             return None
-        compressed = [one for one in findings if one.cause == "compression"]
-        if not compressed:
+        of_file = [one for one in findings if one.cause == rungs[place].cause]
+        if not of_file:
             return None
-        charged = [one for one in compressed if one.contributions]
+        charged = [one for one in of_file if one.contributions]
         if not charged:
             raise UsageError(
                 "the models' answers have no margin of one class over another to follow through the layers: "

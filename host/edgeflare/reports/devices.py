@@ -200,7 +200,7 @@ def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | Non
     if every_device is not None and every_device.devices > 2:
         lines.append(
             f"{every_device.on_all:,} of {every_device.answered:,} triggers trigger on all "
-            f"{every_device.devices} devices (compression)"
+            f"{every_device.devices} devices (the deployed file itself)"
         )
     lines += map(cluster_line, clusters(pairs))
     return [
@@ -250,7 +250,7 @@ def triggers_line(pair: Agreement) -> str:
         f"{count:,} on {name} only" + (f" ({pair.cause})" if count else "")
         for count, name in ((pair.only_first, pair.first), (pair.only_second, pair.second))
     ]
-    text = ", ".join([f"{pair.on_both:,} on both (compression)", *only])
+    text = ", ".join([f"{pair.on_both:,} on both (the deployed file itself)", *only])
     if pair.narrowly:
         text += (
             f"; {pair.narrowly:,} of those on one only tie or are below the margin floor on the "

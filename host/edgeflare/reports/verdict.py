@@ -140,7 +140,7 @@ def evidence(summary: Summary) -> tuple[str, ...]:
     if summary.survey is None or summary.survey.overall is None or summary.replay is not None:
         return ()
     words = (
-        "Whether that is more than compression alone explains: compare with healthy deployments, "
+        "Whether healthy deployments of the original do as much: compare with them, "
         "--reference int8 (made on the host from an ONNX original) or --reference CAMPAIGN."
     )
     return (words,)

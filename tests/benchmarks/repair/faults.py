@@ -59,7 +59,7 @@ def faulty(fault: Fault, images: NDArray[np.uint8], folder: Path) -> Path:
     folder.mkdir()
     float_model = FLOAT
     if fault.coarse_layer is not None:
-        float_model = coarse(folder / "coarse.onnx", fault.coarse_layer)
+        float_model = coarse(folder / "coarse.onnx", fault.coarse_layer, integers=False)
     shape = (len(images), 1, 1, 28, 28)
     inputs = list((images.reshape(shape) / (255 * fault.divisor)).astype(np.float32))
     recipe = Recipe("int8-per-channel", per_channel=True)

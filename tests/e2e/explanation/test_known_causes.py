@@ -115,10 +115,19 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         assert one.contributions["compression"] == max(steps)
 
 
+def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
+    deployed = {"path": coarse(tmp_path / "float.onnx", 0, integers=False)}
+    found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS)
+    assert set(found.counts) == {"conversion"}
+    assert not any("compression" in one for one in found.notices)
+    assert found.layers is not None
+    assert len(found.layers.contributions) == len(found.findings)
+
+
 @pytest.mark.extended
 def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
     """The network with coarse weights stands for what a converter made."""
-    wrong = coarse(tmp_path / "coarse.onnx", 1)
+    wrong = coarse(tmp_path / "coarse.onnx", 1, integers=False)
     model = onnx.load(str(wrong))
     model.doc_string = "the same network"
     onnx.save(model, str(tmp_path / "deployed.onnx"))

@@ -30,7 +30,7 @@ def pair(tmp_path):
 
 def test_the_lines_of_a_pair(pair):
     assert triggers_line(pair) == (
-        "triggers of host / board: 1 on both (compression), 1 on host only (runtime), 1 on board only "
+        "triggers of host / board: 1 on both (the deployed file itself), 1 on host only (runtime), 1 on board only "
         "(runtime); 1 of those on one only tie or are below the margin floor on the other"
     )
     assert (
@@ -51,7 +51,7 @@ def test_the_first_triggers_of_one_device_are_named(pair):
 
 def test_no_cause_is_named_where_no_trigger_is_on_one_device_only(pair):
     text = triggers_line(dataclasses.replace(pair, only_first=0, only_second=0, narrowly=0))
-    assert text.endswith("1 on both (compression), 0 on host only, 0 on board only")
+    assert text.endswith("1 on both (the deployed file itself), 0 on host only, 0 on board only")
     nothing = dataclasses.replace(pair.seeds, unanswered=0)
     assert gaps_line(dataclasses.replace(pair, seeds=nothing, triggers=nothing)) == ""
 
@@ -86,4 +86,4 @@ def test_what_is_on_all_devices_is_reported_of_more_than_two(pair, capsys):
     print_document(agreement_blocks([pair], EveryDevice(2, 9, 7)))
     assert "7 of 9" not in capsys.readouterr().out
     print_document(agreement_blocks([pair], EveryDevice(3, 9, 7)))
-    assert "7 of 9 triggers trigger on all 3 devices (compression)" in capsys.readouterr().out
+    assert "7 of 9 triggers trigger on all 3 devices (the deployed file itself)" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from edgeflare.models.tensors.graph import (
     UnitActivations,
 )
 from edgeflare.models.tensors.layers import default_layers, penultimate_layer, pre_activation_layers
+from edgeflare.models.tensors.number_formats import is_float_file
 from edgeflare.models.tensors.open import open_graph
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "SubModel",
     "UnitActivations",
     "default_layers",
+    "is_float_file",
     "open_graph",
     "penultimate_layer",
     "pre_activation_layers",
