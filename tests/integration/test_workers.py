@@ -195,7 +195,7 @@ def test_a_killed_worker_costs_nothing_but_time(
     killed.join()
     assert found_in(folder) == in_one_process("dflare")
     (told,) = notices(folder)
-    assert told.startswith("a worker process ended (signal 9)")
+    assert told.startswith("a worker process ended (signal 9, ")
 
 
 @pytest.mark.extended

@@ -15,6 +15,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeflare._internal.processes import described_status
 from edgeflare.campaign.workers.program import (
     Asked,
     Drop,
@@ -24,6 +25,7 @@ from edgeflare.campaign.workers.program import (
     Refused,
     WorkerSettings,
 )
+from edgeflare.errors import EdgeFlareError
 from edgeflare.scheduler.job import Turn
 
 if TYPE_CHECKING:
@@ -203,8 +205,7 @@ class _Worker:
     @property
     def ending(self) -> str:
         """How the process ended."""
-        code = self._process.returncode
-        return f"signal {-code}" if code < 0 else f"exit status {code}"
+        return described_status(self._process.returncode)
 
     def _last_words(self) -> str:
         """Return the last line that the process printed."""
@@ -358,7 +359,11 @@ class WorkerPool:
         if self._refused:
             return None
         try:
+            answers = self._answers()
             worker = _Worker(self._lost)
+        except EdgeFlareError as error:  # this process' original can't be loaded again
+            self._refuse(str(error))
+            return None
         except OSError as error:
             self._refuse(error.strerror or str(error))
             return None
@@ -367,7 +372,7 @@ class WorkerPool:
             closed = self._closed
         if closed:
             worker.kill()
-        reason = worker.load(self._settings._replace(shared=shared), self._answers())
+        reason = worker.load(self._settings._replace(shared=shared), answers)
         if not reason:
             return worker
         if not self._closed:
