@@ -103,9 +103,11 @@ class OriginalModel:
         timeout_s: float = 60.0,
         here: bool = False,
     ) -> None:
-        """Load the model. Raises ModelError (unknown runtimes, too) and DeviceTimeoutError.
+        """Load the model.
 
-        Once it could be loaded, a request raises DeviceAwayError where it can't be loaded again.
+        Raises ModelError (unknown runtimes, too), DeviceTimeoutError, and DeviceAwayError where no
+        process can be started or each is killed; a request raises that where it can't be loaded
+        again.
         """
         self.path = path
         self.on_notice: Callable[[str], None] = lambda _: None
@@ -419,7 +421,7 @@ class OriginalModel:
     def _started(self) -> LoadedModel | None:
         """Return a new process, already counted; None where others have to do.
 
-        Raises ModelError and DeviceTimeoutError the first time, later DeviceAwayError.
+        Raises as `_loaded` the first time, later DeviceAwayError.
         """
         process: LoadedModel | None = None
         try:
@@ -451,8 +453,8 @@ class OriginalModel:
     def _loaded(self) -> LoadedModel:
         """Return a process with the loaded model; one that ends in loading is followed by another.
 
-        Where it could be loaded before and none can be started or each is killed, as for want of
-        memory, the pauses grow; not where there are other processes to ask.
+        Not where there are other processes to ask. The pauses grow where none can be started or each
+        is killed, as for want of memory. Raises ModelError, DeviceTimeoutError, DeviceAwayError.
         """
         deaths, alone = 0, self._count == 1
         while True:
@@ -462,10 +464,9 @@ class OriginalModel:
                 return ModelProcess(str(self.path), self._load, self._timeout_s)
             except ProcessEndedError as ended:
                 deaths += 1
-                is_patient = self._processes_began and ended.may_pass
-                most = _MOST_LOADS if is_patient else MOST_DEATHS
-                if deaths == most or not alone:
-                    raise ModelError(_words(ended, f"{deaths} times in a row")) from ended
+                if deaths == (_MOST_LOADS if ended.may_pass else MOST_DEATHS) or not alone:
+                    failure = DeviceAwayError if ended.may_pass else ModelError
+                    raise failure(_words(ended, f"{deaths} times in a row")) from ended
                 with self._changed:
                     # 0, 1, 2, 4 and 8 s
                     self._changed.wait_for(lambda: self._closed, PAUSE_S * (2**deaths // 4))
