@@ -75,6 +75,7 @@ class Campaign:
     ) -> None:
         self._config = config
         self._original = original
+        original.on_notice = reporter.queue_notice
         self._fleet = fleet
         self._sides = sides
         self._store = store

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import replacing
+from edgeflare._internal.processes import how_it_failed, run_again_where_killed
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
@@ -234,19 +235,11 @@ def _make(original: Path, recipe: Recipe, inputs: Sequence[NDArray[Any]], path: 
         request = {"original": str(original), "folder": name, "recipe": recipe._asdict()}
         command = [sys.executable, "-c", _CHILD, json.dumps(request), *filter(None, sys.path)]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+            done = run_again_where_killed(command, _TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         if done.returncode or not (work / _MADE).is_file():
-            printed = done.stdout.decode(errors="replace").strip()[-_LAST_CHARACTERS:]
-            return printed.splitlines()[-1] if printed else f"it ended with {done.returncode}"
+            return how_it_failed(done)[-_LAST_CHARACTERS:]
         with replacing(path) as file:
             file.write((work / _MADE).read_bytes())
     return ""
