@@ -9,6 +9,7 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.detectors import (
     check_same_objects,
     detector_sides,
+    format_by_values,
     keeping_boxes,
     with_background_of,
 )
@@ -310,7 +311,7 @@ def readers(
         plain: list[Any] = [one for one in outputs if not isinstance(one, Transcript)]
         if read:
             side = with_background_of(read[0], side)  # noqa: PLW2901
-        reader, doubt = _reader(side, model.output, plain, whose, read[0].kind if read else None)
+        reader, doubt = _reader(side, model.output, plain, whose, read[0] if read else None)
         read.append(reader)
         doubts += [doubt] if doubt else []
     check_same_objects(read[0], read[1])
@@ -330,20 +331,21 @@ def _reader(
     stated: str,
     outputs: Sequence[Any],
     whose: str,
-    original: OutputKind | None,
+    original: AnswerReader | None,
 ) -> tuple[AnswerReader, str]:
-    """Return how a model's outputs become answers, and a notice, as `_kind` has it."""
+    """Return how a model's outputs become answers, and a notice; `original`: how that one is read."""
     if side.transcribes:
         return side.reader("transcript"), ""
     if side.compared.gallery is not None:
         return side.reader("gallery"), ""
     if side.task in VALUE_TASKS:
         return side.reader("values"), ""
-    if side.detector is not None:
-        raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
-        whole = complete_options(side.detector, side.outputs, side.size, raws)
-        return side._replace(detector=whole).reader("detections"), ""
-    kind, doubt = _kind(side, stated, outputs, whose, original)
+    raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
+    detector, notice = format_by_values(side, raws, original, whose)
+    if detector is not None:
+        whole = complete_options(detector, side.outputs, side.size, raws)
+        return side._replace(detector=whole).reader("detections"), notice
+    kind, doubt = _kind(side, stated, outputs, whose, original.kind if original else None)
     if side.task == "multi-label":
         logits = kind in ("logits", "sigmoid-logits")
         return side.reader("tag-logits" if logits else "tags"), ""
