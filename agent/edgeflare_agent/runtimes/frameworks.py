@@ -60,7 +60,9 @@ class _Framework(Runtime):
         self.outputs = [
             TensorInfo(
                 name="output_{}".format(number),
-                shape=(None, *one.shape[1:]) if is_batch_open and one.ndim else one.shape,
+                shape=(None, *one.shape[1:])
+                if is_batch_open and one.shape[:1] == (1,)
+                else one.shape,
                 dtype=one.dtype.name,
             )
             for number, one in enumerate(self._answers(zeros))

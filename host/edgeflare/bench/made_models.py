@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare._internal import extras
 from edgeflare._internal.files import write_durably
 from edgeflare.bench.cells import Bench, Cell, CellState, made_model
 from edgeflare.bench.suite import PairConfig
@@ -87,14 +88,8 @@ def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: 
 
 
 def _onnx() -> tuple[Any, Any]:
-    try:
-        import onnx
-        from onnx import numpy_helper
-    except ImportError as error:
-        raise UsageError(
-            "changing a model's weights needs onnx; install it with `pip install 'edgeflare[bench]'`"
-        ) from error
-    return onnx, numpy_helper
+    onnx = extras.onnx("changing a model's weights")
+    return onnx, onnx.numpy_helper
 
 
 def _loaded(onnx: Any, path: Path) -> Any:

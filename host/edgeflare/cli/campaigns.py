@@ -52,7 +52,7 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     end_by(summary.limits_crossed, summary.limits_undecided)
 
 
-DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples")
+DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples", "reference")
 ResumeCommand = command_with(
     *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
     *("original_timeout", "workers"),

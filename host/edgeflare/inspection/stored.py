@@ -140,7 +140,7 @@ def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
             "one with --original, or run a campaign with this one"
         )
     if runtime == "onnx":
-        extras.onnx("inspection")
+        extras.onnx()
     graph = open_graph(path, runtime, options, output["name"])
     return StoredOriginal(path, graph, spec, reader)
 

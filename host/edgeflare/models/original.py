@@ -262,7 +262,11 @@ class OriginalModel:
             return
         names = configuration["output"]
         names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
-        sizes = {one.name: one.values for one in self.outputs}
+        is_batch_open = any(not all(one.shape[:1]) for one in self.inputs)
+        sizes = {
+            one.name: one.values if is_batch_open or all(one.shape[:1]) else None
+            for one in self.outputs
+        }
         for name, one in zip(names, raws, strict=True):
             if isinstance(one, np.ndarray) and sizes[name] not in (None, one.size):
                 raise UsageError(

@@ -12,7 +12,7 @@ from edgeflare._internal import exact
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import as_shaped
 from edgeflare.models.npz import read_npz
-from edgeflare.models.outputs import OutputKind, softmax
+from edgeflare.models.outputs import OutputKind, check_values, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare.values import label_map
 from edgeflare_agent.decoding import RawOutput
@@ -101,6 +101,7 @@ class TagsReader(NamedTuple):
         if isinstance(raw, Detections):
             return raw
         scores = _real(raw, (self.tensor,))[0].reshape(-1)
+        check_values(scores, self.tensor, self.classes)
         scores = np.where(np.isfinite(scores), scores, np.nan)
         if self.logits:
             scores = exact.sigmoid(scores)
@@ -190,6 +191,8 @@ def _of_sample(array: NDArray[np.float64], tensor: TensorInfo) -> NDArray[np.flo
     An axis of 0 is open, too. Raises ModelError for another number of values.
     """
     shape = tuple(tensor.shape)
+    if len(shape) > 1 and not shape[0] and array.ndim == len(shape) and array.shape[0] > 1:
+        return array  # its first axis is no batch
     if len(shape) > 1 and shape[0] in (None, 0, 1):
         shape = shape[1:]
     if shape and all(shape):

@@ -470,7 +470,7 @@ class _OnnxMaker:
         self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
 
     def prepare(self) -> None:
-        check_quantizable(self._original, "recipes' models", "repair")
+        check_quantizable(self._original, "recipes' models")
 
     def make(self, name: str) -> Path:
         problems: list[str] = []

@@ -12,6 +12,7 @@ from edgeflare.models import (
     ChosenInput,
     DetectionReader,
     DetectorOptions,
+    InferredFormat,
     InputSpec,
     OutputKind,
     OutputReader,
@@ -58,6 +59,8 @@ class ModelInterface(NamedTuple):
     detector: DetectorOptions | None = None
     keep: Mapping[str, Any] | None = None
     """How the device reduces its boxes."""
+    formats: InferredFormat | None = None
+    """What the outputs' shapes tell of the format where values are still to decide it."""
     compared: Comparison = Comparison()
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None

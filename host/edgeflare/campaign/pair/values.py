@@ -154,6 +154,8 @@ def _channel_axis(
         )
     if stated is not None:
         return stated
+    if output.name in model.unbatched:
+        return -1  # time first: [time, 1, symbols]
     if other is not None and not _are_alike(shape, other):
         moved = _other_layout(shape, other)
         if moved is not None:

@@ -162,7 +162,7 @@ class ReferenceStage(CampaignStage):
         except BaseException:
             model.close()
             raise
-        if shapes[name] == original.output.shape:
+        if original.output.shape in (shapes[name], (1, *shapes[name])):  # as `with_batch` has it
             return model
         model.close()
         raise ModelError(

@@ -82,8 +82,12 @@ class ReplyReader:
         if reduction is not None:
             tensors = reduction.announced(tensors)
         axes = (None,) * len(tensors) if reduction is None else reduction.axes
+        # of a model that takes one sample alone an open first axis need not be the batch
+        has_batch = any(not all(one.shape[:1]) for one in model.inputs)
         self._tensors = [
-            _AnnouncedTensor(tensor, axis, 0 if reduction is None else reduction.most)
+            _AnnouncedTensor(
+                tensor, axis, 0 if reduction is None else reduction.most, has_batch=has_batch
+            )
             for tensor, axis in zip(tensors, axes, strict=True)
         ]
         self._decoded = decoded
@@ -125,16 +129,19 @@ class ReplyReader:
 class _AnnouncedTensor:
     """One output as the device announced it; its arrays are checked against that.
 
-    Along `kept_axis`, unless that is None, there are `most` values at most.
+    Along `kept_axis`, unless that is None, there are `most` values at most. `has_batch`: an open first
+    axis is the batch.
     """
 
-    def __init__(self, tensor: TensorInfo, kept_axis: int | None, most: int) -> None:
+    def __init__(
+        self, tensor: TensorInfo, kept_axis: int | None, most: int, *, has_batch: bool
+    ) -> None:
         self._tensor = tensor
         self._kept_axis = kept_axis
         self._most = most
         self._dtypes: set[DType] = set()
         """Dtypes known to be the announced one: `dtype.name` is slow."""
-        self._elements = tensor.values
+        self._elements = tensor.values if has_batch or all(tensor.shape[:1]) else None
         self.most_bytes = _MOST_OPEN_BYTES if self._elements is None else self._elements * 8
 
     def check(self, array: NDArray[Any]) -> None:
