@@ -17,6 +17,12 @@ _SEQUENCES = re.compile(
 _ASCII_LINES = re.compile(r"[\n\t -~]*")
 _CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # lines, and directions of writing
+    "\ud800-\udfff]"  # surrogates: bytes of a file's name that are no text
+)
+_NAME_BYTES = range(0xDC80, 0xDD00)
 _NONE = "\ufffe\uffff"
 """Code points that are no characters; XML forbids them."""
 NOTHING = "–"
@@ -133,6 +139,15 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     return text[: longest - 3] + "..."
 
 
+def visible_text(text: str) -> str:
+    """Return a text for a terminal: what it would obey instead of show is spelled, as ``\\x1b``.
+
+    That is every control character but line feed and tab, and those that turn the direction of
+    writing. A byte of a file's name that is no text is spelled, too.
+    """
+    return text if text.isprintable() else _OBEYED.sub(_spelled, text)
+
+
 def first_problem(error: "ValidationError") -> str:
     """Return the first problem as ``where: what``; without a place if it is the whole value."""
     problem = error.errors()[0]
@@ -144,6 +159,12 @@ def plain_problem(message: str) -> str:
     """Return pydantic's message without its prefix, in lower case at the start."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return text[:1].lower() + text[1:]
+
+
+def _spelled(match: "re.Match[str]") -> str:
+    code = ord(match[0])
+    code -= 0xDC00 if code in _NAME_BYTES else 0
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
 
 
 def _shown(char: str, lines: bool) -> str:

@@ -1,11 +1,13 @@
 """The commands and their help."""
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from edgeflare._internal.text import visible_text
 from edgeflare.cli import (
     bench,
     campaigns,
@@ -22,7 +24,35 @@ from edgeflare.cli import (
     terminal,
 )
 
+_WrongUsage: type[Exception] = typer.BadParameter.__bases__[
+    0
+]  # click's, which typer has within it of late
+
+
+class _Commands(TyperGroup):
+    """All commands; the parser's own errors, which repeat what was typed, are shown as all text is."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _shown_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _shown_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _shown_errors() -> Iterator[None]:
+    try:
+        yield
+    except _WrongUsage as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.__dict__["message"] = visible_text(message)
+        raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,7 +91,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from edgeflare import __version__
 
-        print(f"edgeflare {__version__}")  # noqa: T201
+        terminal.echo(f"edgeflare {__version__}")
         raise typer.Exit
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import paramiko
 
+from edgeflare._internal.files import home_folder
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
@@ -170,7 +171,7 @@ class _Login:
         files = self._endpoint.keys
         only = self._endpoint.only_these_keys
         if not files:
-            folder = Path.home() / ".ssh"
+            folder = home_folder() / ".ssh"
             files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
         keys_by_blob = {key.asbytes(): key for key in agent_keys_found}
         named = {blob for path in files if (blob := _public_blob(path)) in keys_by_blob}
