@@ -14,6 +14,7 @@ from typing import BinaryIO
 from edgeflare.errors import HostError
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NO_MORE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 _PRIVATE = 0o600
 
@@ -91,6 +92,20 @@ def sync_folder(folder: Path) -> None:
 def is_disk_full(error: OSError) -> bool:
     """Whether no space, or none of this user's quota, is left."""
     return error.errno in _NO_SPACE
+
+
+def is_used_up(error: OSError) -> bool:
+    """Whether this host gives no more of something: processes, memory or open files."""
+    return error.errno in _NO_MORE
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than this user, whose file it is, may use a file; the rule of OpenSSH for keys.
+
+    Of another's file (root's, that a group may read) its owner decides. Raises OSError.
+    """
+    about = path.stat()
+    return os.name != "nt" and about.st_uid == os.geteuid() and bool(about.st_mode & 0o077)
 
 
 def home_folder() -> Path:

@@ -3,7 +3,8 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +37,21 @@ _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 def number_text(value: float | None, digits: int = 2) -> str:
     """Return a number with `digits` digits after the point, a dash for None."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def distinct_number(value: float, other: float) -> str:
+    """Return a number in three digits, or in as many as it takes to differ from `other`."""
+    for digits in (3, 6):
+        text = f"{value:.{digits}g}"
+        if value == other or text != f"{other:.{digits}g}":
+            return text
+    return repr(value)
+
+
+def above_text(value: float, limit: float) -> str:
+    """Return a number above a whole limit without decimals; one rounded up if it would look equal."""
+    text = f"{value:,.0f}"
+    return text if text != f"{limit:,.0f}" else f"{math.ceil(10 * value) / 10:,.1f}"
 
 
 def margin_text(margin: float | None) -> str:
@@ -89,6 +105,14 @@ def first_of(texts: Sequence[str], most: int = 5) -> str:
     """Return the first texts, with semicolons between them, and the number of the others."""
     more = len(texts) - most
     return "; ".join([*texts[:most], *([f"and {more} more"] if more > 0 else [])])
+
+
+def names_text(names: Collection[str], most: int = 10) -> str:
+    """Return the first names with commas between them and the number of the others.
+
+    For lists whose length a file, a device or an inventory decides.
+    """
+    return first_names(list(islice(names, most)), len(names))
 
 
 def first_names(names: Sequence[str], count: int) -> str:

@@ -1,6 +1,7 @@
 """The commands and their help."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from edgeflare.cli import (
     terminal,
 )
 
+_EMPTY_FLAG = re.compile("--[a-z][a-z0-9-]*=")
 _WrongUsage: type[Exception] = typer.BadParameter.__bases__[
     0
 ]  # click's, which typer has within it of late
@@ -32,13 +34,29 @@ _WrongUsage: type[Exception] = typer.BadParameter.__bases__[
 class _Commands(TyperGroup):
     """All commands; the parser's own errors, which repeat what was typed, are shown as all text is."""
 
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+    def make_context(self, info_name: Any, args: Any, *more: Any, **kwargs: Any) -> Any:
         with _shown_errors():
-            return super().make_context(*args, **kwargs)
+            _check_not_empty(args)
+            return super().make_context(info_name, args, *more, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
         with _shown_errors():
             return super().invoke(ctx)
+
+
+def _check_not_empty(args: Sequence[str]) -> None:
+    """Raise for an argument without text, such as that of a shell's variable that is not set.
+
+    As a path it would be the working folder.
+    """
+    for before, text in zip(("", *args), args, strict=False):
+        flag = text[:-1] if _EMPTY_FLAG.fullmatch(text) else before
+        if not text or flag != before:
+            of = f" of {flag}" if flag.startswith("-") else ""
+            raise typer.BadParameter(
+                f"the value{of} is an empty text; state one, or leave it out (a variable of the "
+                "shell may not be set)"
+            )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import NoReturn, ParamSpec
 
 import typer
 
-from edgeflare._internal.files import is_disk_full
+from edgeflare._internal.files import is_disk_full, is_used_up
 from edgeflare._internal.text import visible_text
 
 
@@ -145,8 +145,8 @@ _LIMIT_CROSSED = 1
 _UNDECIDED = 4
 _OWN_FAULT = 70
 _PACKAGE = Path(__file__).parents[1]
+_LONGEST, _END = 4000, 500
 _UNMAPPED = "failed to map segment"  # the loader's words for a library without memory
-_NO_MORE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 class _Debug:
@@ -163,6 +163,12 @@ def _is_users(filename: object) -> bool:
     return isinstance(filename, str | bytes) and not Path(os.fsdecode(filename)).is_relative_to(
         _PACKAGE
     )
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error's text; of a very long one its beginning and its end, which says what to do."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[: -_END - 5 + _LONGEST]} ... {text[-_END:]}"
 
 
 def _lacking(fault: Exception) -> str:
@@ -182,7 +188,7 @@ def _lacking(fault: Exception) -> str:
         return "a path begins with ~, and this user has no home folder; state one in HOME"
     if not isinstance(fault, OSError):
         return ""
-    if fault.errno in _NO_MORE:
+    if is_used_up(fault):
         return (
             f"this machine gives no more: {fault.strerror}; end other programs or raise the limits "
             "(`ulimit -a`), then go on with `edgeflare resume CAMPAIGN`"
@@ -253,7 +259,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
         except EdgeFlareError as error:
             if _Debug.on:
                 raise
-            echo_err(f"edgeflare: {error}")
+            echo_err(f"edgeflare: {_sentence(error)}")
             raise typer.Exit(error.exit_code) from error
         except (typer.Exit, typer.Abort):
             raise

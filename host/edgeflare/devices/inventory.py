@@ -23,7 +23,7 @@ from pydantic import (
 
 from edgeflare._internal import plugins, toml
 from edgeflare._internal.files import home_folder, state_folder
-from edgeflare._internal.text import clean_text, first_problem, plain_problem
+from edgeflare._internal.text import clean_text, first_problem, names_text, plain_problem
 from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
 from edgeflare.errors import HostError, InventoryError
 
@@ -407,7 +407,7 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
             "there is no virtual board yet; `edgeflare devices virtual up` builds and boots one"
         )
     raise InventoryError(
-        f"no device is called {text!r}{_nearest(text, known)}; known are {', '.join(known)}, "
+        f"no device is called {text!r}{_nearest(text, known)}; known are {names_text(known)}, "
         "and any SSH host as ssh://[user@]host[:port], any phone on adb as adb://SERIAL"
     )
 

@@ -18,10 +18,12 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
+from edgeflare._internal.files import is_used_up
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
     EdgeFlareError,
+    HostError,
     InferenceFailedError,
     ModelError,
 )
@@ -144,7 +146,8 @@ class ModelProcess(LoadedModel):
         except OSError as error:
             self._stream.close()
             self._printed.close()
-            raise ModelError(
+            kind = HostError if is_used_up(error) else ModelError
+            raise kind(
                 f"original model: no process can be started for {path}: {error.strerror}; free "
                 "memory, or end other programs"
             ) from error

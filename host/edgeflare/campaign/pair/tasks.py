@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.pair.interface import picture_size
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -34,7 +35,7 @@ class ModelOutputs(NamedTuple):
         name = self.config.output_name
         found = [one for one in self.tensors if name in (None, one.name)]
         if not found:
-            names = ", ".join(one.name for one in self.tensors)
+            names = names_text([one.name for one in self.tensors])
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
 
@@ -46,7 +47,7 @@ class ModelOutputs(NamedTuple):
         found = self.named
         if len(found) == 1:
             return found[0]
-        names = ", ".join(one.name for one in found)
+        names = names_text([one.name for one in found])
         flag = "original" if "original" in self.whose else "deployed"
         raise ModelError(
             f"{self.whose} has {len(found)} outputs ({names}); name the one with {what} with "

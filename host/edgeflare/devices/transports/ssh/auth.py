@@ -4,12 +4,13 @@ import base64
 import binascii
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
-from edgeflare._internal.files import home_folder
+from edgeflare._internal.files import home_folder, is_open_to_others
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
@@ -29,7 +30,7 @@ class LockedKeyError(Exception):
 
 
 class UnusableKeyError(Exception):
-    """The file is absent, unreadable or no private key; the text says which."""
+    """The file is absent, unreadable, others may read it, or it is no private key; the text says which."""
 
 
 def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
@@ -38,6 +39,11 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     Raises LockedKeyError, UnusableKeyError.
     """
     locked = passphrase is not None
+    if path.is_file() and is_open_to_others(path):
+        raise UnusableKeyError(
+            "others on this machine may read it, so it is refused as `ssh` does: `chmod 600 "
+            f"{shlex.quote(str(path))}`"
+        )
     for kind in _KEY_CLASSES:
         try:
             key = kind.from_private_key_file(str(path), passphrase)
