@@ -10,6 +10,7 @@ EdgeFlareError                     2
 ├── StoreError                     2   the campaign folder can't be used
 │   ├── StoreAwayError             3   the database or object store can't be reached, or was lost
 │   └── DiskFullError              3   no space left on the host
+├── HostError                      3   this host has no memory, thread, home or working folder left
 ├── TrackingError                  3   a tracking server doesn't answer, or refuses a run
 └── DeviceError                    3   a device or its runtime failed
     ├── UnreachableError           3   no connection
@@ -87,6 +88,12 @@ class DiskFullError(StoreError):
     def __str__(self) -> str:
         kept = f"; {self.kept}" if self.kept else ""
         return super().__str__() + kept + (f": {self.advice}" if self.advice else "")
+
+
+class HostError(EdgeFlareError):
+    """This host lacks what every program needs: memory, threads, a home or a working folder."""
+
+    exit_code = 3
 
 
 class TrackingError(EdgeFlareError):

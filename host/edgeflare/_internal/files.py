@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from edgeflare.errors import HostError
+
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NO_MORE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 _PRIVATE = 0o600
 
@@ -91,17 +94,52 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
+def is_used_up(error: OSError) -> bool:
+    """Whether this host gives no more of something: processes, memory or open files."""
+    return error.errno in _NO_MORE
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than this user, whose file it is, may use a file; the rule of OpenSSH for keys.
+
+    Of another's file (root's, that a group may read) its owner decides. Raises OSError.
+    """
+    about = path.stat()
+    return os.name != "nt" and about.st_uid == os.geteuid() and bool(about.st_mode & 0o077)
+
+
+def home_folder() -> Path:
+    """Return the user's home folder, which may not exist. Raises HostError where none is known."""
+    if (home := _home()) is None:
+        raise HostError("this user has no home folder; state one in HOME")
+    return home
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, but no home folder. Raises OSError, HostError.
+
+    A home that is missing is not mounted, or the user is not to have one (``/nonexistent``).
+    """
+    home = _home()
+    if home is not None and folder.is_relative_to(home) and not home.is_dir():
+        raise HostError(
+            f"{folder} can't be made: the home folder {home} does not exist; make it, or state "
+            "another one in HOME"
+        )
+    folder.mkdir(mode, parents=True, exist_ok=True)
+
+
 def cache_folder() -> Path:
-    """Return the user's folder of what can be made again, $XDG_CACHE_HOME/edgeflare."""
+    """Return the user's folder of what can be made again, $XDG_CACHE_HOME/edgeflare. Raises HostError."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    root = configured if configured.is_absolute() else Path.home() / ".cache"
+    root = configured if configured.is_absolute() else home_folder() / ".cache"
     return root / "edgeflare"
 
 
 def state_folder() -> Path:
-    """Return the user's folder of what is kept on this host, $XDG_STATE_HOME/edgeflare."""
+    """Return the user's folder of what is kept on this host, $XDG_STATE_HOME/edgeflare. Raises HostError."""
     configured = Path(os.environ.get("XDG_STATE_HOME", ""))
-    root = configured if configured.is_absolute() else Path.home() / ".local" / "state"
+    root = configured if configured.is_absolute() else home_folder() / ".local" / "state"
     return root / "edgeflare"
 
 
@@ -133,6 +171,13 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
         (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
     ]
     return [*key, (2, name)]
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # no HOME, and no entry in the list of users, as in some containers
+        return None
 
 
 def _temporary_name(path: Path) -> Path:

@@ -88,7 +88,7 @@ def anchor_paths(
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
     URLs stay as they are. The tables of a list have the list's key. `words` are values that are no
-    paths, and may stand before one (``int8:model.onnx``).
+    paths, and may stand before one (``int8:model.onnx``). Raises UsageError for an empty path, which would be `folder` itself.
     """
     if isinstance(value, dict):
         return {
@@ -99,6 +99,10 @@ def anchor_paths(
         return [anchor_paths(one, paths, folder, place, words) for one in value]
     if not isinstance(value, str) or place not in paths or value in words or "://" in value:
         return value
+    if not value.strip():
+        raise UsageError(
+            f"the path `{'.'.join(place)}` for a file in {folder} is an empty text; state a path, or leave the key out"
+        )
     word, colon, path = value.partition(":")
     if colon and word in words:
         return f"{word}:{folder / expand_home(path)}"

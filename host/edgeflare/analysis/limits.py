@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal.text import first_names
+from edgeflare._internal.text import distinct_number, first_names
 from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import jsonable
@@ -230,15 +230,6 @@ def _pair_words(pairs: Mapping[Pair, int]) -> str:
         [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:_NAMED]],
         len(ranked),
     )
-
-
-def distinct_number(value: float, other: float) -> str:
-    """Return a number in three digits, or in as many as it takes to differ from `other`."""
-    for digits in (3, 6):
-        text = f"{value:.{digits}g}"
-        if value == other or text != f"{other:.{digits}g}":
-            return text
-    return repr(value)
 
 
 def _percent(rate: float, other: float | None = None) -> str:

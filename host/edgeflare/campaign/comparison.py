@@ -330,7 +330,7 @@ def _all_failed(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     first = errors[0]
     if all(str(error) == str(first) for error in errors):
         return first
-    return type(first)("no candidate could be run: " + "; ".join(map(str, errors)))
+    return type(first)("no candidate could be run: " + first_of([str(error) for error in errors]))
 
 
 def _with_model(config: CampaignConfig, model: ModelConfig) -> CampaignConfig:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
@@ -324,7 +325,7 @@ def _open_fleet(
     *,
     need_all: bool,
 ) -> Fleet:
-    reporter(Stage("device", ", ".join(device.name for device in devices)))
+    reporter(Stage("device", names_text([device.name for device in devices])))
     return Fleet.open(
         devices,
         config,

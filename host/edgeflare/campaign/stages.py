@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.pair.inputs import store_seed_rows
@@ -171,7 +172,7 @@ class Campaign:
         if not self._shared and not self._fleet.missing:
             SearchStage(*self._common()).replay(read.deployed)
         if self._fleet.missing and not self._shared:
-            names = ", ".join(name for name, _ in self._fleet.missing)
+            names = names_text([name for name, _ in self._fleet.missing])
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         self._store.set_fact("finished", all_searched(self._store))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from edgeflare.cli.options import CampaignFolder, Json
-from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare.repair import RepairedCampaign
@@ -187,7 +187,7 @@ def abstain(
     if not json:
         echo_err(f"The share caught against the share deferred: {curve}")
         if snippet is not None:
-            print(SNIPPETS[snippet].format(threshold=found.abstention.threshold))  # noqa: T201
+            echo(SNIPPETS[snippet].format(threshold=found.abstention.threshold))
 
 
 @app.command()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.text import names_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import as_shaped
 from edgeflare.models.npz import read_npz
@@ -151,7 +152,9 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
     where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
     arrays = read_npz(path, "gallery", advice, _MOST_GALLERY_BYTES)
     if "embeddings" not in arrays:
-        raise UsageError(f"{where} has no array `embeddings`; it has {', '.join(arrays) or 'none'}")
+        raise UsageError(
+            f"{where} has no array `embeddings`; it has {names_text(arrays) or 'none'}"
+        )
     if arrays["embeddings"].dtype.kind not in "biuf":
         raise UsageError(f"{where} holds no embeddings of real numbers; {advice}")
     rows = arrays["embeddings"].astype(np.float64)

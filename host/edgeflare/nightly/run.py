@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from edgeflare._internal.text import names_text
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.outcome_stats import has_classes
@@ -392,7 +393,7 @@ def _chosen_runs(
         unknown = [name for name in names if name not in known]
         if unknown:
             raise UsageError(
-                f"no {what} of the nightly is called {unknown[0]!r}; there is {', '.join(known)}"
+                f"no {what} of the nightly is called {unknown[0]!r}; there is {names_text(known)}"
             )
     return [
         (model, device)

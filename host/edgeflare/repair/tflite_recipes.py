@@ -20,9 +20,9 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from edgeflare._internal.files import cache_folder, replacing
+from edgeflare._internal.files import cache_folder, make_folder, replacing
 from edgeflare._internal.processes import how_it_failed, run_again_where_killed
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import HostError, ModelError, UsageError
 from edgeflare.models.quantized import content_digest
 
 QUANTIZER = "ai-edge-quantizer"
@@ -67,7 +67,7 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
     """Return `python`, which must have ai-edge-quantizer, or that of an environment made for it.
 
     The environment is kept in ``$XDG_CACHE_HOME/edgeflare``. Raises UsageError where it can't be
-    made, and where `python` hasn't the quantiser.
+    installed and where `python` hasn't the quantiser, HostError where no folder can be made.
     """
     if python is not None:
         version = _version(python)
@@ -80,12 +80,12 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
     folder = cache_folder() / f"{QUANTIZER}-{VERSION}-python{sys.version_info.minor}"
     found = folder / "bin" / "python"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         with FileLock(f"{folder}.lock"):
             if not (folder / _READY).is_file() or _version(found) is None:
                 _install(folder, found)
     except OSError as error:
-        raise UsageError(f"{folder} can't be made: {error.strerror or error}") from error
+        raise HostError(f"{folder} can't be made: {error.strerror or error}") from error
     return Quantizer(found, VERSION)
 
 

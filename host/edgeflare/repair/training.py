@@ -155,7 +155,7 @@ def train_repair(
     """
     if max_inducing is not None and not 0 < max_inducing <= 1:
         raise UsageError(
-            f"the bound on the inducing ratio is {max_inducing:g}, but it lies above 0 and up to 1, such as "
+            f"the bound on the inducing ratio is {max_inducing:.15g}, but it lies above 0 and up to 1, such as "
             "0.01 or 1%"
         )
     count = len(np.unique(examples.groups[examples.triggering]))

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from tempfile import SpooledTemporaryFile
 from typing import Literal, TypeAlias
 
-from edgeflare._internal.text import clean_text, counted, margin_text
+from edgeflare._internal.text import clean_text, counted, distinct_number, margin_text
 from edgeflare.analysis.findings import Commands, Finding, results
-from edgeflare.analysis.limits import LimitCheck, applicable_rules, distinct_number, known_pairs
+from edgeflare.analysis.limits import LimitCheck, applicable_rules, known_pairs
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeAlias, runtime_checkable
 
+from edgeflare._internal.text import first_of
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
@@ -375,10 +376,12 @@ class Scheduler(Generic[R]):
             raise self._no_device_left()
 
     def _no_device_left(self) -> DeviceError:
-        reasons = "; ".join(
-            f"{queue.device.name}: {queue.device.detail or queue.device.state.value}"
-            for queue in self._queues
-            if not queue.up
+        reasons = first_of(
+            [
+                f"{queue.device.name}: {queue.device.detail or queue.device.state.value}"
+                for queue in self._queues
+                if not queue.up
+            ]
         )
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from edgeflare._internal.text import above_text
 from edgeflare.errors import SeedError
 from edgeflare.seeds.folder import labelled_files, wrong_medium
 from edgeflare.seeds.images import (
@@ -259,7 +260,7 @@ def _read(path: Path) -> _Read:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise UnreadableError(
-                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to "
+                f"its file has {above_text(path.stat().st_size / 1e6, _LARGEST_FILE / 1e6)} MB, and images of up to "
                 f"{_LARGEST_FILE / 1e6:,.0f} MB are read"
             )
         data = path.read_bytes()

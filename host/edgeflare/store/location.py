@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from edgeflare._internal.files import cache_folder, write_durably
-from edgeflare.errors import StoreError
+from edgeflare.errors import HostError, StoreError
 from edgeflare.store.documents import read_json, validated
 
 DATABASE_NAME = "campaign.sqlite"
@@ -241,7 +241,7 @@ def campaign_text(folder: str | os.PathLike[str]) -> str:
 
     Any other is its folder's path, as given.
     """
-    with suppress(OSError, RuntimeError, StoreError):
+    with suppress(OSError, HostError, StoreError):
         path = Path(folder).resolve()
         if path.is_relative_to(stores_folder().resolve()) and (found := read_pointer(path)):
             return found.address

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgeflare._internal.text import counted, shape_text
+from edgeflare._internal.text import counted, names_text, shape_text
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -53,7 +53,7 @@ def detector_format(model: ModelOutputs) -> InferredFormat:
     named = [one for one in model.named if one.name in stated.outputs] or model.named
     found = infer_format(named, model.size, model.metadata)
     if found is None:
-        shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
+        shapes = names_text([f"{one.name} {shape_text(one.shape)}" for one in model.tensors])
         raise ModelError(
             f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
             "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.pair.interface import picture_size
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -45,7 +46,7 @@ class ModelOutputs(NamedTuple):
         name = self.config.output_name
         found = [one for one in self.tensors if name in (None, one.name)]
         if not found:
-            names = ", ".join(one.name for one in self.tensors)
+            names = names_text([one.name for one in self.tensors])
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
 
@@ -57,7 +58,7 @@ class ModelOutputs(NamedTuple):
         found = self.named
         if len(found) == 1:
             return found[0]
-        names = ", ".join(one.name for one in found)
+        names = names_text([one.name for one in found])
         flag = "original" if "original" in self.whose else "deployed"
         raise ModelError(
             f"{self.whose} has {len(found)} outputs ({names}); name the one with {what} with "

@@ -98,7 +98,7 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
                 f"has {_plain(our)}, so that their inputs differ; state the same"
             )
     return [
-        f"the reference {folder} was surveyed with {what} {their:g}, this campaign with {our:g}: "
+        f"the reference {folder} was surveyed with {what} {their:.15g}, this campaign with {our:.15g}: "
         "only the inputs that both have count"
         for what, their, our in (
             ("--sure", theirs.sure, ours.sure),

@@ -189,6 +189,9 @@ def make(path):
     import os
     if os.path.isdir(path):
         return
+    home = os.path.expanduser("~")
+    if not os.path.isdir(home) and path.startswith(os.path.join(home, "")):
+        raise OSError(2, "this user's home folder does not exist", home)
     try:
         os.makedirs(path, 0o700)
     except OSError:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from edgeflare._internal.text import clean_text, shape_text
+from edgeflare._internal.text import clean_text, names_text, shape_text
 from edgeflare.errors import ModelError
 from edgeflare.models.detectors.heads import box_axis, channel_axis
 from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
@@ -140,7 +140,7 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
 
 
 def _shapes(outputs: Sequence[TensorInfo]) -> str:
-    return ", ".join(shape_text(one.shape) for one in outputs)
+    return names_text([shape_text(one.shape) for one in outputs])
 
 
 def _of_one(

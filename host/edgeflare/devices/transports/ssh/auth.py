@@ -4,11 +4,13 @@ import base64
 import binascii
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
+from edgeflare._internal.files import home_folder, is_open_to_others
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
@@ -28,7 +30,7 @@ class LockedKeyError(Exception):
 
 
 class UnusableKeyError(Exception):
-    """The file is absent, unreadable or no private key; the text says which."""
+    """The file is absent, unreadable, others may read it, or it is no private key; the text says which."""
 
 
 def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
@@ -37,6 +39,11 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     Raises LockedKeyError, UnusableKeyError.
     """
     locked = passphrase is not None
+    if path.is_file() and is_open_to_others(path):
+        raise UnusableKeyError(
+            "others on this machine may read it, so it is refused as `ssh` does: `chmod 600 "
+            f"{shlex.quote(str(path))}`"
+        )
     for kind in _KEY_CLASSES:
         try:
             key = kind.from_private_key_file(str(path), passphrase)
@@ -170,7 +177,7 @@ class _Login:
         files = self._endpoint.keys
         only = self._endpoint.only_these_keys
         if not files:
-            folder = Path.home() / ".ssh"
+            folder = home_folder() / ".ssh"
             files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
         keys_by_blob = {key.asbytes(): key for key in agent_keys_found}
         named = {blob for path in files if (blob := _public_blob(path)) in keys_by_blob}
