@@ -30,7 +30,7 @@ from edgeflare._internal.files import is_disk_full
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import postgres
-from edgeflare.store.documents import read_json
+from edgeflare.store.documents import UnstorableError, read_json, write_json
 from edgeflare.store.location import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -77,7 +77,7 @@ def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
         if not resumable:
             error.kept, error.advice = _AT_START
         raise
-    except (OSError, SQLAlchemyError, sqlite3.Error) as error:
+    except (OSError, SQLAlchemyError, sqlite3.Error, UnstorableError) as error:
         translated = (
             _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
         )
@@ -131,6 +131,11 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
 
 def _of_database(error: Exception, folder: Path) -> StoreError:
     cause = error.orig if isinstance(error, StatementError) else error
+    if isinstance(cause, UnstorableError):
+        return StoreError(
+            f"what was to be stored in {folder} isn't, since it couldn't be read again ({cause}); what "
+            "was there is unchanged: report this as a defect of edgeflare"
+        )
     if (translated := _of_server(cause, folder)) is not None:
         return translated
     text = str(cause).lower()
@@ -371,7 +376,9 @@ def connect(folder: Path, *, name: str) -> Engine:
     if _only_readable(folder, name):
         return connect_to_read(folder / name)
     engine = create_engine(
-        URL.create("sqlite", database=str(folder / name)), json_deserializer=read_json
+        URL.create("sqlite", database=str(folder / name)),
+        json_serializer=write_json,
+        json_deserializer=read_json,
     )
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin)
