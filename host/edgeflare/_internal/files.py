@@ -4,6 +4,8 @@ import errno
 import hashlib
 import os
 import re
+import shutil
+import stat
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -17,6 +19,14 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NO_MORE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 _PRIVATE = 0o600
+MOST_BYTES = 256 << 20
+"""Of a document that is read whole."""
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A FIFO is opened without waiting for who writes to it; on Windows no byte is changed."""
+_SPECIAL = (
+    *((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket")),
+    *((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device")),
+)
 
 
 @contextmanager
@@ -41,6 +51,67 @@ def replacing(path: Path, *, durable: bool = False, private: bool = False) -> It
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def check_regular(
+    path: Path | str, most: int | None = None, *, inside: Path | str | None = None
+) -> None:
+    """Raise OSError unless a path is that of a regular file, of `most` bytes at most.
+
+    A FIFO would be waited for, a device read without an end. `inside`: a folder that links in it
+    may not lead out of; the folder itself may be reached by one.
+    """
+    check_inside(path, inside)
+    _check_kind(os.stat(path), path, most)  # noqa: PTH116 - many samples are read
+
+
+def read_regular(
+    path: Path | str, most: int = MOST_BYTES, *, inside: Path | str | None = None
+) -> bytes:
+    """Return the content of a regular file, see `check_regular`. Raises OSError, which names it."""
+    check_inside(path, inside)
+    with open(os.open(path, os.O_RDONLY | _AT_ONCE), "rb", buffering=0) as file:  # noqa: PTH123
+        left = _check_kind(os.fstat(file.fileno()), path, most)
+        parts = []
+        while left and (part := file.read(left)):
+            parts.append(part)
+            left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def check_inside(path: Path | str, inside: Path | str | None) -> None:
+    """Raise OSError where a link in the folder `inside`, on the way to this path, leads out of it."""
+    path = part = os.fspath(path)
+    top = path if inside is None else os.fspath(inside)
+    while len(part) > len(top):
+        if os.path.islink(part):  # noqa: PTH114
+            if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top)):
+                raise OSError(
+                    errno.ELOOP,
+                    f"it is a link that leads out of {top}: put the file itself there",
+                    path,
+                )
+            return
+        part = os.path.dirname(part)  # noqa: PTH120
+
+
+def _check_kind(about: os.stat_result, path: Path | str, most: int | None) -> int:
+    """Return a file's size. Raises OSError."""
+    if not stat.S_ISREG(about.st_mode):
+        what = next((what for is_it, what in _SPECIAL if is_it(about.st_mode)), "a special file")
+        number = errno.EISDIR if stat.S_ISDIR(about.st_mode) else errno.ENXIO
+        raise OSError(number, f"it is {what}, not a regular file", os.fspath(path))
+    if most is not None and about.st_size > most:
+        raise OSError(
+            errno.EFBIG, f"it has {about.st_size} bytes, and up to {most} are read", os.fspath(path)
+        )
+    return about.st_size
+
+
+def copy_regular(source: str, target: str) -> None:
+    """Copy a regular file, as `shutil.copytree` copies. Raises OSError for others."""
+    check_regular(source)
+    shutil.copy2(source, target)
 
 
 def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
@@ -202,7 +273,8 @@ def _open_private(name: str, flags: int) -> int:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hex digest of a file's content."""
+    """Return the hex digest of a regular file's content. Raises OSError."""
+    check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

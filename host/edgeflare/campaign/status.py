@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.files import write_whole
+from edgeflare._internal.files import read_regular, write_whole
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import (
@@ -123,6 +123,7 @@ def count_alarms(control: Store) -> Alarms:
 
 
 LIVE_NAME = "live.json"
+_MOST_BYTES = 16 << 20
 
 RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "finished"]
 
@@ -239,7 +240,9 @@ def _message(left: CampaignStatus, store: Store) -> str:
 def _read_status(folder: Path) -> CampaignStatus | None:
     path = Path(folder) / LIVE_NAME
     try:
-        left: CampaignStatus = validated(CampaignStatus, read_json(path.read_bytes()))
+        left: CampaignStatus = validated(
+            CampaignStatus, read_json(read_regular(path, _MOST_BYTES, inside=folder))
+        )
         moment(left.updated_at)
     except FileNotFoundError:
         return None

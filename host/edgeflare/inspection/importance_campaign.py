@@ -30,8 +30,6 @@ from edgeflare.inspection.stored import (
     stored_original,
 )
 from edgeflare.store import Store
-from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.image_spec import InputSpec
 
@@ -84,9 +82,7 @@ class ImportanceFound:
 
 def stored_importance(store: Store) -> ImportanceFound | None:
     """Return what `importance_of_campaign` stored last, None before. Raises StoreError."""
-    with decoding(store.folder, "the importance"):
-        fact = store.fact(_FACT)
-        return None if fact is None else validated(ImportanceFound, fact)
+    return store.result(_FACT, ImportanceFound)
 
 
 def importance_of_campaign(
@@ -157,7 +153,7 @@ def importance_of_campaign(
             drawn=tuple(_drawn(store, model)),
             notices=tuple(notices),
         )
-        unstored = store_found(store, _FACT, asdict(result))
+        unstored = store_found(store, _FACT, result)
     return replace(result, notices=(*result.notices, *unstored))
 
 

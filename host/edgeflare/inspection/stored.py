@@ -236,19 +236,16 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
 def store_found(
     store: Store,
     name: str,
-    found: dict[str, Any],
+    found: object,
     units: Iterable[Mapping[str, Any]] | None = None,
 ) -> tuple[str, ...]:
     """Store a result under a name; return a notice where that can't be now, as the campaign is running.
 
-    `units` are the rows of `Store.set_unit_scores`. Raises DiskFullError.
+    `found` and `units` are those of `Store.set_result`. Raises DiskFullError.
     """
     try:
         with CampaignLock(store.folder):
-            if units is None:
-                store.set_fact(name, found)
-            else:
-                store.set_unit_scores(units, name, found)
+            store.set_result(name, found, units)
     except DiskFullError:
         raise
     except StoreError as error:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from edgeflare._internal.files import is_disk_full, replacing, write_whole
+from edgeflare._internal.files import is_disk_full, read_regular, replacing, write_whole
 from edgeflare.analysis.findings import (
     count_findings,
     has_input,
@@ -343,7 +343,7 @@ def _may_be_used(folder: Path, store: Store) -> bool:
     if not folder.is_dir():
         return False
     try:
-        earlier = read_json((folder / "campaign.json").read_bytes())
+        earlier = read_json(read_regular(folder / "campaign.json", inside=folder))
     except FileNotFoundError:
         return not any(folder.iterdir())
     except ValueError:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from edgeflare._internal.files import cache_folder, write_durably
+from edgeflare._internal.files import cache_folder, read_regular, write_durably
 from edgeflare.errors import HostError, StoreError
 from edgeflare.store.documents import read_json, validated
 
@@ -34,6 +34,7 @@ _LONGEST = 63
 LONGEST_NAME = 35
 """Bytes of the name of a new campaign's folder, so that there is room for its parts' behind it."""
 _DIGITS = 8
+_MOST_BYTES = 1 << 20
 _OTHERS = re.compile(r"[^A-Za-z0-9._/-]")
 
 
@@ -213,7 +214,7 @@ def stated_samples(folder: Path) -> str | None:
 def _pointer(folder: Path) -> Location | None:
     path = folder / POINTER_NAME
     try:
-        content = read_json(path.read_bytes())
+        content = read_json(read_regular(path, _MOST_BYTES, inside=folder))
         if not isinstance(content, dict) or not content.keys() >= {"kind", "url", "name"}:
             return None  # another program's
         found: Location = validated(Location, content)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from edgeflare.errors import StoreAwayError, StoreError, UsageError
-from edgeflare.store.samples import SUFFIXES, Samples, check_content, decode_sample
+from edgeflare.store.samples import SUFFIXES, Samples, check_content, check_digest, decode_sample
 from edgeflare.types import Sample
 
 _T = TypeVar("_T")
@@ -227,6 +227,7 @@ class SampleObjects(Samples):
 
 
 def _name(digest: str, suffix: str) -> str:
+    check_digest(digest)
     return f"{digest[:2]}/{digest}{suffix}"
 
 

@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
-from edgeflare.store.documents import read_json
+from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Kind, Location, is_schema_name
 
@@ -77,6 +77,7 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     try:
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
+            json_serializer=write_json,
             json_deserializer=read_json,
             pool_pre_ping=True,
             pool_size=_CONNECTIONS,

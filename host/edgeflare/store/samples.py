@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from edgeflare._internal.files import is_disk_full, remove_torn, sync_folder, write_temporary
+from edgeflare._internal.files import (
+    check_inside,
+    is_disk_full,
+    read_regular,
+    remove_torn,
+    sync_folder,
+    write_temporary,
+)
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
@@ -63,6 +70,10 @@ SUFFIXES = (".npy", ".wav")
 """The ends of a sample's name: of any array, and of audio."""
 _BELOW = re.compile(r"[0-9a-f]{2}")
 _NAME = re.compile(r"[0-9a-f]{64}\.(npy|wav)")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 1 << 30
+"""Of a sample's file: seeds have as much at most."""
+_SHOWN = 80
 _WRITERS = 8
 _MISTYPED = re.compile(r"(?:^|/)s3:", re.IGNORECASE)
 
@@ -132,6 +143,11 @@ class Samples(ABC):
             buffer = io.BytesIO()
             np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
             data, suffix = buffer.getvalue(), ".npy"
+        if len(data) > _MOST_BYTES:
+            raise StoreError(
+                f"a sample of {len(data)} bytes can't be stored in {self.place}, where one has "
+                f"{_MOST_BYTES} at most: use smaller seeds"
+            )
         return hashlib.sha256(data).hexdigest(), data, suffix
 
 
@@ -159,6 +175,15 @@ def absolute_place(place: str) -> str:
             f"{place!r} is neither a folder nor the URL of a place; write s3://bucket/prefix"
         )
     return str(Path(place).expanduser().absolute())
+
+
+def check_digest(digest: str) -> None:
+    """Raise StoreError for a text that can't be a sample's digest: it is the name of a file."""
+    if not _DIGEST.fullmatch(digest):
+        raise StoreError(
+            f"{digest[:_SHOWN]!r} is not the digest of a sample, 64 hexadecimal digits: what names it is "
+            "damaged; restore it from a copy"
+        )
 
 
 def check_content(data: bytes, digest: str, path: str) -> None:
@@ -226,6 +251,7 @@ class SampleFiles(Samples):
 
     def path(self, digest: str) -> Path:
         """Return the path of the sample of that digest, or of an image where there is none."""
+        check_digest(digest)
         image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in SUFFIXES)
         return audio if audio.exists() else image
 
@@ -262,11 +288,11 @@ class SampleFiles(Samples):
 
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
+        check_digest(digest)
         base = os.path.join(self.folder, digest[:2], digest)  # noqa: PTH118 - many samples are read
         for suffix in SUFFIXES:
             try:
-                with open(base + suffix, "rb", buffering=0) as file:  # noqa: PTH123
-                    data = file.read()
+                data = read_regular(base + suffix, _MOST_BYTES, inside=self.folder)
                 break
             except FileNotFoundError:
                 continue
@@ -288,6 +314,7 @@ class SampleFiles(Samples):
         path = self.folder / digest[:2] / (digest + suffix)
         if path.parent not in self._made:
             path.parent.mkdir(parents=True, exist_ok=True)
+            check_inside(path.parent, self.folder)
             sync_folder(self.folder)
             self._made.add(path.parent)
         if path.exists() and path.stat().st_size == len(data):

@@ -10,7 +10,7 @@ from sqlalchemy import Row, func, select
 from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
-from edgeflare.store.documents import record
+from edgeflare.store.documents import check_record, record
 from edgeflare.store.outputs import output_columns, output_from
 from edgeflare.types import Decision, Output
 
@@ -157,6 +157,8 @@ def add(
         positions = queries.positions(connection, database.folder, ids)
         answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
         queries.add_rows(connection, _SURVEY, answers, keep_first=keep_first)
+        for run in runs:
+            check_record(run)
         finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
         queries.add_rows(connection, _RUNS, finished, keep_first=keep_first)
 
@@ -229,6 +231,8 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
     """Add answers of references in one transaction."""
     with database.adding() as connection:
+        for answer in answers:
+            check_record(answer)
         ids = {one.seed_id for one in answers}
         positions = queries.positions(connection, database.folder, ids)
         rows = [
@@ -254,6 +258,7 @@ def read_references(database: Database, reference: str) -> Iterator[ReferenceAns
 
 
 def _survey_to_row(one: SurveyRecord) -> dict[str, Any]:
+    check_record(one)
     return {
         **_without_seed(vars(one)),
         **output_columns("original", one.original),

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
+from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
 from edgeflare.detections import DifferenceKind, differences, worst
 from edgeflare.errors import UsageError
@@ -96,6 +97,7 @@ class ShrinkOptions(BaseModel):
     def samples(self) -> "np.lib.npyio.NpzFile":
         """The file, open. Raises UsageError."""
         try:
+            check_regular(self.triggers)
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise UsageError(
@@ -109,7 +111,7 @@ class ShrinkOptions(BaseModel):
         if self.changes is None:
             return {}
         try:
-            found = json.loads(self.changes.read_bytes())
+            found = json.loads(read_regular(self.changes))
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(

@@ -113,6 +113,7 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
         ("faults", '{"": [{"words": "dark"}]}'),
         ("faults", "[]"),
         ("references", '{"int8": "x"}'),
+        ("sample_rate", '"16 kHz"'),
     ],
 )
 def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:
