@@ -54,6 +54,8 @@ def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
 
 def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
     """Return the answers that `decoded_to_arrays` was given. Raises ValueError for other arrays."""
+    if not arrays:
+        raise ValueError("nothing was decoded")
     *scores, text = arrays
     texts = json.loads(text.tobytes())
     if not isinstance(texts, list) or len(texts) != len(scores):

@@ -108,6 +108,8 @@ class DeviceError(EdgeFlareError):
     exit_code = 3
     retry_after_s = 0.0
     """Seconds for which the device is not to be tried again."""
+    may_pass = True
+    """False: trying again is no use, unless it happens no more."""
 
 
 class UnreachableError(DeviceError):

@@ -1,0 +1,259 @@
+"""Agents that send one field of one reply with a value of another type, size or range: each field, each value.
+
+What an agent of this host never sends is DeviceProtocolError with field and value, and says nothing of cables.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeflare.devices import DeviceSession, Lease
+from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import AgentLink, Limits
+from edgeflare.devices.session.device_report import request_report
+from edgeflare.errors import DeviceError, DeviceProtocolError, EdgeFlareError
+from edgeflare.testing import FakeAgent, Replace, raw_frame
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import InputSpec
+from edgeflare_agent.wire import Frame
+
+SPEC = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)
+SAMPLE = np.zeros((4, 4, 1), np.uint8)
+ANSWER = np.arange(10, dtype=np.float32).reshape(1, 10)
+WAIT_S = 20.0
+LINK_WORDS = re.compile("cable|Wi-Fi|arrived damaged")
+LIBRARY_WORDS = re.compile(
+    r"[a-z]Error\(|NoneType|'\w+' object|object is not|argument must|invalid literal|unhashable|line 1 column|codec can't"
+)
+MISSING = object()
+WRONG: dict[str, Any] = {
+    "missing": MISSING,
+    "null": None,
+    "true": True,
+    "text": "none of yours",
+    "long text": "x" * 100_000,
+    "half a letter": "\ud800",
+    "-1": -1,
+    "0.5": 0.5,
+    "more than 64 bits": 2**80,
+    "400 digits": 10**400,
+    "NaN": float("nan"),
+    "infinity": float("inf"),
+    "empty list": [],
+    "list": [None, {"a": 1}, "b"],
+    "empty object": {},
+    "object": {"a": [1]},
+    "nested deep": json.loads("[" * 40 + "]" * 40),
+}
+TENSOR = {"name": "y", "shape": [1, 10], "dtype": "float32", "quantization": [0.5, 3]}
+HEADERS: dict[str, dict[str, Any]] = {
+    "HELLO": {
+        "device": {
+            **dict.fromkeys(("board", "soc", "cpu", "arch", "kernel", "os", "hostname"), "x"),
+            "cpu_flags": ["neon"],
+            "cores": 4,
+            "memory_bytes": 1 << 30,
+        }
+    },
+    "LOADED": {
+        "inputs": [{**TENSOR, "name": "x", "shape": [1, 4, 4, 1], "quantization": None}],
+        "outputs": [TENSOR],
+        "runtime": {"name": "onnx", "package": "onnxruntime", "version": "1", "providers": ["CPU"]},
+        "metadata": {"labels": "a"},
+        "decoder": {"kind": "ctc", "origin": "x"},
+    },
+    "PONG": {
+        **dict.fromkeys(("wall", "busy_s", "uptime_s", "inferring_s"), 1.5),
+        **dict.fromkeys(("served", "waiting", "rss_bytes"), 7),
+        **dict.fromkeys(("temperature_c", "frequency_mhz", "gpu_load", "gpu_mhz"), 40.0),
+        **dict.fromkeys(("throttle_reasons", "throttled_since_boot"), ["hot"]),
+        "battery_percent": 50.0,
+        "battery_charging": True,
+        "throttled": False,
+    },
+    "STATE": {
+        "leases": [{"about": "a", "holder": "b", "since_s": 3.0, "share": False}],
+        "disk_free_bytes": 1 << 30,
+        "load": [0.5],
+        "throttled": False,
+        "temperature_c": 40.0,
+    },
+    "RESULT": {"decoded": False, "outputs": None},
+    "ERROR": {"code": "inference", "message": "the runtime failed"},
+    "CONFIGURED": {},
+    "LEASED": {},
+}
+"""What is added to an honest frame, so that each field that the host reads is there."""
+
+def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values within JSON."""
+    inside: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in inside:
+        yield (*before, key)
+        if isinstance(inner, dict | list):
+            yield from paths(inner, (*before, key))
+
+
+def honest(kind: str, frame: Frame) -> tuple[dict[str, Any], bytes]:
+    """The header as it travels, `arrays` and all, and the body, of an honest frame or an error."""
+    if kind == "ERROR":
+        return {"id": frame.header["id"], **HEADERS[kind]}, b""
+    arrays = [{"dtype": one.dtype.str, "shape": list(one.shape)} for one in frame.arrays]
+    header = {**frame.header, **HEADERS[kind], **({"arrays": arrays} if arrays else {})}
+    return header, b"".join(one.tobytes() for one in frame.arrays)
+
+
+def changed(kind: str, path: tuple[Any, ...], value: Any) -> Replace:
+    """All frames of a kind with this value at this place."""
+
+    def change(frame: Frame) -> bytes:
+        header, body = honest(kind, frame)
+        header = json.loads(json.dumps(header))
+        inside = header
+        for key in path[:-1]:
+            inside = inside[key]
+        if value is MISSING:
+            del inside[path[-1]]
+        else:
+            inside[path[-1]] = value
+        return raw_frame(kind, json.dumps(header), body)
+
+    return Replace("RESULT" if kind == "ERROR" else kind, change)
+
+
+def use(agent: FakeAgent, provisioned: Provisioned = NOTHING_THERE) -> None:
+    """A session with a lease, from its start to an answer and a report on the device."""
+    link = AgentLink.open(agent.transport(), "agent.pyz", provisioned.root, Limits(timeout_s=10.0))
+    try:
+        request_report(link)
+    finally:
+        link.close()
+    session = DeviceSession.open(
+        agent.transport(),
+        provisioned,
+        "onnx",
+        {},
+        lease=Lease("night", "night/0", "campaign night"),
+        heartbeat_s=10.0,
+        timeout_s=10.0,
+    )
+    try:
+        session.configure(SPEC, None)
+        session.ping()
+        (answer,) = session.submit([SAMPLE]).result(WAIT_S).outputs
+        assert np.array_equal(np.ravel(np.asarray(answer)), ANSWER[0])
+        json.dumps(session.fingerprint, allow_nan=False)
+    finally:
+        session.close()
+
+
+Case = tuple[str, tuple[Any, ...], str]
+"""Kind of frame, the value's place in its header, and a name in `WRONG`."""
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    """Each value at each place of each kind of frame."""
+    frames: dict[str, Frame] = {}
+
+    def seen(kind: str) -> Replace:
+        return Replace(kind, lambda frame: frames.setdefault(kind, frame))
+
+    honest_agent = FakeAgent(*map(seen, set(HEADERS) - {"ERROR"}), infer=lambda _: ANSWER)
+    use(honest_agent)
+    frames["ERROR"] = frames["RESULT"]
+    places = [(kind, path) for kind in HEADERS for path in paths(honest(kind, frames[kind])[0])]
+    return [(kind, path, name) for kind, path in places for name in WRONG]
+
+
+def problem(case: Case) -> str | None:
+    """What is wrong with how a case ended; None: nothing."""
+    kind, path, name = case
+    agent = FakeAgent(changed(kind, path, WRONG[name]), infer=lambda _: ANSWER)
+    try:
+        use(agent)
+    except DeviceError as error:
+        text = str(error)
+        fields = [key for key in path if isinstance(key, str)]
+        if len(text) > LONGEST or LINK_WORDS.search(text) or LIBRARY_WORDS.search(text):
+            return f"{case}: {text}"
+        names_it = " expected " in text and any(field in text for field in fields)
+        if isinstance(error, DeviceProtocolError) and not names_it:
+            return f"{case}: {text}"
+        if not isinstance(error, DeviceProtocolError) and kind != "ERROR":
+            return f"{case}: {error!r}"
+        return None
+    except Exception as error:  # noqa: BLE001  a thread of the pool would keep it
+        return f"{case}: {error!r}"
+    alike = name in ("missing", "null") or isinstance(WRONG[name], type(honest_value(kind, path)))
+    return None if alike or path in UNREAD else f"{case}: taken for an answer"
+
+
+def honest_value(kind: str, path: tuple[Any, ...]) -> object:
+    """What an honest agent has there, of `HEADERS` or of `FakeAgent`."""
+    value: Any = {**HEADERS[kind], **FROM_FAKE_AGENT.get(kind, {})}
+    for key in path:
+        value = value[key]
+    return value
+
+
+def all_of(chosen: list[Case]) -> list[str]:
+    with ThreadPoolExecutor(16) as pool:
+        return [one for one in pool.map(problem, chosen) if one is not None]
+
+
+def test_a_wrong_value_names_field_and_value(cases: list[Case]) -> None:
+    assert len(cases) > 1500
+    assert all_of(cases[::13]) == []  # coprime to the number of values: each of them comes up
+
+
+@pytest.mark.extended
+def test_each_wrong_value_of_each_field_names_field_and_value(cases: list[Case]) -> None:
+    assert all_of(cases) == []
+
+
+MOMENTS = ("HELLO", "LEASED", "LOADED", "STATE", "CONFIGURED", "PONG", "RESULT")
+CODES = (*MAPPED, "err_out_of_range", "", "x" * 100_000)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_error_of_each_code_at_each_moment_is_that_error(moment: str) -> None:
+    for code in CODES:
+        for id_ in ("same", None):
+            about = {"code": code, "message": "no\x1b[2J more" + "!" * 100_000}
+
+            def change(frame: Frame, about: dict[str, Any] = about, id_: Any = id_) -> Frame:
+                own = {"id": frame.header.get("id") if id_ else None}
+                return Frame(Kind.ERROR, {**own, **about})
+
+            with pytest.raises(EdgeFlareError) as caught:
+                use(FakeAgent(Replace(moment, change), infer=lambda _: ANSWER))
+            expected = DeviceProtocolError if moment == "HELLO" else MAPPED.get(code, DeviceError)
+            assert type(caught.value) is expected, (code, id_)
+            text = str(caught.value)
+            assert len(text) < LONGEST
+            assert text.isprintable()
+            assert not LINK_WORDS.search(text)
+
+
+def test_a_model_of_100_000_outputs_is_refused_in_a_short_sentence() -> None:
+    outputs = [{**TENSOR, "name": str(number)} for number in range(5_000)]
+    with pytest.raises(DeviceProtocolError, match=r"outputs = a list of 5,000 values, expected") as caught:
+        use(FakeAgent(Replace("LOADED", {"outputs": outputs})))
+    assert len(str(caught.value)) < LONGEST
+
+
+def test_a_cut_or_damaged_stream_is_the_links_fault() -> None:
+    def damaged(frame: Frame) -> bytes:
+        data = bytearray(b"".join(encode(*frame)))
+        data[-1] ^= 1
+        return bytes(data)
+
+    with pytest.raises(DeviceProtocolError, match="arrived damaged: .*checksum.* cable"):
+        use(FakeAgent(Replace("RESULT", damaged)))
+    with pytest.raises(AgentDiedError, match="was the link cut"):
+        use(FakeAgent(Replace("RESULT", lambda _: "end"), status=None))
