@@ -6,7 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from edgeflare._internal.files import is_unused, make_folder, read_regular, remove_torn, write_durably
+from edgeflare._internal.files import (
+    is_unused,
+    make_folder,
+    read_regular,
+    remove_torn,
+    write_durably,
+)
 from edgeflare.campaign.api import resume_campaign, run_campaign
 from edgeflare.campaign.events import Event, Progress
 from edgeflare.campaign.fleet import Connect, PromptCache

@@ -1,14 +1,15 @@
 """DRepair and abstention on real pairs: tables 7 and 8 of DFLARE, and what an abstention catches.
 
 python tests/benchmarks/repair/drepair.py --data FOLDER [--pairs LeNet-1 "lenet4, pruned" ...]
-    [--strategy dflare] [--seeds 500] [--what repair abstain] [--keep FOLDER2]
+    [--strategy dflare] [--seeds 500] [--what repair abstain] [--variants paper bound standardised]
+    [--total-queries N] [--keep FOLDER2]
 
 A campaign without a survey for each pair. "repair": of each variant the mean over five folds of seed
 inputs, five times, with random seeds 0 to 4, in per cent: triggering inputs repaired, others induced,
 deviations less; then the same search on the repaired model, with its success and how many times the
 queries it takes. "abstain": the threshold that catches 95 % on half of the seed inputs; caught of the
 other half's deviations and of fresh searches' by dflare and boundary, and inputs deferred. FOLDER2
-keeps the campaigns.
+keeps the campaigns. A new search gives the device so many inputs as `edgeflare repair` does, or N.
 """
 
 import argparse
@@ -37,11 +38,11 @@ _OWN = {
 }
 _SHARED = ("LeNet-1", "LeNet-5", "ResNet-20", "ResNet-8")
 _DIGITS = "images/mnist_test_0_499.npz"
-_VARIANTS: tuple[tuple[Any, float | None], ...] = (
-    ("paper", None),
-    ("paper", 0.01),
-    ("standardised", None),
-)
+_VARIANTS: dict[str, tuple[Any, float | None]] = {
+    "paper": ("paper", None),
+    "bound": ("paper", 0.01),
+    "standardised": ("standardised", None),
+}
 _REPAIR = (
     "repaired",
     "induced",
@@ -79,10 +80,12 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def repairs(folder: Path) -> Iterator[tuple[str, ...]]:
+def repairs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Yield the row of each variant."""
-    for variant, bound in _VARIANTS:
-        found = train_campaign(folder, variant=variant, max_inducing=bound)
+    for variant, bound in (_VARIANTS[name] for name in arguments.variants):
+        found = train_campaign(
+            folder, variant=variant, max_inducing=bound, total_queries=arguments.total_queries
+        )
         assert found.trained is not None
         assert found.search is not None
         accuracy = found.trained.accuracy
@@ -97,9 +100,9 @@ def repairs(folder: Path) -> Iterator[tuple[str, ...]]:
         )
 
 
-def abstentions(folder: Path) -> Iterator[tuple[str, ...]]:
+def abstentions(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Yield the row of a threshold."""
-    found = abstain_campaign(folder)
+    found = abstain_campaign(folder, total_queries=arguments.total_queries)
     assert found.abstention is not None
     assert found.search is not None
     told = found.abstention
@@ -125,6 +128,8 @@ def main() -> None:
     parser.add_argument(
         "--what", nargs="+", choices=("repair", "abstain"), default=["repair", "abstain"]
     )
+    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS))
+    parser.add_argument("--total-queries", type=int)
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -143,7 +148,7 @@ def main() -> None:
                     ran = campaign(
                         name, arguments.data, folder, arguments.strategy, arguments.seeds
                     )
-                    for row in rows(ran):
+                    for row in rows(ran, arguments):
                         print(f"| {name} | {' | '.join(row)} |", flush=True)
                 except EdgeFlareError as error:
                     print(f"| {name} | failed: {error} |", flush=True)

@@ -105,6 +105,22 @@ def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
+def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path: Path) -> None:
+    args = ("repair", "abstain", "out", "--total-queries", 300)
+    ran = edgeflare(*args, "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "3 new searches of 40 seeds, with 300 device queries at most: 900 together" in ran.err
+    search = ran.json["search"]
+    assert 0 < search["after"]["left"] < 40
+    assert search["before"]["searched"] == search["after"]["searched"]  # of the same seeds
+    with Store.open(Path(search["folder"])) as store:
+        queries = [one.seed_queries + one.search_queries for one in store.outcomes()]
+    assert sum(queries) <= 300
+    assert "reached its bound of device queries" in edgeflare(*args, home=tmp_path).out
+    assert edgeflare("repair", "abstain", "out", "--total-queries", 10, home=tmp_path).code == 2
+
+
+@pytest.mark.extended
 def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path: Path) -> None:
     ran = edgeflare("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
     assert ran.code == 0, ran.err

@@ -17,7 +17,6 @@ from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import request_report
 from edgeflare.errors import DeviceError, DeviceProtocolError, EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
-from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame
 
@@ -88,6 +87,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "LEASED": {},
 }
 """What is added to an honest frame, so that each field that the host reads is there."""
+
 
 def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The places of all values within JSON."""
@@ -242,7 +242,9 @@ def test_an_error_of_each_code_at_each_moment_is_that_error(moment: str) -> None
 
 def test_a_model_of_100_000_outputs_is_refused_in_a_short_sentence() -> None:
     outputs = [{**TENSOR, "name": str(number)} for number in range(5_000)]
-    with pytest.raises(DeviceProtocolError, match=r"outputs = a list of 5,000 values, expected") as caught:
+    with pytest.raises(
+        DeviceProtocolError, match=r"outputs = a list of 5,000 values, expected"
+    ) as caught:
         use(FakeAgent(Replace("LOADED", {"outputs": outputs})))
     assert len(str(caught.value)) < LONGEST
 
