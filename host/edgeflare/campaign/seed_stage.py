@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
+from edgeflare.campaign.pair.health import REPEATED_SEEDS, SEEDS_REPEATED
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
@@ -16,7 +17,7 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.metrics import class_scores, is_finite
+from edgeflare.metrics import class_scores, is_finite, is_same_answer
 from edgeflare.models import (
     AnswerReader,
     RawOutput,
@@ -218,6 +219,48 @@ class SeedStage(CampaignStage):
             self._store.set_fact(PARTNER_ANSWERS, known)
         return True
 
+    def repeat(self, read: OutputReaders) -> None:
+        """Ask both models about the first answered seeds again, and count the other answers.
+
+        These queries count as measurements. Each replica's first device is asked, once; not where
+        the query limits don't leave as many, nor where devices may differ: another one may have
+        answered before.
+        """
+        if self._config.fleet.allow_mixed:
+            return
+        known: dict[str, Any] = self._store.fact(REPEATED_SEEDS) or {}
+        for replica, names in self._replicas.items():
+            answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
+            first = list(islice(answered, SEEDS_REPEATED))
+            if replica in known or not first or not self._limits_leave(names[:1], len(first)):
+                continue
+            counts = {"seeds": 0, "deployed": 0, "original": 0}
+            queries: Counter[str] = Counter()
+
+            def add(
+                result: SingleQueryResult[SeedRecord],
+                name: str,
+                counts: dict[str, int] = counts,
+                queries: Counter[str] = queries,
+            ) -> None:
+                queries[name] += 1
+                now, before = result.outputs, result.key.outputs
+                if now is None or before is None:
+                    return
+                counts["seeds"] += 1
+                counts["original"] += _is_other(before.original, now.original)
+                counts["deployed"] += _is_other(before.deployed, now.deployed)
+
+            feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
+            scheduler = self._scheduler({names[0]: feed}, read.deployed, limited=True)
+            try:
+                scheduler.run(add, lambda: None)
+            finally:
+                add_queries(self._store, MEASURING, queries)
+            if not scheduler.left:
+                known = {**known, replica: counts}
+                self._store.set_fact(REPEATED_SEEDS, known)
+
     def _first_answers(
         self, names: Sequence[str], original: Original
     ) -> list[SingleQueryResult[SeedRecord]]:
@@ -298,6 +341,10 @@ class _AnswerBuffer:
         self._waiting = []
         add_queries(self._store, SEED_QUERIES, self._queries)
         self._queries.clear()
+
+
+def _is_other(before: Output | None, now: Output | None) -> bool:
+    return before is not None and now is not None and not is_same_answer(before, now)
 
 
 def _scored(
