@@ -8,7 +8,12 @@ from typing import Any, NamedTuple, cast
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
-from edgeflare.campaign.pair.health import REPEATED_SEEDS, SEEDS_REPEATED
+from edgeflare.campaign.pair.health import (
+    ANSWERS_CHECKED,
+    SEEDS_REPEATED,
+    SIDES,
+    count_constant,
+)
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
@@ -219,47 +224,42 @@ class SeedStage(CampaignStage):
             self._store.set_fact(PARTNER_ANSWERS, known)
         return True
 
-    def repeat(self, read: OutputReaders) -> None:
-        """Ask both models about the first answered seeds again, and count the other answers.
-
-        These queries count as measurements. Each replica's first device is asked, once; not where
-        the query limits don't leave as many, nor where devices may differ: another one may have
-        answered before.
-        """
-        if self._config.fleet.allow_mixed:
-            return
-        known: dict[str, Any] = self._store.fact(REPEATED_SEEDS) or {}
+    def check_answers(self, read: OutputReaders) -> None:
+        """Store whether the answers to the seeds are constant, and whether they repeat."""
         for replica, names in self._replicas.items():
-            answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
-            first = list(islice(answered, SEEDS_REPEATED))
-            if replica in known or not first or not self._limits_leave(names[:1], len(first)):
-                continue
-            counts = {"seeds": 0, "deployed": 0, "original": 0}
-            queries: Counter[str] = Counter()
+            known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
+            if replica not in known:
+                constant = {side: count_constant(self._store, replica, side) for side in SIDES}
+                about = {"repeated": self._repeated(replica, names[0], read), "constant": constant}
+                self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 
-            def add(
-                result: SingleQueryResult[SeedRecord],
-                name: str,
-                counts: dict[str, int] = counts,
-                queries: Counter[str] = queries,
-            ) -> None:
-                queries[name] += 1
-                now, before = result.outputs, result.key.outputs
-                if now is None or before is None:
-                    return
+    def _repeated(self, replica: str, device: str, read: OutputReaders) -> dict[str, int]:
+        """Ask both models about the first answered seeds again; count the seeds and other answers.
+
+        These queries count as measurements. None are asked where the query limits don't leave as
+        many, nor where devices may differ: another one may have answered before.
+        """
+        counts = {"seeds": 0, "deployed": 0, "original": 0}
+        answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
+        first = list(islice(answered, SEEDS_REPEATED))
+        if self._config.fleet.allow_mixed or not self._limits_leave([device], len(first)):
+            return counts
+        queries: Counter[str] = Counter()
+
+        def add(result: SingleQueryResult[SeedRecord], name: str) -> None:
+            queries[name] += 1
+            now, before = result.outputs, result.key.outputs
+            if now is not None and before is not None:
                 counts["seeds"] += 1
                 counts["original"] += _is_other(before.original, now.original)
                 counts["deployed"] += _is_other(before.deployed, now.deployed)
 
-            feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
-            scheduler = self._scheduler({names[0]: feed}, read.deployed, limited=True)
-            try:
-                scheduler.run(add, lambda: None)
-            finally:
-                add_queries(self._store, MEASURING, queries)
-            if not scheduler.left:
-                known = {**known, replica: counts}
-                self._store.set_fact(REPEATED_SEEDS, known)
+        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
+        try:
+            self._scheduler({device: feed}, read.deployed).run(add, lambda: None)
+        finally:
+            add_queries(self._store, MEASURING, queries)
+        return counts
 
     def _first_answers(
         self, names: Sequence[str], original: Original

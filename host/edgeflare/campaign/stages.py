@@ -202,7 +202,7 @@ class Campaign:
         if part == "answer":
             seeds.answer(read)
         elif part == "repeats":
-            seeds.repeat(read)
+            seeds.check_answers(read)
         elif part == "survey":
             SurveyStage(*common).survey(read.deployed)
         elif part == "pursuit":

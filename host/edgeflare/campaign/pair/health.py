@@ -4,7 +4,7 @@ A model whose answers are constant, tied, not finite, or others each time, agree
 chance: nothing that was counted with such answers may be taken for agreement.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -16,15 +16,16 @@ from edgeflare.oracles import certainty, margin
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Decision, Output, Outputs, Status
 
-REPEATED_SEEDS = "repeated_seeds"
-"""The fact of the seeds that were asked about again, of each replica: how many, and on how many of
-them each model answered otherwise than before."""
+ANSWERS_CHECKED = "answers_checked"
+"""The fact of what the answers to the seeds show, of each replica: ``repeated`` has how many were
+asked about again, and on how many of them each model answered otherwise; ``constant`` to how many
+different ones each model gave one answer, 0: it gave several."""
 SEEDS_REPEATED = 3
 """A model that draws random numbers answers otherwise on nearly every input, so that few tell."""
 
 UnusableKind: TypeAlias = Literal["not-repeatable", "non-finite", "constant", "tied"]
 Side: TypeAlias = Literal["deployed", "original"]
-_SIDES: tuple[Side, ...] = ("deployed", "original")
+SIDES: tuple[Side, ...] = ("deployed", "original")
 
 _FEWEST_INPUTS = 4
 """As many different inputs at least have the same answer where a model is called constant."""
@@ -81,7 +82,7 @@ def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
     found = [
         problem
         for replica in replica_names(store)
-        for side in _SIDES
+        for side in SIDES
         if (problem := _unusable(store, replica, side)) is not None
     ]
     order: tuple[UnusableKind, ...] = ("not-repeatable", "non-finite", "constant", "tied")
@@ -91,16 +92,17 @@ def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
 def _unusable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
     return (
         _not_repeatable(store, replica, side)
-        or _undecided(store, replica, side)
+        or _mostly(Decision.NONFINITE, "non-finite", store, replica, side)
         or _constant(store, replica, side)
+        or _mostly(Decision.TIE, "tied", store, replica, side)
     )
 
 
 def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
     """Judge by the seeds that were asked about again, and by the findings that did not repeat."""
-    repeated = (store.fact(REPEATED_SEEDS) or {}).get(replica)
-    if repeated is not None and repeated[side]:
-        return UnusableAnswers("not-repeatable", side, repeated[side], repeated["seeds"], replica)
+    repeated = _checked(store, replica).get("repeated", {})
+    if others := repeated.get(side, 0):
+        return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
     if side == "original":
         return None
     statuses = store.columns.statuses(replica)
@@ -111,26 +113,20 @@ def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers |
     return UnusableAnswers("not-repeatable", side, unstable, findings, replica)
 
 
-def _undecided(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
-    """Judge by the seeds and the survey: whether most answers are ties, or not finite."""
+def _mostly(
+    decision: Decision, kind: UnusableKind, store: Store, replica: str, side: Side
+) -> UnusableAnswers | None:
+    """Judge by the seeds and the survey: whether this is the decision on most inputs."""
     decisions = store.columns.decisions(replica)
-    total = sum(decisions.values())
-    for decision, kind in _UNDECIDED.items():
-        count = decisions.get(decision.value, 0)
-        if 2 * count > total and _side_of(store, replica, decision) == side:
-            return UnusableAnswers(kind, side, count, total, replica)
-    return None
-
-
-_UNDECIDED: dict[Decision, UnusableKind] = {
-    Decision.NONFINITE: "non-finite",
-    Decision.TIE: "tied",
-}
+    count, total = decisions[decision.value], decisions.total()
+    if 2 * count <= total or _side_of(store, replica, decision) != side:
+        return None
+    return UnusableAnswers(kind, side, count, total, replica)
 
 
 def _side_of(store: Store, replica: str, decision: Decision) -> Side:
     """Return which model makes answers ties, or not finite: the deployed one where both do."""
-    with closing(_answers(store, replica)) as answers:
+    with closing(_seed_answers(store, replica)) as answers:
         for outputs, _ in answers:
             if outputs.decision is not decision or outputs.deployed is None:
                 continue
@@ -140,40 +136,58 @@ def _side_of(store: Store, replica: str, decision: Decision) -> Side:
     return "deployed"
 
 
-def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
-    """Judge whether all answers of a model are equal to the bit; most models end with the second.
+def count_constant(store: Store, replica: str, side: Side) -> int:
+    """Return to how many different seeds a model gives answers that are equal to the bit, 0: not all.
 
-    Equal answers that are sure of one class are usual where all seeds are of that class, the more so
-    of 8 bits: then the other model must decide otherwise on a quarter of the inputs.
+    Most models end this with the second seed. Equal answers that are sure of one class are usual
+    where all seeds are of that class, the more so of 8 bits: they count where the other model
+    decides otherwise on a quarter of the seeds.
     """
     first: Output | None = None
     inputs: set[str] = set()
     deviations: set[str] = set()
-    with closing(_answers(store, replica)) as answers:
+    with closing(_seed_answers(store, replica)) as answers:
         for outputs, sample in answers:
             answer = outputs.deployed if side == "deployed" else outputs.original
             if answer is None:
                 continue
             if first is not None and not is_same(answer, first):
-                return None
+                return 0
             first = answer
             inputs.add(sample)
             if outputs.decision is Decision.DEVIATION:
                 deviations.add(sample)
     if first is None or len(inputs) < _FEWEST_INPUTS:
-        return None
+        return 0
     sure = certainty(first)
     least = max(_FEWEST_DEVIATIONS, _CONSTANT_DEVIATIONS * len(inputs))
     if sure is not None and sure >= _SATURATED and len(deviations) < least:
+        return 0
+    return len(inputs)
+
+
+def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+    """Judge by the seeds, as the campaign found it, and by the answers to the findings."""
+    count = _checked(store, replica).get("constant", {}).get(side, 0)
+    if not count:
         return None
-    return UnusableAnswers("constant", side, len(inputs), len(inputs), replica)
+    with closing(_seed_answers(store, replica)) as answers:
+        of_seeds = next(answers)[0]
+    first = of_seeds.deployed if side == "deployed" else of_seeds.original
+    for outcome in store.outcomes_of(replica):
+        answer = outcome.deployed if side == "deployed" else outcome.original
+        if first is not None and answer is not None and not is_same(answer, first):
+            return None
+    return UnusableAnswers("constant", side, count, count, replica)
 
 
-def _answers(store: Store, replica: str) -> Generator[tuple[Outputs, str], None, None]:
-    """Yield the answers to the seeds, then to the findings, and the digests of the inputs."""
+def _checked(store: Store, replica: str) -> Mapping[str, Any]:
+    facts: Mapping[str, Mapping[str, Any]] = store.fact(ANSWERS_CHECKED) or {}
+    return facts.get(replica, {})
+
+
+def _seed_answers(store: Store, replica: str) -> Generator[tuple[Outputs, str], None, None]:
+    """Yield the answers to the seeds, and the digests of their samples."""
     for seed in store.seeds(replica):
         if seed.outputs is not None:
             yield seed.outputs, seed.sample
-    for outcome in store.outcomes_of(replica):
-        if outcome.status in TRIGGERS and outcome.trigger is not None:
-            yield Outputs(outcome.original, outcome.deployed, Decision.DEVIATION), outcome.trigger
