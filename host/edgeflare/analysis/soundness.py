@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.text import counted, percent_text
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
@@ -465,7 +466,7 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     as often as one. Inputs are left out on which a model could not answer; equal ones count once.
     Raises StoreError.
     """
-    found = _judged(store, confidence)
+    found = _not_sound_of_unusable(_judged(store, confidence), store)
     unhealthy = [] if found is None else [*_unhealthy(store)]
     if found is None or not unhealthy:
         return found
@@ -477,8 +478,18 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
     return replace(found, verdict=verdict, evidence=(words, *found.evidence))
 
 
+def _not_sound_of_unusable(found: Soundness | None, store: Store) -> Soundness | None:
+    """Return a judgement that is never "sound" where a model's answers can't be used."""
+    unusable = () if found is None else unusable_answers(store)
+    if found is None or not unusable:
+        return found
+    verdict: SoundnessVerdict = "cannot-tell" if found.verdict == "sound" else found.verdict
+    return replace(found, verdict=verdict, evidence=(unusable[0].words, *found.evidence))
+
+
 def check_healthy(references: Sequence[str]) -> None:
-    """Raise UsageError where a reference is a campaign that was itself judged worse; StoreError.
+    """Raise UsageError where a reference is a campaign that was itself judged worse, or whose
+    answers can't be used; StoreError.
 
     One that is no campaign is left to `run_campaign` to refuse.
     """
@@ -487,6 +498,12 @@ def check_healthy(references: Sequence[str]) -> None:
             continue
         with Store.open(folder) as store:
             found = _judged(store)
+            unusable = unusable_answers(store)
+        if unusable:
+            raise UsageError(
+                f"the reference {reference} is no healthy one: {unusable[0].words}; name another "
+                "deployment in its place"
+            )
         if found is not None and found.verdict == "worse":
             raise UsageError(
                 f"the reference {reference} was itself judged worse than its own references; name "

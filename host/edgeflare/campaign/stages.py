@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.text import names_text
+from edgeflare._internal.text import capitalized, names_text
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.inputs import store_seed_rows
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import CountedDevice
@@ -53,10 +54,11 @@ from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
 
 Part: TypeAlias = Literal[
-    "outputs", "probes", "answer", "survey", "pursuit", "partners", "options", "search"
+    "outputs", "probes", "answer", "repeats", "survey", "pursuit", "partners", "options", "search"
 ]
 """What is done with devices, in this order: how outputs are read, whether devices are equivalent,
-the seeds' answers, the survey, its pursuit, the partners' answers, the open options, the search."""
+the seeds' answers, whether they repeat, the survey, its pursuit, the partners' answers, the open
+options, the search."""
 
 _PROBES = 16
 """Number of seeds and of noise samples used to compare devices."""
@@ -158,6 +160,7 @@ class Campaign:
         assert read is not None  # noqa: S101 - it was detected just now
         self._check_equivalent()
         self._part("answer")
+        self._part("repeats")
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             self._part("survey")
@@ -199,6 +202,8 @@ class Campaign:
         read = self._readers
         if part == "answer":
             seeds.answer(read)
+        elif part == "repeats":
+            seeds.check_answers(read)
         elif part == "survey":
             SurveyStage(*common).survey(read.deployed)
         elif part == "pursuit":
@@ -311,7 +316,8 @@ class Campaign:
         """
         if self._store.fact(REPLAY) is not None:
             return
-        checked = list(self._store.fact("checked") or [])
+        checked_before = self._store.fact("checked")
+        checked = list(checked_before or [])
         for replica in self._replicas:
             if replica in checked:
                 continue
@@ -329,6 +335,9 @@ class Campaign:
             if saturated := self._saturation(replica, read.deployed):
                 self._reporter.notice(where + saturated)
             checked.append(replica)
+        if not checked_before:
+            for problem in unusable_answers(self._store):
+                self._reporter.notice(capitalized(problem.words))
         for notice in slowness(read.seconds, self._config.search, read.host_seconds):
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)

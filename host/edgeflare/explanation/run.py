@@ -17,6 +17,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
@@ -126,7 +127,9 @@ def _explained(
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
-        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
+        unusable = [one.words for one in unusable_answers(store)]
+        why = unusable[0] if unusable else "there is nothing to explain"
+        raise UsageError(f"{store.folder} has no finding: {why}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
     cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":

@@ -33,6 +33,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.nightly.comparison import (
+    answers_checks,
     changes,
     comparison_check,
     identity_of,
@@ -229,9 +230,10 @@ class _Run:
         with Store.open(out) as store:
             self._search_figures = search_figures(store)
             self._identity = identity_of(store, config.search)
-        self._checks += search_checks(out)
+        unusable = answers_checks(out)
+        self._checks += [*unusable, *search_checks(out)]
         self._write_report(out, "search")
-        if baseline is not None:
+        if baseline is not None and not unusable:
             self._checks.append(_compare(baseline, out))
             self._checks += kinds_checks(baseline.campaign, out, baseline.day)
             before = baseline.run.search
