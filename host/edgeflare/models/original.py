@@ -431,11 +431,8 @@ class OriginalModel:
         try:
             process = self._loaded()
         except EdgeFlareError as error:
-            with self._changed:
-                others = self._count - 1
-                if others:
-                    self._most = others
-                    return None
+            if self._others_have_to_do():
+                return None
             if not self._processes_began:
                 raise
             raise DeviceAwayError(
@@ -454,25 +451,34 @@ class OriginalModel:
                     self._processes_began = True
         return process
 
-    def _loaded(self) -> LoadedModel:
+    def _others_have_to_do(self) -> bool:
+        """Whether there are other processes, which then are as many as there can be."""
+        with self._changed:
+            others = self._count - 1
+            if others:
+                self._most = others
+            return others > 0
+
+    def _loaded(self) -> LoadedModel | None:
         """Return a process with the loaded model; one that ends in loading is followed by another.
 
-        Not where there are other processes to ask. The pauses grow where none can be started or each
-        is killed, as for want of memory. Raises ModelError, DeviceTimeoutError, DeviceAwayError.
+        None where others have to do. The pauses grow where none can be started or each is killed, as
+        for want of memory. Raises ModelError, DeviceTimeoutError, DeviceAwayError.
         """
-        deaths, alone = 0, self._count == 1
+        deaths = 0
         while True:
             try:
                 if self._here:
                     return ModelHere(self._load, self._timeout_s)
                 return ModelProcess(str(self.path), self._load, self._timeout_s)
             except ProcessEndedError as ended:
+                if self._others_have_to_do():
+                    return None
                 deaths += 1
-                if deaths == (_MOST_LOADS if ended.may_pass else MOST_DEATHS) or not alone:
+                if deaths == (_MOST_LOADS if ended.may_pass else MOST_DEATHS):
                     failure = DeviceAwayError if ended.may_pass else ModelError
                     raise failure(_words(ended, f"{deaths} times in a row")) from ended
-                with self._changed:
-                    # 0, 1, 2, 4 and 8 s
+                with self._changed:  # 0, 1, 2, 4 and 8 s
                     self._changed.wait_for(lambda: self._closed, PAUSE_S * (2**deaths // 4))
 
 
