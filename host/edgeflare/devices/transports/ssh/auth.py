@@ -39,11 +39,6 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     Raises LockedKeyError, UnusableKeyError.
     """
     locked = passphrase is not None
-    if path.is_file() and is_open_to_others(path):
-        raise UnusableKeyError(
-            "others on this machine may read it, so it is refused as `ssh` does: `chmod 600 "
-            f"{shlex.quote(str(path))}`"
-        )
     for kind in _KEY_CLASSES:
         try:
             key = kind.from_private_key_file(str(path), passphrase)
@@ -54,9 +49,11 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
         except OSError as error:
             raise UnusableKeyError(f"it can't be read: {error.strerror}") from error
         except paramiko.PasswordRequiredException as error:
+            _check_private(path)
             raise LockedKeyError from error
         except (paramiko.SSHException, ValueError, IndexError, TypeError):
             continue
+        _check_private(path)
         certificate = path.with_name(f"{path.name}-cert.pub")
         if certificate.is_file():
             key.load_certificate(str(certificate))
@@ -64,6 +61,15 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     if locked:
         raise LockedKeyError
     raise UnusableKeyError("it is not a private key of kind Ed25519, ECDSA or RSA")
+
+
+def _check_private(path: Path) -> None:
+    """Raise UnusableKeyError for a private key that others may read: `ssh` refuses it, too."""
+    if is_open_to_others(path):
+        command = shlex.join(["chmod", "600", str(path)])
+        raise UnusableKeyError(
+            f"others on this machine may read it, so it is refused, as `ssh` does: `{command}`"
+        )
 
 
 def _public_blob(path: Path) -> bytes | None:
