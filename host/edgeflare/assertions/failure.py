@@ -243,10 +243,10 @@ def _write_picture(
     answers: tuple[Output | None, Output | None],
 ) -> str:
     """Write the `finding_panel`; return its path, or why there is none."""
-    first = store.get_sample(seed.sample)
-    second = first if trigger is None else store.get_sample(trigger)
     path = store.folder / PICTURE_NAME
     try:
+        first = store.get_sample(seed.sample)
+        second = first if trigger is None else store.get_sample(trigger)
         write_whole(path, finding_panel(first, second, answers, store.sample_rate))
     except OSError as error:
         return f"none: {path} can't be written: {error.strerror}"

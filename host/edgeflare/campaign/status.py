@@ -51,10 +51,15 @@ def all_searched(store: Store) -> bool:
     return seeds > 0 and all(store.tally(one).done >= seeds for one in replica_names(store))
 
 
+def is_searched(store: Store) -> bool:
+    """Whether every search and every replay is done; outcomes may have been lost since."""
+    return bool(store.fact("finished")) and all_searched(store)
+
+
 def is_finished(store: Store) -> bool:
     """Whether every search and every replay is done, and the control where one is wanted."""
     controlled = not store.campaign.get("control") or store.fact("control_finished")
-    return bool(store.fact("finished") and controlled)
+    return bool(controlled) and is_searched(store)
 
 
 def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:

@@ -406,6 +406,8 @@ def _write_page(
         f"wrote {page.path}: {size_text(page.bytes)}, "
         f"{findings_text(page.findings, page.survey_findings)}{more}"
     )
+    for notice in page.notices:
+        echo_err(notice)
 
 
 def _write_text(

@@ -52,6 +52,8 @@ _SQLITE_SENTENCES = (
     ("not a database", "is damaged: its database can't be read; restore it from a copy"),
     ("malformed", "is damaged: its database can't be read; restore it from a copy"),
     ("could not decode", "is damaged: its database can't be read; restore it from a copy"),
+    ("row was found", "is damaged: a row of its database is missing; restore it from a copy"),
+    ("rows were found", "is damaged: a row of its database is there twice; restore it from a copy"),
     ("no such column", "is damaged: its database can't be read; restore it from a copy"),
     ("integer overflow", "is damaged: its database can't be read; restore it from a copy"),
     ("disk i/o", "can't be read or written: its disk reports an error"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import (
+    Column,
     Connection,
     Executable,
     Row,
@@ -106,9 +107,24 @@ def result(connection: Connection, key: str, kind: type[_T], parts: Sequence[str
         raise
 
 
-def notices_of_unknown(connection: Connection) -> list[str]:
-    """Return a notice for each fact with figures that aren't known."""
-    return [
+def notices_of_damage(connection: Connection) -> list[str]:
+    """Return a notice for what of a campaign is lost, where the rest of it can be read."""
+    notices = [
+        f"{number} outcomes name {parent.name} that are gone from the database: what is said of those "
+        "isn't known; restore it from a copy"
+        for column, parent in (
+            (_OUTCOMES.c.device, tables.devices),
+            (_OUTCOMES.c.environment, tables.environments),
+        )
+        if (number := connection.execute(_orphans(column, parent.c.digest)).scalar_one())
+    ]
+    expected = seed_count(connection) * len(fact(connection, "replicas") or [""])
+    if fact(connection, "finished") and (lost := expected - tally(connection, None).done) > 0:
+        notices.append(
+            f"{lost} outcomes are missing, though the campaign was finished: restore the database from a "
+            "copy, or search those seeds again with `edgeflare resume`"
+        )
+    return notices + [
         f"figures of {name!r} are stored as NaN or infinity and count as not known: run the command "
         "that made them again"
         for name in facts_with_unknown(connection)
@@ -194,6 +210,39 @@ def add_once(connection: Connection, table: Table, **values: Any) -> None:
 def seed_count(connection: Connection) -> int:
     """Return how many seeds there are."""
     return connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
+
+
+def check_references(connection: Connection, folder: Path) -> None:
+    """Raise StoreError where rows belong to seeds that are missing, or seeds are missing themselves.
+
+    PostgreSQL keeps that so itself. SQLite does while edgeflare writes; other programs may not. Only
+    indices are read, so that this is cheap in a large campaign.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    count, last = connection.execute(select(func.count(), func.max(_SEEDS.c.position))).one()
+    missing = {} if last is None or last < count else {_SEEDS.name: last + 1 - count}
+    orphans = {
+        table.name: _orphans(table.c.seed, _SEEDS.c.position)
+        for table in tables.metadata.sorted_tables
+        if "seed" in table.c
+    }
+    found = {name: connection.execute(query).scalar_one() for name, query in orphans.items()}
+    found = {name: number for name, number in found.items() if number}
+    words = [f"{number} rows of {name} are missing" for name, number in missing.items()]
+    if found:
+        rows = " and ".join(f"{number} rows of {name}" for name, number in found.items())
+        words.append(f"{rows} belong to seeds that are gone")
+    if words:
+        raise StoreError(
+            f"{folder} is damaged: in its database {', '.join(words)}; restore it from a copy, or run "
+            "the campaign anew in another folder"
+        )
+
+
+def _orphans(column: Column[Any], parent: Column[Any]) -> Select[Any]:
+    """Return the query that counts the rows whose column names no row of another table."""
+    return select(func.count()).where(column.is_not(None), column.not_in(select(parent)))
 
 
 def first_replica(connection: Connection) -> str:

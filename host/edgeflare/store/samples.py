@@ -22,7 +22,8 @@ from edgeflare._internal.files import (
     sync_folder,
     write_temporary,
 )
-from edgeflare.errors import StoreError, UsageError
+from edgeflare._internal.text import counted
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
@@ -133,12 +134,16 @@ class Samples(ABC):
         """Return the digest that `put` would return; nothing is written."""
         return self.file_of(sample)[0]
 
+    def check_rate(self) -> int:
+        """Return the rate of audio. Raises StoreError where it isn't known."""
+        if self.rate is None:
+            raise StoreError(f"the rate of the audio of {self.place} is not known")
+        return self.rate
+
     def file_of(self, sample: Sample) -> tuple[str, bytes, str]:
         """Return a sample's digest, the bytes of its file and the end of that one's name."""
         if sample.ndim == 1 and sample.dtype == np.float32:
-            if self.rate is None:
-                raise StoreError(f"the rate of the audio of {self.place} is not known")
-            data, suffix = wav_bytes(sample, self.rate), ".wav"
+            data, suffix = wav_bytes(sample, self.check_rate()), ".wav"
         else:
             buffer = io.BytesIO()
             np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
@@ -306,6 +311,8 @@ class SampleFiles(Samples):
                 f"the sample file {self.path(digest)} is missing; restore it from a copy"
             )
         check_content(data, digest, base + suffix)
+        if suffix == ".wav":
+            self.check_rate()
         return decode_sample(data, suffix)
 
     def _stage(self, sample: Sample) -> "_Staged":
@@ -392,6 +399,44 @@ class StoredFolder:
         """Whether the sample of this digest is stored."""
         with translate_errors(self.folder):
             return self._samples.exists(digest)
+
+
+class SampleReader:
+    """Reads samples for people to look at: one that is missing or damaged stops no report.
+
+    `damaged` says why, by digest. `read` is `Store.get_sample` or like it.
+    """
+
+    def __init__(self, read: Callable[[str], Sample]) -> None:
+        self._read = read
+        self.damaged: dict[str, str] = {}
+
+    def get(self, digest: str, make: Callable[[], Sample] | None = None) -> Sample | None:
+        """Return a sample, by `make` where that is given; None where it can't be read.
+
+        Raises StoreAwayError and DiskFullError.
+        """
+        try:
+            return self._read(digest) if make is None else make()
+        except (StoreAwayError, DiskFullError):
+            raise
+        except StoreError as error:
+            self.damaged[digest] = str(error)
+            return None
+
+    def pair(self, first: str, second: str) -> tuple[Sample, Sample] | None:
+        """Return two samples, None where one of them can't be read."""
+        one = self.get(first)
+        other = one if first == second else self.get(second)
+        return None if one is None or other is None else (one, other)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """A notice where some could not be read."""
+        if not self.damaged:
+            return ()
+        some = counted(len(self.damaged), "sample")
+        return (f"{some} can't be read: {next(iter(self.damaged.values()))}",)
 
 
 class LazySamples(Sequence[Sample]):

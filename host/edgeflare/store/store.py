@@ -152,6 +152,7 @@ class Store(StoredFolder):
                 newest = tables.environments.c.position.desc()
                 query = select(tables.environments.c.digest).order_by(newest).limit(1)
                 with store._database.reading() as connection:
+                    queries.check_references(connection, folder)
                     last = connection.execute(query).scalar()
                 store._environment = store.fact(_ENVIRONMENT) or last
                 store._samples.rate = store.fact(_SAMPLE_RATE)
@@ -261,8 +262,7 @@ class Store(StoredFolder):
     def result(self, key: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
         """Return what `set_result` was given for this key, None where nothing was.
 
-        Figures that aren't finite, which earlier versions wrote, aren't known: those of `parts` are
-        left out, and a result with others is; `notices` says so.
+        Figures that aren't finite aren't known: `parts` with some are left out, a result with others is.
         """
         with self._database.reading(f"the result {key!r}") as connection:
             return queries.result(connection, key, kind, parts)
@@ -313,10 +313,10 @@ class Store(StoredFolder):
             queries.add_notices(connection, [text])
 
     def notices(self) -> list[str]:
-        """Every notice, in the order they were added, and what of it can't be known any more."""
+        """Every notice, in the order they were added, and those of what is damaged."""
         with self._database.reading() as connection:
-            unknown = queries.notices_of_unknown(connection)
-        return self._database.rows(tables.notices, lambda row: str(row.text)) + unknown
+            damage = queries.notices_of_damage(connection)
+        return self._database.rows(tables.notices, lambda row: str(row.text)) + damage
 
     def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
         """Add devices' minutes in one transaction; an interrupted minute may come in parts."""

@@ -90,6 +90,7 @@ def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json
             counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
             found = findings_text(report.findings, report.survey_findings, counts)
             yield Text(f"{found}, {report.files} files in {report.folder}")
+            yield from map(Text, report.notices)
         if run is not None:
             what = "new" if run.is_new else "brought up to date"
             yield Text(
