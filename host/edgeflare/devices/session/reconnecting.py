@@ -287,6 +287,10 @@ class ReconnectingSession:
         what = f"what {self.name} was asked is taken back"
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        """Retire the device: pending requests fail with this error, as later ones do."""
+        self._retire(error)
+
     def close(self) -> None:
         """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
@@ -475,7 +479,9 @@ class ReconnectingSession:
             raise
 
     def _retire(self, error: EdgeFlareError) -> None:
-        self._end(error)
+        session = self._end(error)
+        if session is not None:
+            self._background(_closing(session), self._stop)
         if self._retired is error:  # else it was closed meanwhile
             self._on_notice(f"{self.name} takes no more part: {one_line(error)}")
 
