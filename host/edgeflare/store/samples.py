@@ -16,6 +16,7 @@ import numpy as np
 
 from edgeflare._internal.files import is_disk_full, remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import postgres
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
@@ -334,6 +335,10 @@ def discard_samples(folder: Path) -> None:
 
 class StoredFolder:
     """A folder with a database and samples: the base of a campaign's store and of a corpus."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        postgres.begin_again_when_lost(cls)
 
     def __init__(self, database: Database) -> None:
         self.folder = database.folder
