@@ -10,6 +10,7 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.text import reason
 from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
@@ -353,7 +354,7 @@ class ReconnectingSession:
             except ModelError as fault:
                 request.future.set_exception(fault)
             except Exception as fault:  # noqa: BLE001  the caller waits for the future
-                text = f"an output of the deployed model can't be read: {fault}"
+                text = f"an output of the deployed model can't be read: {reason(fault)}"
                 request.future.set_exception(ModelError(text))
             else:
                 request.future.set_result(Reply(outputs, reply.seconds))
@@ -433,7 +434,7 @@ class ReconnectingSession:
             except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
-                told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
+                told = error if isinstance(error, EdgeFlareError) else DeviceError(reason(error))
                 if self._is_hopeless(told):
                     self._retire(told)
                 with self._lock:
