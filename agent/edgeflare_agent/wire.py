@@ -198,7 +198,7 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
         raise ProtocolError("a frame has flags that nobody knows: {:#06x}".format(flags))
     if header_length > MAX_HEADER or body_length > max_body:
         raise TooLargeError(
-            "a frame of {} + {} bytes is over the limit of {} + {}".format(
+            "a frame of {} + {} bytes, over the limit of {} + {}".format(
                 header_length, body_length, MAX_HEADER, max_body
             )
         )

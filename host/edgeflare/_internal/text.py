@@ -1,5 +1,6 @@
 """Numbers, counts and time spans in words; texts from elsewhere without control characters."""
 
+import json
 import math
 import re
 import unicodedata
@@ -177,6 +178,43 @@ def first_problem(error: "ValidationError") -> str:
     problem = error.errors()[0]
     where = ".".join(map(str, problem["loc"]))
     return (f"{where}: " if where else "") + plain_problem(problem["msg"])
+
+
+def reason(error: BaseException) -> str:
+    """Return why a file or a value can't be read, for a sentence of ours.
+
+    What a library says to its own users, such as numpy's advice to allow pickles or Python's on the
+    types of arguments, says nothing to ours. The text of a ValueError is kept: it names what is wrong.
+    """
+    said = " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return error.strerror or said or type(error).__name__
+    if "pickle" in said:
+        return "it holds Python objects (pickles), which aren't read, or is no file of numpy's"
+    if isinstance(error, KeyError) and error.args:
+        return f"it has no {str(error.args[0])[:100]!r}"
+    for kind, words in _REASONS.items():
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is no JSON at line {error.lineno}, column {error.colno}"
+    if hasattr(error, "errors"):
+        return first_problem(error)
+    if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
+        return "it is damaged, or another kind of file"
+    return said or type(error).__name__
+
+
+_REASONS: dict[type[BaseException], str] = {
+    UnicodeDecodeError: "it is no text in UTF-8",
+    RecursionError: "it is nested too deep",
+    MemoryError: "it takes more memory than there is",
+    TypeError: "it holds values of another type than it should",
+    AttributeError: "it holds values of another type than it should",
+    IndexError: "it holds fewer values than it should",
+    ArithmeticError: "it holds numbers that are too large",
+}
+_ARCHIVES = ("zipfile", "zlib", "_lzma", "lzma", "struct")
 
 
 def plain_problem(message: str) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import reason
 from edgeflare.errors import UsageError
 
 _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -56,7 +57,7 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     except IsADirectoryError as error:
         raise UsageError(f"{path} is a folder; {advice}, or name a file in it") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
+        raise UsageError(f"{path} can't be read: {reason(error)}") from error
     except ValueError as error:
         kind = "is not TOML" if isinstance(error, _reader.TOMLDecodeError) else "can't be used"
         raise UsageError(f"{path} {kind}: {error}") from error

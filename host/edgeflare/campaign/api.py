@@ -349,7 +349,7 @@ def _write(arrays: dict[str, Any], file: Path) -> None:
         np.savez(file, **arrays)
     except ValueError as error:
         raise SeedError(
-            f"seeds: the images are no array: {error}; give all the same shape"
+            "seeds: the images are no array of numbers; give all the same shape and dtype"
         ) from error
     except OSError as error:
         raise SeedError(f"can't write the seeds to {file}: {error.strerror}") from error

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from edgeflare._internal import exact, toml
 from edgeflare._internal.files import replacing
-from edgeflare._internal.text import clean_text, shape_text
+from edgeflare._internal.text import clean_text, reason, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Task, Transcript
 from edgeflare_agent import decoding
@@ -365,7 +365,9 @@ class DecoderOptions(BaseModel):
                 f"vocabulary {self.vocabulary} can't be read: {why[0].lower()}{why[1:]}"
             ) from error
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
+            raise UsageError(
+                f"vocabulary {self.vocabulary} can't be read: {reason(error)}"
+            ) from error
         lines = text.split("\n")
         return lines[:-1] if lines[-1] == "" else lines
 

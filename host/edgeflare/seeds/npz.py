@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import DecodedImage, check_pixels, over_black
 from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
@@ -195,7 +196,7 @@ class Archive:
             zlib.error,
             lzma.LZMAError,
         ) as error:
-            raise SeedError(f"the archive {self.path} can't be read: {error}") from error
+            raise SeedError(f"the archive {self.path} can't be read: {reason(error)}") from error
 
 
 def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:

@@ -24,6 +24,7 @@ from edgeflare._internal.files import (
 )
 from edgeflare._internal.text import counted
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
+from edgeflare.store import postgres
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
@@ -368,6 +369,10 @@ def discard_samples(folder: Path) -> None:
 
 class StoredFolder:
     """A folder with a database and samples: the base of a campaign's store and of a corpus."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        postgres.begin_again_when_lost(cls)
 
     def __init__(self, database: Database) -> None:
         self.folder = database.folder

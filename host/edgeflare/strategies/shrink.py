@@ -28,6 +28,7 @@ from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
+from edgeflare._internal.text import reason
 from edgeflare.detections import DifferenceKind, differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores, is_scores
@@ -101,7 +102,7 @@ class ShrinkOptions(BaseModel):
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"can't read the triggering inputs in {self.triggers}: {error}"
+                f"can't read the triggering inputs in {self.triggers}: {reason(error)}"
             ) from error
         return found
 
@@ -115,7 +116,7 @@ class ShrinkOptions(BaseModel):
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
-                f"can't read what made the triggering inputs in {self.changes}: {error}"
+                f"can't read what made the triggering inputs in {self.changes}: {reason(error)}"
             ) from error
 
     def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:

@@ -14,10 +14,11 @@ from small_models import dense_onnx, flat_weights
 
 from edgeflare import CampaignConfig, Notice, config_from, run_campaign
 from edgeflare.devices import connect
-from edgeflare.errors import DeviceError
+from edgeflare.devices.session.agent_errors import MAPPED
+from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, Replace, connecting
-from edgeflare_agent.wire import Frame
+from edgeflare_agent.wire import Frame, Kind
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
@@ -86,6 +87,16 @@ def with_seconds(value: Any) -> Callable[[Frame], Frame]:
     )
 
 
+def error(code: str, kind: str = "RESULT", first: int = 40) -> Replace:
+    """Replies of a kind become errors with this code, after the preflight's and the seeds' own."""
+    about = {"code": code, "message": "says the device"}
+    return Replace(
+        kind,
+        lambda honest: Frame(Kind.ERROR, {"id": honest.header.get("id"), **about}),
+        first=first,
+    )
+
+
 HOSTILE = {
     "NaN seconds": results(with_seconds(float("nan"))),
     "twice the values": results(with_array(np.eye(1, 8, 7, dtype=np.float32))),
@@ -109,6 +120,27 @@ def test_a_campaign_on_a_hostile_device_alone_ends_as_a_devices_fault(
     with pytest.raises(DeviceError, match=r"the agent on local sent .* = .*, expected") as caught:
         run(tmp_path, agent(HOSTILE[case]))
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("code", [*MAPPED, "err_17"])
+def test_an_error_of_any_code_ends_no_campaign_that_has_another_device(
+    tmp_path: Path, code: str
+) -> None:
+    folder, _ = run(tmp_path, agent(error(code)), agent())
+    with Store.open(folder) as store:
+        outcomes = list(store.outcomes())
+    assert len(outcomes) == SEEDS
+    assert "exhausted" in {str(one.status.value) for one in outcomes}
+
+
+@pytest.mark.parametrize(("kind", "first"), [("RESULT", 0), ("CONFIGURED", 0), ("PONG", 5)])
+@pytest.mark.parametrize("code", [*MAPPED, "err_17"])
+def test_an_error_of_any_code_at_any_moment_is_a_stated_error(
+    tmp_path: Path, code: str, kind: str, first: int
+) -> None:
+    with pytest.raises(EdgeFlareError, match="says the device") as caught:
+        run(tmp_path, agent(error(code, kind, first)))
+    assert caught.value.exit_code in (2, 3)
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31mboard\u202e" + "x" * 8000

@@ -310,9 +310,13 @@ class AgentLink:
 
     def _greet(self, frame: Frame) -> None:
         header = reported.checked(frame.header, frame.kind.name)
-        if frame.kind is not Kind.HELLO or not isinstance(header.get("device"), dict):
-            raise NonsenseError("a handshake that doesn't describe the device")
+        if frame.kind is not Kind.HELLO:
+            raise NonsenseError(f"{frame.kind.name} in place of its handshake")
+        if not isinstance(about := header.get("device", reported.MISSING), dict):
+            raise WrongValueError("HELLO device", about, "an object")
         version = reported.count(header, "protocol")
+        if version is None:
+            raise WrongValueError("HELLO protocol", None, f"{VERSION}, the protocol's version")
         if version != VERSION:
             self._fail(agent_errors.other_version_error(self.name, version))
             return

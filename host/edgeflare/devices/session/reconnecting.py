@@ -10,6 +10,7 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.text import reason
 from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
@@ -287,6 +288,10 @@ class ReconnectingSession:
         what = f"what {self.name} was asked is taken back"
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        """Retire the device: pending requests fail with this error, as later ones do."""
+        self._retire(error)
+
     def close(self) -> None:
         """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
@@ -349,7 +354,7 @@ class ReconnectingSession:
             except ModelError as fault:
                 request.future.set_exception(fault)
             except Exception as fault:  # noqa: BLE001  the caller waits for the future
-                text = f"an output of the deployed model can't be read: {fault}"
+                text = f"an output of the deployed model can't be read: {reason(fault)}"
                 request.future.set_exception(ModelError(text))
             else:
                 request.future.set_result(Reply(outputs, reply.seconds))
@@ -429,7 +434,7 @@ class ReconnectingSession:
             except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
-                told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
+                told = error if isinstance(error, EdgeFlareError) else DeviceError(reason(error))
                 if self._is_hopeless(told):
                     self._retire(told)
                 with self._lock:
@@ -475,7 +480,9 @@ class ReconnectingSession:
             raise
 
     def _retire(self, error: EdgeFlareError) -> None:
-        self._end(error)
+        session = self._end(error)
+        if session is not None:
+            self._background(_closing(session), self._stop)
         if self._retired is error:  # else it was closed meanwhile
             self._on_notice(f"{self.name} takes no more part: {one_line(error)}")
 

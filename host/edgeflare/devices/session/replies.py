@@ -269,7 +269,7 @@ def _tensor(entry: dict[str, Any], where: str) -> TensorInfo:
 
 def _quantization(entry: dict[str, Any], where: str) -> tuple[float, int] | None:
     stated = entry.get("quantization")
-    if not stated and (stated is None or stated == []):
+    if stated is None:
         return None
     expected = "null, or a scale above 0 and a whole zero point"
     if not isinstance(stated, list) or len(stated) != len(("scale", "zero point")):
