@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import default_layers, prepared
 from edgeflare.inspection.importance import IMPORTANT_UNITS
@@ -17,13 +18,19 @@ from edgeflare.inspection.layer_importance import (
     Samples,
     importance_of_layers,
 )
-from edgeflare.inspection.relevance import RelevanceModel, most_relevant, relevance_map
+from edgeflare.inspection.relevance import (
+    RelevanceModel,
+    check_traceable,
+    most_relevant,
+    relevance_map,
+)
 from edgeflare.inspection.stored import (
     SET_WORDS,
     SetCounts,
     StoredOriginal,
     Tell,
     input_sets,
+    original_path,
     profile_source,
     silent,
     store_found,
@@ -111,6 +118,9 @@ def importance_of_campaign(
         raise UsageError(f"one unit or more of each layer is important, not {number}")
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
+        check_traceable(original_path(store, original))  # before a large profile is read for labels
+        extras.torch("inspection", "relevance")
+        extras.scikit_learn("cluster", "inspection", "importance")
         model = stored_original(store, original)
         if not model.has_classes:
             raise UsageError(

@@ -108,6 +108,14 @@ class StoredOriginal(NamedTuple):
         return _UNDECIDED if label is None else label
 
 
+def original_path(store: Store, moved: Path | None = None) -> Path:
+    """Return the file of a campaign's original, which need not be there; `moved` as of `stored_original`."""
+    if moved is not None:
+        return Path(moved)
+    with decoding(store.folder, "what is known of the original"):
+        return Path((store.models.get("original") or store.setting("original"))["path"])
+
+
 def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
     """Open the original of a campaign.
 

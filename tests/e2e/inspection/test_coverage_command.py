@@ -186,7 +186,7 @@ def test_the_text_says_what_it_means_and_the_report_has_it(home: Path) -> None:
     words = "the seeds themselves, so that NBC, SNAC and DSC of the seeds are 0"
     assert words in ran.out
     assert "are no measure of quality" in ran.out
-    assert "LSC is 0: no input's surprise is within its bounds" in ran.out
+    assert "LSC is 0: each input's surprise is 0 or less, or above 2,000" in ran.out
     found = inspect(home, "--json").json
     assert edgeflare("report", "c", home=home).code == 0
     html = page.read_text()
@@ -256,6 +256,17 @@ def _without_seeds(home: Path) -> None:
     shutil.rmtree(home / "c")
     with Store.create(home / "c", {}):
         pass
+
+
+@pytest.mark.parametrize("name", ["original.tflite", "original.pt2", "original.keras"])
+def test_importance_of_another_format_is_refused_before_anything_is_read(
+    home: Path, name: str
+) -> None:
+    _change_original(home, path=f"/nowhere/{name}")
+    ran = edgeflare("inspect", "importance", "c", "--profile", "nowhere", home=home)
+    assert ran.code == 2
+    assert name in ran.sentence
+    assert "export it to ONNX" in ran.sentence
 
 
 @pytest.mark.parametrize(

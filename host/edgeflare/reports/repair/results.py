@@ -97,7 +97,7 @@ def _trained(found: TrainedRepair) -> list[Block]:
             )
         )
     if found.unconverged:
-        blocks.append(Listing([Item(_unconverged(found, len(found.folds) + 1), "warn", "note:")]))
+        blocks.append(Listing((Item(_unconverged(found, len(found.folds) + 1), "warn", "note:"),)))
     return blocks
 
 
