@@ -40,8 +40,14 @@ class SearchFigures:
 
 
 def search_figures(folder: Path) -> SearchFigures:
-    """Return how the search of a campaign came out so far. Raises StoreError."""
+    """Return how the search of a campaign came out so far.
+
+    Raises UsageError where a model's answers can't be used: finding nothing there is no success;
+    StoreError.
+    """
     summary = summarize(folder)
+    for problem in summary.unusable:
+        raise UsageError(f"a repair can't be judged by the search in {folder}: {problem.words}")
     queries = summary.queries_found
     return SearchFigures(
         summary.searched,

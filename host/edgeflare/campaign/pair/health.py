@@ -103,7 +103,7 @@ def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers |
     repeated = _checked(store, replica).get("repeated", {})
     if others := repeated.get(side, 0):
         return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
-    if side == "original":
+    if side == "original" or repeated.get("original"):  # then it makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
     unstable = statuses.get(Status.UNSTABLE.value, 0)
