@@ -11,6 +11,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import changed_seeds, check_same_models
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.limits import LimitsConfig
@@ -49,12 +50,15 @@ class SearchFigures:
 
 
 def search_figures(folder: Path, like: Path | None = None) -> SearchFigures:
-    """Return how the search of a campaign came out so far. Raises StoreError.
+    """Return how the search of a campaign came out so far.
 
-    `like`: count only the seed inputs whose search in this campaign has ended.
+    `like`: count only the seed inputs whose search in this campaign has ended. Raises UsageError
+    where a model's answers can't be used: finding nothing there is no success; StoreError.
     """
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
+        for problem in unusable_answers(store):
+            raise UsageError(f"a repair can't be judged by the search in {folder}: {problem.words}")
         outcomes = list(store.outcomes())
         left = max(0, expected_outcomes(store) - len(outcomes))
         if like is not None:

@@ -18,6 +18,7 @@ from edgeflare import (
     replay_config,
     report_text,
     run_campaign,
+    run_candidates,
     run_replay,
     summarize,
     write_html_report,
@@ -180,6 +181,26 @@ def test_last_bits_that_differ_are_no_other_answer(tmp_path: Path) -> None:
     summary = summarize(campaign(tmp_path, rounded))
     assert summary.unusable == ()
     assert summary.by_status["unstable"] == 0
+
+
+def test_a_dead_candidate_is_not_ranked(tmp_path: Path) -> None:
+    source = campaign(tmp_path, honest)
+    files = {}
+    for name, factor in (("near", 0.9), ("dead", 0.0)):
+        model = onnx.load(tmp_path / "model.onnx")
+        for tensor in model.graph.initializer:
+            weights = onnx.numpy_helper.to_array(tensor)
+            if weights.dtype == np.float32:
+                changed = np.asarray(weights * factor, np.float32)
+                tensor.CopyFrom(onnx.numpy_helper.from_array(changed, tensor.name))
+        files[name] = tmp_path / f"{name}.onnx"
+        onnx.save(model, files[name])
+    config = config_from({**_stored(source), "out": tmp_path / "compared"}, "test")
+    ran = run_candidates(config, list(files.values()), measure="queries")
+    why = {run.name: run.failed for run in ran.runs}
+    assert why["near"] is None
+    assert why["dead"] is not None
+    assert "the deployed model gives the same answer" in why["dead"]
 
 
 @pytest.mark.parametrize("mode", ["all zeros", "random at each query"])

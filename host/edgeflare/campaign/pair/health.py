@@ -62,7 +62,7 @@ class UnusableAnswers:
         share = f"{self.inputs:,} of {counted(self.of, 'input')}"
         does = {
             "not-repeatable": f"answers otherwise to the same input ({share} that "
-            f"{'was' if self.of == 1 else 'were'} sent again)",
+            f"{'was' if self.of == 1 else 'were'} sent again), and is not repeatable",
             "non-finite": f"answers with NaN or infinity to {share}",
             "constant": f"gives the same answer to all of {counted(self.of, 'input')}",
             "tied": f"is without a decision on {share}, a tie of its best answers",
@@ -103,7 +103,7 @@ def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers |
     repeated = _checked(store, replica).get("repeated", {})
     if others := repeated.get(side, 0):
         return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
-    if side == "original":
+    if side == "original" or repeated.get("original"):  # then it makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
     unstable = statuses.get(Status.UNSTABLE.value, 0)
