@@ -199,7 +199,7 @@ def check_pair(
     problems = [
         problem
         for problem in (
-            _disagreement(seeds),
+            disagreement_problem(seeds),
             explanation.sentence() if explanation else "",
             _accuracy(seeds, "original"),
             _accuracy(seeds, "deployed"),
@@ -295,7 +295,8 @@ def slowness(
     return [sentence]
 
 
-def _disagreement(seeds: Sequence[SeedFigures]) -> str:
+def disagreement_problem(seeds: Sequence[SeedFigures]) -> str:
+    """Return that two models disagree on far more seeds than compression explains, or ""."""
     differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
     if not differing or not _is_too_much(seeds, len(differing)):
         return ""
