@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare._internal.files import write_whole
+from edgeflare._internal.text import counted
 from edgeflare.devices import DeviceStatus
-from edgeflare.errors import StoreError
+from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.store import (
     MEASURING,
     SEED_QUERIES,
@@ -49,6 +50,42 @@ def all_searched(store: Store) -> bool:
     """Whether every seed has an outcome of every replica."""
     seeds = store.seed_count()
     return seeds > 0 and all(store.tally(one).done >= seeds for one in replica_names(store))
+
+
+def failed_replicas(store: Store) -> dict[str, str]:
+    """Return the replicas all of whose searches so far failed, and why the first one did."""
+    rows = store.columns.outcomes()
+    failed = rows.status.among(Status.FAILED)
+    found = {}
+    for replica in replica_names(store):
+        own = rows.replica.among(replica)
+        if own.any() and failed[own].all():
+            first = next(store.outcomes_of(replica))
+            found[replica] = f"{first.detail} (seed {first.seed_id})"
+    return found
+
+
+def check_searched(store: Store) -> None:
+    """Raise InferenceFailedError where a replica could search from no seed, or survey nothing.
+
+    A survey counts where nothing else is done: with the strategy none.
+    """
+    for replica, why in failed_replicas(store).items():
+        where = f"on {replica} " if replica else ""
+        count = store.tally(replica).done
+        raise InferenceFailedError(
+            f"{where}nothing could be searched: a model could not answer in any of "
+            f"{counted(count, 'search', 'searches')}: {why}; the searches are done again when the "
+            "campaign is resumed"
+        )
+    asked = store.survey_counts("survey").survey
+    answered, _ = store.columns.survey_alarms()
+    if asked and not answered and store.setting("search", "strategy") == "none":
+        first = next(store.survey())
+        raise InferenceFailedError(
+            f"nothing could be surveyed: the deployed model answered none of "
+            f"{counted(asked, 'input')}: {first.detail}; mend that, and start the campaign anew"
+        )
 
 
 def is_finished(store: Store) -> bool:
