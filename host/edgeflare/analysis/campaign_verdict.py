@@ -32,7 +32,7 @@ from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.store.survey import OWN, REFERENCES, SurveyKey
-from edgeflare.types import Decision, Output
+from edgeflare.types import Decision, Output, Status
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 """Decisions by which a model decides otherwise than the original."""
@@ -253,8 +253,8 @@ def check_healthy(references: Sequence[str]) -> None:
         if reference == INT8 or not is_campaign(folder := folder_at(reference)):
             continue
         with Store.open(folder) as store:
-            found = _judged(store)
-        if found is not None and found.verdict == "worse":
+            is_unhealthy = _is_unhealthy(_judged(store))
+        if is_unhealthy:
             raise UsageError(
                 f"the reference {reference} was itself judged worse than its own references; name "
                 "a healthy deployment in its place"
@@ -270,10 +270,14 @@ def _unhealthy(store: Store) -> Iterator[str]:
         if about["kind"] == INT8:
             continue
         with suppress(StoreError), Store.open(folder_at(about["path"], stated=False)) as other:
-            if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
-                found = _judged(other)
-                if found is not None and found.verdict == "worse":
-                    yield name
+            is_same = other.models.get("deployed", {}).get("sha256") == about["sha256"]
+            if is_same and _is_unhealthy(_judged(other)):
+                yield name
+
+
+def _is_unhealthy(found: Soundness | None) -> bool:
+    """Whether it is worse than references; one that fell on its seeds alone is left out later."""
+    return found is not None and found.verdict == "worse" and bool(found.references)
 
 
 class _Answer(NamedTuple):
@@ -300,6 +304,8 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     if store.fact(REPLAY) is not None:
         return None
     facts = store.fact(REFERENCES) or {}
+    if not facts and not _may_have_fallen(store):
+        return None
     references = {
         name: {
             one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
@@ -324,6 +330,16 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
         return None
     worst = max(found, key=lambda one: _WORSE.index(one.verdict))
     return replace(worst, devices=len(replica_names(store)))
+
+
+def _may_have_fallen(store: Store) -> bool:
+    """Whether labels might tell it; by their counts, as reading each answer takes far longer."""
+    if len(replica_names(store)) > 1:
+        return True
+    counts = store.columns.seed_labels()
+    failed = int(store.columns.outcomes().status.among(Status.FAILED).sum())
+    most = counts.original_right - counts.deployed_right + counts.ties + failed
+    return counts.labelled > 0 and most >= LEAST_FALL
 
 
 def _by_survey(store: Store, replica: str, references: _References, confidence: float) -> Soundness:

@@ -13,7 +13,6 @@ from edgeflare.detections import differences, kind_counts
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
-from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
 from edgeflare.transcripts import excerpts
 from edgeflare.types import (
@@ -23,6 +22,7 @@ from edgeflare.types import (
     Outputs,
     Query,
     Seed,
+    SeedInput,
     Transcript,
     Values,
     with_row,
