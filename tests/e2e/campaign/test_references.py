@@ -290,6 +290,34 @@ def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize(("is_gone", "answers"), [(False, 100), (True, 0)])
+def test_a_reference_that_was_not_asked_about_the_seeds_is_asked_by_resume(
+    home: Path, worse: Ran, is_gone: bool, answers: int
+) -> None:
+    """As by earlier versions; where it is gone by now, the campaign is finished without."""
+    del worse
+    folder = home / f"earlier-{is_gone}"
+    shutil.copytree(home / "worse", folder)
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        database.execute("delete from reference_answers where phase = 'seed'")
+        database.execute("update facts set value = 'false' where name = 'finished'")
+        database.execute(
+            "update facts set value = json_remove(value, '$.sound.seeds') where name = 'references'"
+        )
+    database.close()
+    if is_gone:
+        (home / "sound").rename(home / "elsewhere")
+    try:
+        assert edgeflare("resume", folder, home=home).code == 1  # the verdict stays worse
+    finally:
+        if is_gone:
+            (home / "elsewhere").rename(home / "sound")
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        count = "select count(*) from reference_answers where phase = 'seed'"
+        assert database.execute(count).fetchone() == (answers,)
+    database.close()
+
+
 @pytest.mark.slow
 def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home: Path) -> None:
     flags = (
