@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -78,13 +79,17 @@ def check_searched(store: Store) -> None:
             f"{counted(count, 'search', 'searches')}: {why}; the searches are done again when the "
             "campaign is resumed"
         )
-    asked = store.survey_counts("survey").survey
-    answered, _ = store.columns.survey_alarms()
-    if asked and not answered and store.setting("search", "strategy") == "none":
-        first = next(store.survey())
+    surveyed, (answered, _) = store.survey_counts("survey"), store.columns.survey_alarms()
+    if answered or not surveyed.seeds or store.setting("search", "strategy") != "none":
+        return
+    of_inputs = (one.detail for one in store.survey())
+    of_seeds = (one.detail for one in store.surveyed_seeds())
+    why = next(filter(None, chain(of_inputs, of_seeds)), "")  # else the original was never sure
+    if why:
         raise InferenceFailedError(
-            f"nothing could be surveyed: the deployed model answered none of "
-            f"{counted(asked, 'input')}: {first.detail}; mend that, and start the campaign anew"
+            f"nothing could be surveyed: a model could not answer on any input made from "
+            f"{counted(surveyed.seeds, 'seed')}: {why}; mend that, and start the campaign "
+            "anew"
         )
 
 
