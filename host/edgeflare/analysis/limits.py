@@ -14,10 +14,11 @@ import numpy as np
 
 from edgeflare._internal.text import distinct_number, first_names
 from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
+from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.analysis.soundness import Soundness, campaign_soundness
+from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answer_words import KIND_VERBS
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers

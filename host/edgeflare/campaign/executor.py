@@ -39,7 +39,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
 from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
-from edgeflare.campaign.status import is_finished, is_searched
+from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
@@ -225,7 +225,7 @@ def resume(
         config = config_from(merge(begun, changes), str(folder), typed)
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)
-        if not is_searched(store) or others:
+        if not is_searched(store) or others or failed_replicas(store):
             owner = LeaseOwner(store.id, name or folder.name)
             notice = check_forced(check_unchanged(config, store), force=force)
             devices: Sequence[Device] = ()

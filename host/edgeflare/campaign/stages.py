@@ -35,8 +35,10 @@ from edgeflare.campaign.status import (
     RunState,
     add_queries,
     all_searched,
+    check_searched,
     count_outcomes,
     expected_outcomes,
+    failed_replicas,
 )
 from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
@@ -113,6 +115,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
+            for replica in failed_replicas(self._store):
+                self._store.remove_failed(replica)
             self._run(source)
         except BaseException as error:
             self._stopped(error)
@@ -177,6 +181,7 @@ class Campaign:
         if self._fleet.missing and not self._shared:
             names = names_text([name for name, _ in self._fleet.missing])
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
+        check_searched(self._store)
         self._store.set_fact("finished", all_searched(self._store))
 
     def _part(self, part: Part) -> Any:

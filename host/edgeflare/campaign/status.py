@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from edgeflare._internal.files import read_regular, write_whole
-from edgeflare._internal.text import reason
+from edgeflare._internal.text import counted, reason
 from edgeflare.devices import DeviceStatus
-from edgeflare.errors import StoreError
+from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.store import (
     MEASURING,
     SEED_QUERIES,
@@ -55,6 +56,46 @@ def all_searched(store: Store) -> bool:
 def is_searched(store: Store) -> bool:
     """Whether every search and every replay is done; outcomes may have been lost since."""
     return bool(store.fact("finished")) and all_searched(store)
+
+
+def failed_replicas(store: Store) -> dict[str, str]:
+    """Return the replicas all of whose searches so far failed, and why the first one did."""
+    rows = store.columns.outcomes()
+    failed = rows.status.among(Status.FAILED)
+    found = {}
+    for replica in replica_names(store):
+        own = rows.replica.among(replica)
+        if own.any() and failed[own].all():
+            first = next(store.outcomes_of(replica))
+            found[replica] = f"{first.detail} (seed {first.seed_id})"
+    return found
+
+
+def check_searched(store: Store) -> None:
+    """Raise InferenceFailedError where a replica could search from no seed, or survey nothing.
+
+    A survey counts where nothing else is done: with the strategy none.
+    """
+    for replica, why in failed_replicas(store).items():
+        where = f"on {replica} " if replica else ""
+        count = store.tally(replica).done
+        raise InferenceFailedError(
+            f"{where}nothing could be searched: a model could not answer in any of "
+            f"{counted(count, 'search', 'searches')}: {why}; the searches are done again when the "
+            "campaign is resumed"
+        )
+    surveyed, (answered, _) = store.survey_counts("survey"), store.columns.survey_alarms()
+    if answered or not surveyed.seeds or store.setting("search", "strategy") != "none":
+        return
+    of_inputs = (one.detail for one in store.survey())
+    of_seeds = (one.detail for one in store.surveyed_seeds())
+    why = next(filter(None, chain(of_inputs, of_seeds)), "")  # else the original was never sure
+    if why:
+        raise InferenceFailedError(
+            f"nothing could be surveyed: a model could not answer on any input made from "
+            f"{counted(surveyed.seeds, 'seed')}: {why}; mend that, and start the campaign "
+            "anew"
+        )
 
 
 def is_finished(store: Store) -> bool:

@@ -311,6 +311,12 @@ def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
     return OutcomeCounts(*(int(value or 0) for value in connection.execute(query).one()))
 
 
+def remove_failed(connection: Connection, replica: str) -> None:
+    """Remove a replica's outcomes of searches that failed."""
+    failed = and_(_OUTCOMES.c.replica == replica, _OUTCOMES.c.status == Status.FAILED.value)
+    connection.execute(delete(_OUTCOMES).where(failed))
+
+
 def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:
     """Yield these replicas' answers to each seed and its triggers, in the order of the seeds."""
     with database.reading() as connection:

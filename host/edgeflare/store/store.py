@@ -47,12 +47,7 @@ from edgeflare.store.records import (
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
-from edgeflare.store.survey import (
-    ReferenceAnswer,
-    SurveyCounts,
-    SurveyedSeed,
-    SurveyRecord,
-)
+from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
@@ -544,6 +539,11 @@ class Store(StoredFolder):
         query = select(_SEEDS.c.id).join(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
         with self._database.reading() as connection:
             return set(connection.execute(query).scalars())
+
+    def remove_failed(self, replica: str = "") -> None:
+        """Remove this replica's outcomes of searches that failed, so that they are done again."""
+        with self._database.writing() as connection:
+            queries.remove_failed(connection, replica)
 
     def tally(self, replica: str | None = None) -> OutcomeCounts:
         """Count the outcomes of this replica, or of all of them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 from sqlalchemy import Row, func, select
@@ -22,6 +22,10 @@ SurveyKey: TypeAlias = tuple[str, str, int]
 
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
+
+OWN: Final = "seed"
+"""The phase of a reference's answers to the seeds as they are; a seed's number is 0."""
+ReferencePhase: TypeAlias = SurveyPhase | Literal["seed"]
 
 _Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 _RUNS = tables.surveyed_seeds
@@ -107,9 +111,10 @@ class SurveyRecord:
 
 @dataclass(frozen=True)
 class ReferenceAnswer:
-    """What a reference model, in place of the deployed one, answers to one input of the survey.
+    """What a reference model, in place of the deployed one, answers to a seed or a survey's input.
 
-    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`.
+    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`; of a
+    seed as it is the phase is "seed".
     """
 
     __pydantic_config__ = _WITH_ARRAYS
@@ -120,7 +125,7 @@ class ReferenceAnswer:
     deployed: Output
     decision: Decision
     total_variation: _Share | None = None
-    phase: SurveyPhase = "survey"
+    phase: ReferencePhase = "survey"
 
     @property
     def key(self) -> SurveyKey:

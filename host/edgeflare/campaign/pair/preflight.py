@@ -13,7 +13,6 @@ from edgeflare.detections import differences, kind_counts
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
-from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
 from edgeflare.transcripts import excerpts
 from edgeflare.types import (
@@ -23,6 +22,7 @@ from edgeflare.types import (
     Outputs,
     Query,
     Seed,
+    SeedInput,
     Transcript,
     Values,
     with_row,
@@ -199,7 +199,7 @@ def check_pair(
     problems = [
         problem
         for problem in (
-            _disagreement(seeds),
+            disagreement_problem(seeds),
             explanation.sentence() if explanation else "",
             _accuracy(seeds, "original"),
             _accuracy(seeds, "deployed"),
@@ -295,7 +295,8 @@ def slowness(
     return [sentence]
 
 
-def _disagreement(seeds: Sequence[SeedFigures]) -> str:
+def disagreement_problem(seeds: Sequence[SeedFigures]) -> str:
+    """Return that two models disagree on far more seeds than compression explains, or ""."""
     differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
     if not differing or not _is_too_much(seeds, len(differing)):
         return ""
