@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from campaigns import all_of
 from command import DEMO
+from fragile_runtime import install
 
 from edgeflare import config_from, resume_campaign, run_campaign
 from edgeflare.campaign.events import Event, Stage
@@ -262,3 +263,21 @@ def test_references_that_are_killed_answer_the_same(
     found = learned(folder)
     assert len(found["references"]) == 2
     assert found == expected
+
+
+@pytest.mark.extended
+def test_an_input_at_which_the_original_always_ends_is_left_out_of_the_pursuit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = install(tmp_path, monkeypatch, "True", "exit")
+    left.write_text("0")
+
+    def begin(event: Event) -> None:
+        if isinstance(event, Stage) and event.name == "pursuit":
+            left.write_text("6")  # three of the first inputs together, and three of the first alone
+
+    folder = run(tmp_path / "campaign", {**SMALL, "search": {"strategy": "none"}}, progress=begin)
+    assert left.read_text() == "0"
+    found = learned(folder)
+    assert found["finished"]
+    assert found["faults"] is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import edgeflare
+from fragile_runtime import install
 from small_models import TFLITE, dense_onnx, endless_onnx
 
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, ModelError
@@ -126,43 +127,6 @@ def test_a_process_that_is_killed_costs_no_answer(tmp_path: Path) -> None:
     assert "signal 9" in told
 
 
-FRAGILE = '''
-"""ONNX Runtime, whose process ends at bright inputs as often as LEFT says."""
-import importlib, os, signal, stat, sys
-site = sys.path.pop(sys.path.index(os.path.dirname(os.path.dirname(__file__))))
-sys.modules.pop("onnxruntime")
-real = importlib.import_module("onnxruntime")
-sys.path.insert(0, site)
-left = os.path.join(site, "left")
-
-def end(way):
-    if way == "half a frame":
-        for descriptor in map(int, os.listdir("/proc/self/fd")):
-            if descriptor > 2 and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                os.write(descriptor, b"\\x93EFW\\x02")
-    elif way == "nonsense":
-        for descriptor in map(int, os.listdir("/proc/self/fd")):
-            if descriptor > 2 and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                os.write(descriptor, b"no frame, and it goes on living")
-        signal.pause()
-    elif way != "exit":
-        os.kill(os.getpid(), getattr(signal, way))
-    os._exit(0)
-
-class Session(real.InferenceSession):
-    def run(self, names, feeds, *more):
-        (values,) = feeds.values()
-        times = int(open(left).read())
-        if values.max() > 0.5 and times:
-            with open(left, "w") as file:
-                file.write(str(times - 1))
-            end(os.environ["WAY"])
-        return super().run(names, feeds, *more)
-
-real.InferenceSession = Session
-'''
-
-
 @pytest.mark.parametrize(
     ("way", "how"),
     [
@@ -177,11 +141,7 @@ real.InferenceSession = Session
 def test_only_an_input_at_which_three_processes_end_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, how: str
 ) -> None:
-    (tmp_path / "onnxruntime").mkdir()
-    (tmp_path / "onnxruntime" / "__init__.py").write_text(FRAGILE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("WAY", way)
-    left = tmp_path / "left"
+    left = install(tmp_path, monkeypatch, "values.max() > 0.5", way)
     left.write_text("0")
     model = opened(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]))
     bright = np.asarray(model.raw(BRIGHT))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import counted, duration
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.detections import differences, kind_counts
-from edgeflare.errors import PreflightError, SeedError
+from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
 from edgeflare.statistics import wilson
@@ -96,7 +96,10 @@ def better_preprocessing(
     asked = [with_row(seed.sample, seed.row) for seed in tried]
     found = []
     for change, spec in _alternatives(*specs).items():
-        other = _distances(tried, [view(answer(one, spec)) for one in asked])
+        try:
+            other = _distances(tried, [view(answer(one, spec)) for one in asked])
+        except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
+            continue
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (
