@@ -1,6 +1,5 @@
 """What the user sees of a virtual board where nothing needs to boot."""
 
-import io
 import json
 import os
 import subprocess
