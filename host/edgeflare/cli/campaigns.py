@@ -23,7 +23,7 @@ from edgeflare.cli.options import (
     folder,
     typed,
 )
-from edgeflare.cli.terminal import echo_err
+from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -419,8 +419,11 @@ def _write_text(
 
     if out is None:
         text = report_text(campaign, form, class_names=names)
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
+        if sys.stdout.isatty():
+            echo(text.replace("\r\n", "\n").rstrip("\n"))
+        else:  # for a program: as it would be in a file
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
         return
     summary = os.environ.get("GITHUB_STEP_SUMMARY")  # GitHub shows no other files there
     pictures = summary is None or out.resolve() != Path(summary).resolve()

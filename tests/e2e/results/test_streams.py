@@ -11,6 +11,7 @@ import pytest
 from command import DEMO_PAIR, environment
 
 from edgeflare import campaign_status
+from edgeflare.cli.display.streams import Guarded
 from edgeflare.store import Store
 
 FULL = Path("/dev/full")
@@ -116,3 +117,23 @@ def test_each_command_ends_with_its_own_code(
         assert "Exception ignored" not in ended.err
     if "new" in COMMANDS[name]:
         assert campaign_status(home / "new").state == "finished"
+
+
+def test_what_shares_a_descriptor_that_failed_writes_to_nothing() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    guarded = Guarded(write)
+    assert guarded.write(b"lost") == 4
+    assert guarded.has_no_reader
+    assert os.fstat(write).st_rdev == Path(os.devnull).stat().st_rdev
+    os.write(write, b"of a library")
+    os.close(write)
+
+
+def test_a_terminal_that_is_gone_is_no_full_disk() -> None:
+    master, terminal = os.openpty()
+    guarded = Guarded(terminal)
+    os.close(master)
+    assert guarded.write(b"lost") == 4
+    assert guarded.has_no_reader
+    os.close(terminal)

@@ -31,6 +31,13 @@ class Guarded(io.FileIO):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
+        self._is_terminal = self.isatty()
+
+    @property
+    def has_no_reader(self) -> bool:
+        """Whether the failure is that nobody reads any more: no pipe's end, or no terminal."""
+        code = None if self.failure is None else self.failure.errno
+        return code in _NO_READER or (code == errno.EIO and self._is_terminal)
 
     def write(self, data: "ReadableBuffer", /) -> int:
         """Write some bytes; return how many were taken. A failure is no error."""
@@ -66,7 +73,7 @@ def guard_streams() -> None:
 
 def has_no_output() -> bool:
     """Whether nothing that is printed on stdout arrives any more, as `status --watch` must know."""
-    return _failure(sys.stdout) is not None
+    return isinstance(raw := _raw(sys.stdout), Guarded) and raw.failure is not None
 
 
 def end_of(code: int) -> int:
@@ -78,11 +85,11 @@ def end_of(code: int) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(ValueError):  # a closed one
             stream.flush()
-    failure = _failure(sys.stdout)
-    if failure is None or failure.errno in _NO_READER:
+    raw = _raw(sys.stdout)
+    if not isinstance(raw, Guarded) or raw.failure is None or raw.has_no_reader:
         return code
     echo_err(
-        f"edgeflare: what is printed can't be written to stdout: {failure.strerror}; make room, or "
+        f"edgeflare: what is printed can't be written to stdout: {raw.failure.strerror}; make room, or "
         "send it elsewhere; what a campaign found is in its folder (`edgeflare show CAMPAIGN`)"
     )
     return code or _FAILED
@@ -98,9 +105,8 @@ def _guarded(stream: object, descriptor: int) -> io.TextIOWrapper:
     return io.TextIOWrapper(buffered, encoding, "replace", line_buffering=at_once)
 
 
-def _failure(stream: object) -> OSError | None:
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    return raw.failure if isinstance(raw, Guarded) else None
+def _raw(stream: object) -> object:
+    return getattr(getattr(stream, "buffer", None), "raw", None)
 
 
 def _open_null(descriptor: int) -> None:
