@@ -133,11 +133,22 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     return text[: longest - 3] + "..."
 
 
+_LONGEST = 60
+
+
 def first_problem(error: "ValidationError") -> str:
-    """Return the first problem as ``where: what``; without a place if it is the whole value."""
+    """Return the first problem as ``where: what, not value``; without a place if it is the whole.
+
+    A long value is cut, a table or list left out.
+    """
     problem = error.errors()[0]
-    where = ".".join(map(str, problem["loc"]))
-    return (f"{where}: " if where else "") + plain_problem(problem["msg"])
+    where = clean_text(".".join(map(str, problem["loc"])), _LONGEST)
+    text = plain_problem(problem["msg"])
+    if problem["msg"].startswith("Input should") and isinstance(
+        problem["input"], (str, int, float, type(None))
+    ):
+        text += f", not {clean_text(repr(problem['input']), _LONGEST)}"
+    return (f"{where}: " if where else "") + text
 
 
 def plain_problem(message: str) -> str:

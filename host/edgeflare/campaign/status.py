@@ -252,8 +252,9 @@ def _read_status(folder: Path) -> CampaignStatus | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         raise StoreError(
-            f"{path} can't be read ({error}); delete it: only the live view is in it"
+            f"{path} can't be read ({why}); delete it: only the live view is in it"
         ) from error
     return left
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from pydantic import ValidationError
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -27,6 +28,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from edgeflare._internal.files import check_regular, is_disk_full
+from edgeflare._internal.text import first_problem
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import postgres
@@ -98,7 +100,8 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        cause = " ".join(str(error).split())[:_LONGEST_CAUSE] or type(error).__name__
+        text = first_problem(error) if isinstance(error, ValidationError) else str(error)
+        cause = " ".join(text.split())[:_LONGEST_CAUSE] or type(error).__name__
         raise StoreError(
             f"{folder} is damaged: {what} can't be read ({cause}); restore it from a copy"
         ) from error
@@ -151,7 +154,7 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
             return StoreError(f"{folder} {sentence}")
-    return StoreError(f"the database of {folder} failed: {cause}")
+    return StoreError(f"the database of {folder} failed: {str(cause)[:_LONGEST_CAUSE]}")
 
 
 def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:

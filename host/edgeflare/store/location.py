@@ -225,8 +225,9 @@ def _pointer(folder: Path) -> Location | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         raise StoreError(
-            f"{path} can't be read ({error}); restore it from a copy, or name the campaign by its "
+            f"{path} can't be read ({why}); restore it from a copy, or name the campaign by its "
             f"address, {_EXAMPLE}/NAME"
         ) from error
     return found
