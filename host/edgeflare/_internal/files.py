@@ -70,8 +70,13 @@ def read_regular(
 ) -> bytes:
     """Return the content of a regular file, see `check_regular`. Raises OSError, which names it."""
     check_inside(path, inside)
-    with open(os.open(path, os.O_RDONLY | _AT_ONCE), "rb", buffering=0) as file:  # noqa: PTH123
-        left = _check_kind(os.fstat(file.fileno()), path, most)
+    descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+    try:
+        left = _check_kind(os.fstat(descriptor), path, most)
+    except OSError:
+        os.close(descriptor)
+        raise
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
         parts = []
         while left and (part := file.read(left)):
             parts.append(part)

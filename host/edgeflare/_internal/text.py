@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -173,11 +173,22 @@ def visible_text(text: str) -> str:
     return text if text.isprintable() else _OBEYED.sub(_spelled, text)
 
 
+_LONGEST = 60
+
+
 def first_problem(error: "ValidationError") -> str:
-    """Return the first problem as ``where: what``; without a place if it is the whole value."""
+    """Return the first problem as ``where: what, not value``; without a place if it is the whole.
+
+    A long value is cut, a table or list left out.
+    """
     problem = error.errors()[0]
-    where = ".".join(map(str, problem["loc"]))
-    return (f"{where}: " if where else "") + plain_problem(problem["msg"])
+    where = clean_text(".".join(map(str, problem["loc"])), _LONGEST)
+    text = plain_problem(problem["msg"])
+    if problem["msg"].startswith("Input should") and isinstance(
+        problem["input"], (str, int, float, type(None))
+    ):
+        text += f", not {clean_text(repr(problem['input']), _LONGEST)}"
+    return (f"{where}: " if where else "") + text
 
 
 def reason(error: BaseException) -> str:
@@ -199,7 +210,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"it is no JSON at line {error.lineno}, column {error.colno}"
     if hasattr(error, "errors"):
-        return first_problem(error)
+        return first_problem(cast("ValidationError", error))
     if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
         return "it is damaged, or another kind of file"
     return said or type(error).__name__

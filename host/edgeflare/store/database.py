@@ -61,7 +61,8 @@ _SQLITE_SENTENCES = (
 )
 _SQLITE = b"SQLite format 3\0"
 _WITH_LOG = b"\2\2"
-"""How SQLite's files begin, and then those that have a write-ahead log, as all of ours."""
+_HEAD = 20
+"""How SQLite's files begin; the last two bytes of the 20 are these where they have a write-ahead log, as ours."""
 _LEAST_FREE = 1 << 20
 _UNREADABLE = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
@@ -151,7 +152,7 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
             return StoreError(f"{folder} {sentence}")
-    return StoreError(f"the database of {folder} failed: {cause}")
+    return StoreError(f"the database of {folder} failed: {str(cause)[:_LONGEST_CAUSE]}")
 
 
 def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
@@ -416,10 +417,10 @@ def check_database(folder: Path, schema: Schema) -> None:
     """
     check_database_files(folder, schema.file)
     with (folder / schema.file).open("rb") as file:
-        head = file.read(len(_SQLITE) + len(_WITH_LOG))
+        head = file.read(_HEAD)
     if not head:
         raise _interrupted(folder, schema)
-    if head.startswith(_SQLITE) and not head.endswith(_WITH_LOG):
+    if head.startswith(_SQLITE) and head[-len(_WITH_LOG) :] != _WITH_LOG:
         engine = connect_to_read(folder / schema.file)
         try:
             with engine.connect() as connection:

@@ -100,3 +100,24 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
     assert sqlite_store.result("explanation", Explanation) is None  # without parts to leave out
     store_explanation(sqlite_store, EXPLANATION)
     assert stored_explanation(sqlite_store) == EXPLANATION
+
+
+@pytest.mark.parametrize(
+    ("fact", "named"),
+    [
+        ('{"partners": [{"id": "a", "sample": 7}]}', "partners"),
+        ('[{"id": "a", "sample": "' + "b" * 5000 + '"}, {"id": "a", "sample": 7}]', "1.sample: "),
+        ('[{"id": "a", "sample": NaN}]', "0.sample: "),
+    ],
+)
+def test_a_damaged_document_names_the_field_alone(
+    sqlite_store: Store, fact: str, named: str
+) -> None:
+    with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
+        connection.execute("INSERT INTO facts VALUES ('partners', ?)", (fact,))
+        connection.commit()
+    with pytest.raises(StoreError) as error:
+        sqlite_store.fact("partners")
+    text = str(error.value).replace(str(sqlite_store.folder), "")
+    assert named in text
+    assert len(text) < 250
