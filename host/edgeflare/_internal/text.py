@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -159,8 +159,8 @@ def reason(error: BaseException) -> str:
             return words
     if isinstance(error, json.JSONDecodeError):
         return f"it is no JSON at line {error.lineno}, column {error.colno}"
-    if hasattr(error, "errors"):
-        return first_problem(error)
+    if hasattr(error, "errors"):  # pydantic's, which isn't imported here
+        return first_problem(cast("ValidationError", error))
     if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
         return "it is damaged, or another kind of file"
     return said or type(error).__name__

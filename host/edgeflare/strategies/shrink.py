@@ -20,6 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -74,6 +75,9 @@ _USUAL_RATE = 16_000
 _REQUEST_BYTES = 1 << 20
 
 
+_DAMAGED = (OSError, ValueError, EOFError, BadZipFile)
+
+
 class ShrinkOptions(BaseModel):
     """Moves triggering inputs nearer to their seed inputs, while they still deviate.
 
@@ -97,8 +101,12 @@ class ShrinkOptions(BaseModel):
     def samples(self) -> "np.lib.npyio.NpzFile":
         """The file, open. Raises UsageError."""
         try:
+            if self.triggers.stat() and not is_zipfile(
+                self.triggers
+            ):  # numpy leaves such a file open
+                raise ValueError("it is damaged, or another kind of file")
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except _DAMAGED as error:
             raise UsageError(
                 f"can't read the triggering inputs in {self.triggers}: {reason(error)}"
             ) from error
@@ -112,7 +120,7 @@ class ShrinkOptions(BaseModel):
         try:
             found = json.loads(self.changes.read_bytes())
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (*_DAMAGED, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"can't read what made the triggering inputs in {self.changes}: {reason(error)}"
             ) from error
