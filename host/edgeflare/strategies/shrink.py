@@ -101,9 +101,8 @@ class ShrinkOptions(BaseModel):
     def samples(self) -> "np.lib.npyio.NpzFile":
         """The file, open. Raises UsageError."""
         try:
-            if self.triggers.stat() and not is_zipfile(
-                self.triggers
-            ):  # numpy leaves such a file open
+            self.triggers.stat()
+            if not is_zipfile(self.triggers):  # numpy leaves such a file open
                 raise ValueError("it is damaged, or another kind of file")
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
         except _DAMAGED as error:
