@@ -209,7 +209,7 @@ def reason(error: BaseException) -> str:
             return words
     if isinstance(error, json.JSONDecodeError):
         return f"it is no JSON at line {error.lineno}, column {error.colno}"
-    if hasattr(error, "errors"):
+    if hasattr(error, "errors"):  # pydantic's, which isn't imported here
         return first_problem(cast("ValidationError", error))
     if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
         return "it is damaged, or another kind of file"

@@ -20,6 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -75,6 +76,9 @@ _USUAL_RATE = 16_000
 _REQUEST_BYTES = 1 << 20
 
 
+_DAMAGED = (OSError, ValueError, EOFError, BadZipFile)
+
+
 class ShrinkOptions(BaseModel):
     """Moves triggering inputs nearer to their seed inputs, while they still deviate.
 
@@ -99,8 +103,10 @@ class ShrinkOptions(BaseModel):
         """The file, open. Raises UsageError."""
         try:
             check_regular(self.triggers)
+            if not is_zipfile(self.triggers):  # numpy leaves such a file open
+                raise ValueError("it is damaged, or another kind of file")
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except _DAMAGED as error:
             raise UsageError(
                 f"can't read the triggering inputs in {self.triggers}: {reason(error)}"
             ) from error
@@ -114,7 +120,7 @@ class ShrinkOptions(BaseModel):
         try:
             found = json.loads(read_regular(self.changes))
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (*_DAMAGED, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"can't read what made the triggering inputs in {self.changes}: {reason(error)}"
             ) from error

@@ -84,7 +84,7 @@ CONTENTS = {
     "nothing": b"",
 }
 READERS: dict[str, Callable[[Path], Any]] = {
-    "coverage.npz": lambda path: NC().load(path),
+    "coverage.npz": lambda path: NC("0" * 64, ("a",)).load(path),
     "repair.npz": load_repair,
     "labels.json": load_label_mapping,
     "triggers.npz": lambda path: build_strategy("shrink", {"triggers": str(path)}),
