@@ -396,6 +396,7 @@ class Campaign:
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
+            done = 0 if failed_replicas(self._store) else done  # they are done again
             words = f"{done} of {total} searches are finished and kept"
             if not done and (stage := self._reporter.stage) != "search":
                 where = f"in the stage {stage}, before any search" if stage else "before any search"
