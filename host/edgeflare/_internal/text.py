@@ -34,6 +34,12 @@ _SMALL = 0.01
 _TINY = 1e-5
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
+OTHER_INPUTS = (
+    "pictures and mono sound are searched, and inputs of other kinds, such as token ids, tables or "
+    "sensors' values, can't be yet"
+)
+"""What is said where a model or an archive may be of such a kind."""
+
 
 def number_text(value: float | None, digits: int = 2) -> str:
     """Return a number with `digits` digits after the point, a dash for None."""

@@ -335,7 +335,10 @@ class Campaign:
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
             audio = not isinstance(self._sides[0].spec, InputSpec)
-            for notice in check_pair(figures, explanation, allow=allow, audio=audio):
+            is_tried = not audio and self._sides[0].task != "transcript"
+            for notice in check_pair(
+                figures, explanation, allow=allow, audio=audio, is_tried=is_tried
+            ):
                 self._reporter.notice(where + notice)
             if saturated := self._saturation(replica, read.deployed):
                 self._reporter.notice(where + saturated)

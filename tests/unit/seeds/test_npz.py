@@ -41,7 +41,7 @@ def test_an_archive_of_colour_with_alpha_is_rgb(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"x": np.zeros(3)}, "no array named 'images'"),
+        ({"x": np.zeros(3)}, "no array named 'images'; it has x: .* can't be yet"),
         ({"images": np.zeros((2, 4, 6), np.float32)}, "float32; it must be uint8"),
         ({"images": np.zeros((4, 6), np.uint8)}, r"shape \[4, 6\]"),
         ({"images": np.zeros((2, 3, 4, 6), np.uint8)}, r"shape \[2, 3, 4, 6\]"),

@@ -1,7 +1,10 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 from edgeflare.campaign.pair.preflight import (
+    BetterPreprocessing,
     SeedFigures,
     better_preprocessing,
     check_labels,
@@ -58,6 +61,24 @@ def test_ordinary_compression_passes() -> None:
 def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
     with pytest.raises(PreflightError, match=r"disagree on 25 of 50.*s0 \(0 against 1\).*scale"):
         check_pair(seeds(50, 25), allow=False)
+
+
+def test_the_advice_is_about_what_differs() -> None:
+    better = BetterPreprocessing("pixel values divided by 255", 32, 32, 0.0, 0.3)
+    cases: list[tuple[list[SeedFigures], dict[str, Any], str]] = [
+        (seeds(50, 25), {"is_tried": True}, "no usual mistake of preprocessing explains it"),
+        (seeds(50, 25), {"is_tried": True, "explanation": better}, "correct scale, mean"),
+        (seeds(50, 25), {}, "check scale, mean"),
+        (seeds(50, 25), {"audio": True}, "check front end, rate and length"),
+        (seeds(40, 0, wrong=36), {"is_tried": True}, "check the labels, and scale, mean"),
+    ]
+    for figures, stated, advice in cases:
+        explanation = stated.pop("explanation", None)
+        with pytest.raises(PreflightError) as error:
+            check_pair(figures, explanation, allow=False, **stated)
+        assert advice in str(error.value)
+        assert "--allow-disagreement (`edgeflare explain` then names the cause)" in str(error.value)
+        assert ("edgeflare inputs" in str(error.value)) is ("scale" in advice)
 
 
 def test_the_lower_bound_decides() -> None:
