@@ -46,7 +46,7 @@ from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
-from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, PreflightError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
@@ -321,8 +321,10 @@ class Campaign:
         """
         if self._store.fact(REPLAY) is not None:
             return
-        checked_before = self._store.fact("checked")
-        checked = list(checked_before or [])
+        checked = list(self._store.fact("checked") or [])
+        unusable = () if checked else unusable_answers(self._store)
+        for problem in unusable:
+            self._reporter.notice(capitalized(problem.words))
         for replica in self._replicas:
             if replica in checked:
                 continue
@@ -336,16 +338,18 @@ class Campaign:
             allow = self._config.allow_disagreement
             audio = not isinstance(self._sides[0].spec, InputSpec)
             is_tried = not audio and self._sides[0].task != "transcript"
-            for notice in check_pair(
-                figures, explanation, allow=allow, audio=audio, is_tried=is_tried
-            ):
+            try:
+                notices = check_pair(
+                    figures, explanation, allow=allow, audio=audio, is_tried=is_tried
+                )
+            except PreflightError as error:
+                why = "; ".join((*(one.words for one in unusable), str(error)))
+                raise PreflightError(why) from None
+            for notice in notices:
                 self._reporter.notice(where + notice)
             if saturated := self._saturation(replica, read.deployed):
                 self._reporter.notice(where + saturated)
             checked.append(replica)
-        if not checked_before:
-            for problem in unusable_answers(self._store):
-                self._reporter.notice(capitalized(problem.words))
         for notice in slowness(read.seconds, self._config.search, read.host_seconds):
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)

@@ -179,6 +179,18 @@ class Columns:
         """How many of this replica's outcomes have each status."""
         return self._counted(_OUTCOMES, "status", replica)
 
+    def unstable(self, least_margin: float, replica: str = "") -> int:
+        """How many of this replica's outcomes are unstable, without those of a smaller margin."""
+        table = _OUTCOMES.c
+        margin = table.deployed_margin
+        query = select(func.count()).where(
+            table.replica == replica,
+            table.status == Status.UNSTABLE.value,
+            margin.is_(None) | (margin >= least_margin),
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def _counted(self, table: Table, column: str, replica: str) -> Counter[str]:
         query = select(table.c[column], func.count()).where(table.c.replica == replica)
         with self._database.reading() as connection:

@@ -88,6 +88,8 @@ MODES = {
     "random scores of the right class": Mode(drawn_and_right, "not-repeatable"),
     "NaN": Mode(lambda sample: np.full(4, np.nan), "non-finite"),
 }
+QUICK = ("all zeros", "ties on most inputs", "random scores of the right class")
+"""One of each kind that a score can show; the others take as long, and are `extended`."""
 
 
 def campaign(folder: Path, infer: Callable[[np.ndarray], np.ndarray], **tables: Any) -> Path:
@@ -115,7 +117,10 @@ def device(infer: Callable[[np.ndarray], np.ndarray]) -> Any:
     return connecting({"local": agent}, connect)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.extended) for one in MODES],
+)
 def test_no_report_takes_a_dead_models_answers_for_agreement(tmp_path: Path, mode: str) -> None:
     infer, kind = MODES[mode]
     folder = campaign(tmp_path, infer, limits=LIMITS)
@@ -183,6 +188,7 @@ def test_last_bits_that_differ_are_no_other_answer(tmp_path: Path) -> None:
     assert summary.by_status["unstable"] == 0
 
 
+@pytest.mark.extended
 def test_a_dead_candidate_is_not_ranked(tmp_path: Path) -> None:
     source = campaign(tmp_path, honest)
     files = {}

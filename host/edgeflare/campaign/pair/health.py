@@ -14,7 +14,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.metrics import is_finite, is_same
 from edgeflare.oracles import certainty, margin
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS, Decision, Output, Outputs, Status
+from edgeflare.types import TRIGGERS, Decision, Output, Outputs
 
 ANSWERS_CHECKED = "answers_checked"
 """The fact of what the answers to the seeds show, of each replica: ``repeated`` has how many were
@@ -35,6 +35,9 @@ _CONSTANT_DEVIATIONS = 0.25
 """As large a share of the inputs must then deviate: seeds of one class alone would not."""
 _FEWEST_DEVIATIONS = 3
 _FEWEST_UNSTABLE = 2
+_CLEAR_MARGIN = 0.05
+"""A search ends right beside the original's boundary, where rounding alone may turn a decision: an
+unstable finding with a smaller margin of the deployed model shows nothing of that."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,12 @@ def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers |
     repeated = _checked(store, replica).get("repeated", {})
     if others := repeated.get(side, 0):
         return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
-    if side == "original" or repeated.get("original"):  # then it makes findings unstable
+    mixed = (store.campaign.get("fleet") or {}).get("allow_mixed")
+    if side == "original" or repeated.get("original") or mixed:  # what makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
-    unstable = statuses.get(Status.UNSTABLE.value, 0)
-    findings = unstable + sum(statuses.get(one.value, 0) for one in TRIGGERS)
+    unstable = store.columns.unstable(_CLEAR_MARGIN, replica)
+    findings = unstable + sum(statuses[one.value] for one in TRIGGERS)
     if unstable < max(_FEWEST_UNSTABLE, findings / 2):
         return None
     return UnusableAnswers("not-repeatable", side, unstable, findings, replica)

@@ -121,6 +121,16 @@ def test_findings_that_do_not_repeat(
         assert [one.kind for one in unusable_answers(store)] == kinds
 
 
+def test_decisions_that_rounding_turns_beside_the_boundary_are_no_random_model(
+    tmp_path: Path,
+) -> None:
+    with answered(tmp_path / "c", [(varied(), varied(), AGREE)] * 4) as store:
+        for number in range(4):
+            unstable = OutcomeRecord(f"{number}", Status.UNSTABLE, 1, deployed_margin=0.0015)
+            store.add_outcome(unstable)
+        assert unusable_answers(store) == ()
+
+
 SAME = {
     "the bits": (UNSURE, UNSURE.copy()),
     "the last bits": (UNSURE, UNSURE * (1 + 1e-6)),
