@@ -233,8 +233,8 @@ def check_references(connection: Connection, folder: Path) -> None:
     """
     if connection.dialect.name != "sqlite":
         return
-    rows = connection.exec_driver_sql(_REFERENCES).all()  # as text: nothing is to be compiled
-    (name, count, last), *orphans = rows
+    counts = connection.exec_driver_sql(_REFERENCES).all()  # as text: nothing is to be compiled
+    (name, count, last), *orphans = counts
     missing = {} if last is None or last < count else {name: last + 1 - count}
     found = {name: number for name, number, _ in orphans if number}
     words = [f"{number} rows of {name} are missing" for name, number in missing.items()]
