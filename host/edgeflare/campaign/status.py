@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare._internal.files import write_whole
-from edgeflare._internal.text import reason
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import (
@@ -246,7 +245,7 @@ def _read_status(folder: Path) -> CampaignStatus | None:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(
-            f"{path} can't be read ({reason(error)}); delete it: only the live view is in it"
+            f"{path} can't be read ({error}); delete it: only the live view is in it"
         ) from error
     return left
 

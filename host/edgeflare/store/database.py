@@ -27,7 +27,6 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from edgeflare._internal.files import is_disk_full
-from edgeflare._internal.text import reason
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import postgres
@@ -93,7 +92,7 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        cause = reason(error)[:_LONGEST_CAUSE]
+        cause = " ".join(str(error).split())[:_LONGEST_CAUSE] or type(error).__name__
         raise StoreError(
             f"{folder} is damaged: {what} can't be read ({cause}); restore it from a copy"
         ) from error

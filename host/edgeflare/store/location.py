@@ -17,7 +17,6 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from edgeflare._internal.files import cache_folder, write_durably
-from edgeflare._internal.text import reason
 from edgeflare.errors import StoreError
 from edgeflare.store.documents import read_json, validated
 
@@ -226,7 +225,7 @@ def _pointer(folder: Path) -> Location | None:
         return None
     except (OSError, ValueError) as error:
         raise StoreError(
-            f"{path} can't be read ({reason(error)}); restore it from a copy, or name the campaign by its "
+            f"{path} can't be read ({error}); restore it from a copy, or name the campaign by its "
             f"address, {_EXAMPLE}/NAME"
         ) from error
     return found
