@@ -5,7 +5,7 @@ What an agent of this host never sends is DeviceProtocolError with field and val
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from edgeflare.devices import DeviceSession, Lease
+from edgeflare.devices import Completed, Device, DeviceSession, Lease, Stream, Transport
+from edgeflare.devices.doctor.facts import read_system
+from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.devices.session.agent_errors import MAPPED
 from edgeflare.devices.session.agent_link import AgentLink, Limits
@@ -116,20 +118,25 @@ def honest(kind: str, frame: Frame) -> tuple[dict[str, Any], bytes]:
     return header, b"".join(one.tobytes() for one in frame.arrays)
 
 
+def replaced(header: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """The header with this value at this place."""
+    new: dict[str, Any] = json.loads(json.dumps(header))
+    inside: Any = new
+    for key in path[:-1]:
+        inside = inside[key]
+    if value is MISSING:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = value
+    return new
+
+
 def changed(kind: str, path: tuple[Any, ...], value: Any) -> Replace:
     """All frames of a kind with this value at this place."""
 
     def change(frame: Frame) -> bytes:
         header, body = honest(kind, frame)
-        header = json.loads(json.dumps(header))
-        inside = header
-        for key in path[:-1]:
-            inside = inside[key]
-        if value is MISSING:
-            del inside[path[-1]]
-        else:
-            inside[path[-1]] = value
-        return raw_frame(kind, json.dumps(header), body)
+        return raw_frame(kind, json.dumps(replaced(header, path, value)), body)
 
     return Replace("RESULT" if kind == "ERROR" else kind, change)
 
@@ -275,3 +282,70 @@ def test_a_cut_or_damaged_stream_is_the_links_fault() -> None:
         use(FakeAgent(Replace("RESULT", damaged)))
     with pytest.raises(AgentDiedError, match="was the link cut"):
         use(FakeAgent(Replace("RESULT", lambda _: "end"), status=None))
+
+
+class Said:
+    """A transport on which each script prints this answer."""
+
+    name = "bench"
+
+    def __init__(self, answer: Any) -> None:
+        self.printed = f"<<<edgeflare<<<{json.dumps(answer)}>>>edgeflare>>>".encode()
+
+    def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
+        del arguments, stdin, timeout
+        return Completed(0, self.printed, "")
+
+    def open(self, arguments: Sequence[str]) -> Stream:
+        raise NotImplementedError
+
+    def put(self, local: Path, remote: str) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+PROBED = {
+    **dict.fromkeys(("executable", "home", "root", "arch", "libc", "numpy"), "x"),
+    "version": [3, 11, 2],
+    "managed": False,
+    "numpy_problem": None,
+    "runtimes": {"onnxruntime": "1"},
+    "files": {"agents": {"a": 1}, "models": {}},
+    "cache_problem": None,
+    "free_bytes": 10**10,
+}
+FACTS = {
+    "clock": 1.0,
+    "took_s": 0.1,
+    "board": "b",
+    "cpu": {"model": "m", "implementer": "0x41", "part": "0xd03", "cores": 4, "flags": ["x"]},
+    "memory": {"available": 10**9, "total": 10**9},
+    "disk": {"free": 10**9, "total": 10**9, "files_free": 10},
+    "hottest": [40.0, "cpu"],
+    "firmware": 5,
+    "governors": ["ondemand"],
+    "coolers": ["fan"],
+    "pythons": ["/usr/bin/python3.11"],
+}
+
+
+@pytest.mark.parametrize(("answer", "read"), [(PROBED, probe), (FACTS, read_system)])
+def test_a_wrong_value_of_a_script_names_field_and_value(
+    answer: dict[str, Any], read: Callable[[Transport, Device], object]
+) -> None:
+    device = Device(name="bench", transport="local")
+    refusals: list[tuple[tuple[Any, ...], str]] = []
+    for path, _ in places_in(answer):
+        for value in WRONG.values():
+            try:
+                read(Said(replaced(answer, path, value)), device)
+            except DeviceProtocolError as error:
+                refusals.append((path, str(error)))
+    assert len(refusals) > 200
+    for path, text in refusals:
+        fields = "|".join(key for key in path if isinstance(key, str))
+        assert re.search(rf"sent \S*({fields})\S* = .*, expected ", text), text
+        assert not LIBRARY_WORDS.search(text), text
+        assert len(text) < LONGEST
