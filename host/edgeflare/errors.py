@@ -165,7 +165,10 @@ class DeviceChangedError(DeviceError):
 
 
 class DeviceAwayError(DeviceError):
-    """The device stays away; what it was asked is to be asked of another one."""
+    """The device stays away; what it was asked is to be asked of another one.
+
+    Also where the original, which runs on this machine, can't be loaded again.
+    """
 
 
 class InferenceFailedError(DeviceError):

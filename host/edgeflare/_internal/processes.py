@@ -11,6 +11,8 @@ MOST_DEATHS = 3
 PAUSE_S = 1.0
 """A pause before the last attempt after a SIGKILL: memory may be short for a moment only."""
 
+MEMORY_ADVICE = "use fewer workers (--workers), a smaller model or smaller inputs"
+
 
 def described_status(status: int) -> str:
     """Return how a process ended, by its exit status as `subprocess` has it."""
@@ -48,9 +50,8 @@ def how_it_failed(done: "subprocess.CompletedProcess[bytes]") -> str:
     """Return why a command failed: what killed it, else its last line, else its exit status."""
     printed = done.stdout.decode(errors="replace").strip()
     if done.returncode == -signal.SIGKILL:
-        return f"it was killed {MOST_DEATHS} times by {described_status(done.returncode)}"
-    return (
-        printed.splitlines()[-1]
-        if printed
-        else f"it ended with {described_status(done.returncode)}"
-    )
+        how = described_status(done.returncode)
+        return f"it was killed {MOST_DEATHS} times by {how}; free memory, or take a smaller model"
+    if printed:
+        return printed.splitlines()[-1]
+    return f"it ended with {described_status(done.returncode)}"

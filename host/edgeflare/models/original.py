@@ -487,10 +487,8 @@ def _words(ended: ProcessEndedError, times: str = "", again: str = "") -> str:
     text = f"original model: {ended}"
     if times:
         text += f", {times}"
-    if ended.may_pass:
-        text += ": use fewer workers (--workers), a smaller model or smaller inputs"
-    elif ended.output:
-        text += f"; it said: {ended.output}"
+    if ended.more:
+        text += f"; {ended.more}"
     return text + again
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare._internal.processes import described_status
+from edgeflare._internal.processes import MEMORY_ADVICE, described_status
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
@@ -58,14 +58,14 @@ class ProcessEndedError(Exception):
     """The process of a model ended at a request, or could not be started; the text says how.
 
     It says nothing yet about what was asked: the process may have been killed for want of memory.
-    `may_pass`: it is for want of memory or processes, as far as is known. `output`: the last that
-    it printed.
+    `may_pass`: it is for want of memory or processes, as far as is known. `more`: what to do, or the
+    last that the process printed.
     """
 
-    def __init__(self, text: str, *, may_pass: bool = False, output: str = "") -> None:
+    def __init__(self, text: str, *, may_pass: bool = False, more: str = "") -> None:
         super().__init__(text)
         self.may_pass = may_pass
-        self.output = output
+        self.more = more
 
 
 class LoadedModel(ABC):
@@ -162,7 +162,9 @@ class ModelProcess(LoadedModel):
                 )
             except OSError as error:
                 raise ProcessEndedError(
-                    f"no process can be started for {path}: {error.strerror}", may_pass=True
+                    f"no process can be started for {path}: {error.strerror}",
+                    may_pass=True,
+                    more="free memory, or end other programs",
                 ) from error
             opened.pop_all()
         its.close()
@@ -253,12 +255,12 @@ class ModelProcess(LoadedModel):
         output = self._last_output()
         self.end()
         doing = "loading" if kind is Kind.LOAD else "running"
-        is_killed = status == -signal.SIGKILL
-        if is_killed:
-            text = f"the process {doing} {self._path} was killed by {described_status(status)}"
-        else:
-            text = f"the runtime crashed {doing} {self._path} ({described_status(status)})"
-        return ProcessEndedError(text, may_pass=is_killed, output=output)
+        how = described_status(status)
+        if status == -signal.SIGKILL:
+            text = f"the process {doing} {self._path} was killed by {how}"
+            return ProcessEndedError(text, may_pass=True, more=MEMORY_ADVICE)
+        text = f"the runtime crashed {doing} {self._path} ({how})"
+        return ProcessEndedError(text, more=f"it said: {output}" if output else "")
 
     def _last_output(self) -> str:
         with suppress(ValueError):  # closed: another thread has ended it

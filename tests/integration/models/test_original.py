@@ -141,6 +141,7 @@ def test_a_process_that_is_killed_costs_no_answer(tmp_path: Path) -> None:
 def test_only_an_input_at_which_three_processes_end_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, how: str
 ) -> None:
+    monkeypatch.setattr(original, "PAUSE_S", 0.0)
     left = install(tmp_path, monkeypatch, "values.max() > 0.5", way)
     left.write_text("0")
     model = opened(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]))

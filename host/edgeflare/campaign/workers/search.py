@@ -1,5 +1,6 @@
 """A search that runs in a worker process; only its confirmation runs in the campaign's process."""
 
+import signal
 from collections import Counter
 from collections.abc import Generator
 from concurrent.futures import Future
@@ -7,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edgeflare import errors
-from edgeflare._internal.processes import MOST_DEATHS
+from edgeflare._internal.processes import MEMORY_ADVICE, MOST_DEATHS, described_status
 from edgeflare.campaign.workers.pool import Link, WorkerLostError, WorkerPool
 from edgeflare.campaign.workers.program import (
     Asked,
@@ -78,10 +79,10 @@ class RemoteSearchJob(SearchJob):
                 if alone is not None:
                     self.pool.end_turn(alone)
         self._restart(seconds_count=False)
-        return self._result(
-            Status.FAILED,
-            detail=f"the search ended its worker process {losses.total()} times: {lost}",
-        )
+        detail = f"the search ended its worker process {losses.total()} times: {lost}"
+        if lost.startswith(described_status(-signal.SIGKILL)):
+            detail += f"; {MEMORY_ADVICE}"
+        return self._result(Status.FAILED, detail=detail)
 
     def _restart(self, *, seconds_count: bool) -> None:
         self.counters = Counters(seed=1, device_seconds=self.counters.device_seconds)
