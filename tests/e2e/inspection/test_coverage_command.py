@@ -340,7 +340,7 @@ def test_a_damaged_result_is_told(home: Path) -> None:
         store.set_fact("coverage", {**store.fact("coverage"), "criteria": [{"name": "NC"}]})
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
-    assert "is damaged: the coverage can't be read" in ran.sentence
+    assert "is damaged: the result 'coverage' can't be read" in ran.sentence
 
 
 @pytest.mark.shared_data
