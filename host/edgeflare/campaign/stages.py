@@ -333,14 +333,14 @@ class Campaign:
                 for seed in self._store.seeds(replica)
                 if seed.outputs is not None
             ]
-            explanation = self._explanation(replica, labels_only=read.deployed.labels_only)
+            specs = [side.spec for side in self._sides if isinstance(side.spec, InputSpec)]
+            is_tried = len(specs) == len(self._sides) and not self._sides[0].transcribes
+            explanation = self._explanation(replica, specs, read.deployed) if is_tried else None
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
-            audio = not isinstance(self._sides[0].spec, InputSpec)
-            is_tried = not audio and self._sides[0].task != "transcript"
             try:
                 notices = check_pair(
-                    figures, explanation, allow=allow, audio=audio, is_tried=is_tried
+                    figures, explanation, allow=allow, audio=not specs, is_tried=is_tried
                 )
             except PreflightError as error:
                 why = "; ".join((*(one.words for one in unusable), str(error)))
@@ -354,18 +354,16 @@ class Campaign:
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)
 
-    def _explanation(self, replica: str, *, labels_only: bool) -> BetterPreprocessing | None:
+    def _explanation(
+        self, replica: str, specs: Sequence[InputSpec], reader: AnswerReader
+    ) -> BetterPreprocessing | None:
         """Return a preprocessing of images that fits clearly better, if there is one."""
-        original, deployed = (side.spec for side in self._sides)
-        if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
-            return None
-        if self._sides[0].task == "transcript":
-            return None
+        original, deployed = specs
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
             (original, deployed),
             lambda sample, spec: self._original.scores([sample], spec)[0],
-            labels_only=labels_only,
+            labels_only=reader.labels_only,
         )
 
     def _saturation(self, replica: str, reader: AnswerReader) -> str | None:

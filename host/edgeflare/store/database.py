@@ -399,6 +399,11 @@ def open_engine(folder: Path, name: str, location: Location | None) -> Engine:
     return connect(folder, name=name) if location is None else postgres.engine_on(location)
 
 
+def begin_again_when_lost(store: type) -> None:
+    """Have a class's methods of one transaction begin again where a server's connection is lost in them."""
+    postgres.begin_again_when_lost(store)
+
+
 def check_database_files(folder: Path, name: str) -> None:
     """Raise OSError where the file `name`, or one that SQLite opens beside it, is a special file.
 

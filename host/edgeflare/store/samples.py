@@ -24,8 +24,7 @@ from edgeflare._internal.files import (
 )
 from edgeflare._internal.text import counted
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
-from edgeflare.store import postgres
-from edgeflare.store.database import Database, decoding, translate_errors
+from edgeflare.store.database import Database, begin_again_when_lost, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
 
@@ -372,7 +371,7 @@ class StoredFolder:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        postgres.begin_again_when_lost(cls)
+        begin_again_when_lost(cls)
 
     def __init__(self, database: Database) -> None:
         self.folder = database.folder

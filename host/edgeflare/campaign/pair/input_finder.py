@@ -30,7 +30,6 @@ from edgeflare.models import (
     AnswerReader,
     InputSpec,
     OriginalModel,
-    OutputKind,
     as_output,
 )
 from edgeflare.models.outputs import softmax
@@ -42,7 +41,6 @@ from edgeflare.models.usual_inputs import (
     with_values_of,
 )
 from edgeflare.models.value_outputs import TEMPERATURE
-from edgeflare.oracles import TASKS
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Output, Query, SampleWithRow, SeedInput, Task, with_row
 
@@ -159,7 +157,7 @@ def find_among(
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
     task = sides[0].task
     if len(specs) < 2 or task not in _READ_AS:
-        read_as = "" if len(specs) < 2 else f"; the outputs are read as {TASKS[task]} ({task})"
+        read_as = "" if len(specs) < 2 else f"; the outputs are read as {sides[0].answers} ({task})"
         raise UsageError(
             "the preprocessing can be found of models that classify images or embed them "
             f"(--task {' or '.join(_READ_AS)}) alone{read_as}"
@@ -168,11 +166,13 @@ def find_among(
     chosen, labels = _chosen(source, config.search.seed, count)
     rows = seed_rows(sides, [one.id for one in chosen])
     samples = [with_row(one.sample, rows.get(one.id)) for one in chosen]
+    scores_of: _ScoresOf = class_scores
     if not sides[0].has_classes:
+        scores_of = _direction_scores
         labels = np.full(len(labels), -1)  # the largest value of an embedding is no class
     session = fleet.sessions[0]
-    first = _Model(specs[0], samples, _asking_original(original))
-    second = _Model(specs[1], samples, _asking_device(session, sides[1]))
+    first = _Model(specs[0], samples, _asking_original(original), scores_of)
+    second = _Model(specs[1], samples, _asking_device(session, sides[1]), scores_of)
     reporter(Stage("inputs", "both models under the usual preprocessing"))
     raws = [
         [one for one in model.raws(model.spec, len(samples)) if one is not None]
@@ -271,6 +271,7 @@ def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[SeedInput],
 
 
 _Ask: TypeAlias = Callable[[Sequence[Query], InputSpec], Iterator[Output | None]]
+_ScoresOf: TypeAlias = Callable[[Output], Probabilities]
 """Yields the raw output for each sample under a preprocessing, None where the model fails on it."""
 
 
@@ -302,10 +303,13 @@ def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
 class _Model:
     """A model's answers on the seeds under any preprocessing, each asked for once."""
 
-    def __init__(self, spec: InputSpec, samples: Sequence[Query], ask: _Ask) -> None:
+    def __init__(
+        self, spec: InputSpec, samples: Sequence[Query], ask: _Ask, scores_of: _ScoresOf
+    ) -> None:
         self.spec = spec
         self._samples = samples
         self._ask = ask
+        self._scores_of = scores_of
         self._raws: dict[InputSpec, list[Output | None]] = {}
         self.reader: AnswerReader | None = None
         self.queries = 0
@@ -323,7 +327,7 @@ class _Model:
         """Return the answers [count, classes]; NaN where there is none."""
         assert self.reader is not None  # noqa: S101
         found = [
-            None if raw is None else _scores_of(self.reader.read(raw), self.reader.kind)
+            None if raw is None else self._scores_of(self.reader.read(raw))
             for raw in self.raws(spec, count)
         ]
         classes = max((len(one) for one in found if one is not None), default=1)
@@ -338,10 +342,8 @@ class _Model:
         return height, width
 
 
-def _scores_of(answer: Output, kind: OutputKind) -> Probabilities:
-    """Return class scores; of an embedding the softmax of what it is at length 1."""
-    if kind != "values":
-        return class_scores(answer)
+def _direction_scores(answer: Output) -> Probabilities:
+    """Return the softmax of what an embedding is at length 1; NaN where its length is 0."""
     values = numbers(answer)
     length = float(np.linalg.norm(values))
     return softmax(values / (length * TEMPERATURE)) if length > 0 else np.full_like(values, np.nan)

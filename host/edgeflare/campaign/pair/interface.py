@@ -21,6 +21,7 @@ from edgeflare.models import (
     TensorInfo,
 )
 from edgeflare.models.value_outputs import GalleryReader, TagsReader, ValuesReader
+from edgeflare.oracles import TASKS
 from edgeflare.store.database import decoding
 from edgeflare.types import DetectionRules, Task, ValueRules
 
@@ -74,6 +75,11 @@ class ModelInterface(NamedTuple):
     def transcribes(self) -> bool:
         """Whether the answers are text."""
         return self.task == "transcript"
+
+    @property
+    def answers(self) -> str:
+        """What the answers are, in words."""
+        return TASKS[self.task]
 
     @property
     def has_classes(self) -> bool:

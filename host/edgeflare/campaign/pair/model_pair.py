@@ -52,7 +52,7 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
-from edgeflare.oracles import TASKS, VALUE_TASKS
+from edgeflare.oracles import VALUE_TASKS
 from edgeflare.types import Output, Query, Transcript
 
 
@@ -257,7 +257,7 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     repair = load_repair(config.deployed.repair)
     has_scores = deployed.has_classes and deployed.compared.gallery is None
     if not has_scores or deployed.labels_only:
-        found = TASKS[deployed.task] if not deployed.has_classes else "no score for each"
+        found = deployed.answers if not deployed.has_classes else "no score for each"
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
             f"model returns {'a label alone' if deployed.labels_only else found}; leave it out"

@@ -131,14 +131,11 @@ class MediaBundle:
         pair = self._reader.pair(seed, trigger or seed)
         if pair is None:
             return None
-        return self._with_maps(self._add(seed, trigger, *pair), trigger or seed, maps)
+        return self._with_maps(self._add(seed, trigger, pair), trigger or seed, maps)
 
     def add_missing(self, maps: Sequence[Media]) -> Shown:
         """Add a picture (or silence) in place of an input that can't be read."""
-        cross = np.full((_MISSING, _MISSING, 1), _GREY, np.uint8)
-        cross[np.eye(_MISSING, dtype=bool) | np.eye(_MISSING, dtype=bool)[::-1]] = 0
-        sample = cross if self.rate is None else np.zeros(self.rate // 10 + 1, np.float32)
-        return self._with_maps(self._add("", None, sample, sample), "", maps)
+        return self._with_maps(self._add("", None, None), "", maps)
 
     def _with_maps(self, shown: Shown, name: str, maps: Sequence[Media]) -> Shown:
         if not maps:
@@ -147,9 +144,10 @@ class MediaBundle:
         named = [(f"{name or number}-map-{place}", one) for place, one in enumerate(maps)]
         return shown._replace(maps=self._put(named))
 
-    def _add(self, seed: str, trigger: str | None, first: Sample, second: Sample) -> Shown:
+    def _add(self, seed: str, trigger: str | None, pair: tuple[Sample, Sample] | None) -> Shown:
         if self.rate is not None:
-            return self._add_sounds(seed, trigger or seed, first, second, self.rate)
+            return self._add_sounds(seed, trigger or seed, pair or _silence(self.rate), self.rate)
+        first, second = pair or _crosses()
         self.wide |= is_wide(first)
         if trigger is None or trigger == seed:
             number = self._put([(seed, picture(first, self._side))])[0]
@@ -163,9 +161,8 @@ class MediaBundle:
         one, other, third = self._put(both)
         return Shown(one, other, third, change.amplification)
 
-    def _add_sounds(
-        self, seed: str, trigger: str, first: Sample, second: Sample, rate: int
-    ) -> Shown:
+    def _add_sounds(self, seed: str, trigger: str, pair: tuple[Sample, Sample], rate: int) -> Shown:
+        first, second = pair
         made = spectrograms(first, second, rate)
         levels, changes = level_colours(), change_colours()
         new = [
@@ -228,3 +225,16 @@ def _spectrogram(shades: Shades, palette: Palette) -> Media:
 
 def _embedded_size(one: Media) -> int:
     return 4 * -(-len(one.data) // 3) + len(f"data:{one.media_type};base64,") + _OVERHEAD
+
+
+def _crosses() -> tuple[Sample, Sample]:
+    """Return pictures in place of a seed and its trigger that can't be read."""
+    cross = np.full((_MISSING, _MISSING, 1), _GREY, np.uint8)
+    cross[np.eye(_MISSING, dtype=bool) | np.eye(_MISSING, dtype=bool)[::-1]] = 0
+    return cross, cross
+
+
+def _silence(rate: int) -> tuple[Sample, Sample]:
+    """Return sounds in their place."""
+    silence = np.zeros(rate // 10 + 1, np.float32)
+    return silence, silence
