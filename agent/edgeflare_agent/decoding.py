@@ -20,6 +20,7 @@ from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.front_ends.elementary import exp
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
+from edgeflare_agent.runtimes.base import names_text
 
 Token = Tuple[bytes, float, float]
 """A token's text in UTF-8 or part of a letter's bytes, its probability, the best other's."""
@@ -53,6 +54,8 @@ def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
 
 def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
     """Return the answers that `decoded_to_arrays` was given. Raises ValueError for other arrays."""
+    if not arrays:
+        raise ValueError("nothing was decoded")
     *scores, text = arrays
     texts = json.loads(text.tobytes())
     if not isinstance(texts, list) or len(texts) != len(scores):
@@ -406,7 +409,7 @@ def _named(tensors: Sequence[TensorInfo], name: str) -> TensorInfo:
             return tensor
     raise ModelError(
         "a decoder needs an output {!r}, but the model's are {}".format(
-            name, ", ".join(tensor.name for tensor in tensors)
+            name, names_text([tensor.name for tensor in tensors])
         )
     )
 

@@ -11,6 +11,7 @@ holds its length without that under ``raw``. Both names belong to the wire.
 """
 
 import json
+import math
 import struct
 import zlib
 from enum import IntEnum
@@ -23,6 +24,7 @@ from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import ProtocolError
 
 LEVEL = 1
+_SHOWN = 60
 
 Bytes = Union[bytes, bytearray, memoryview]
 
@@ -41,9 +43,9 @@ def unpack(packed: Bytes, length: int, limit: int) -> bytes:
     where other than `length` bytes were packed.
     """
     if type(length) is not int or length < 1:
-        raise ValueError("{!r} bytes were compressed".format(length))
+        raise ValueError("raw = {}, expected a whole number from 1".format(repr(length)[:_SHOWN]))
     if length > limit:
-        raise ProtocolError(
+        raise TooLargeError(
             "a compressed body of {} bytes is over the limit of {}".format(length, limit)
         )
     unpacker = zlib.decompressobj()
@@ -52,7 +54,7 @@ def unpack(packed: Bytes, length: int, limit: int) -> bytes:
         if len(body) == length and not unpacker.eof:  # the checksum at its end was left to read
             body += unpacker.decompress(unpacker.unconsumed_tail, 1)
     except zlib.error as error:
-        raise ValueError("its compressed body is damaged: {}".format(error)) from error
+        raise ValueError("its compressed body can't be unpacked") from error
     if len(body) != length or not unpacker.eof or unpacker.unused_data:
         raise ValueError("its compressed body doesn't hold the {} bytes it says".format(length))
     return body
@@ -70,7 +72,10 @@ _CHECKSUM = struct.Struct("<I")
 PREFIX_SIZE = _FRONT.size + _CHECKSUM.size
 _NO_CHECKSUM = bytes(_CHECKSUM.size)
 _JOINED = 16 << 10
-_NONSENSE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+_MOST_AXES = 32
+"""As many as numpy 1 has."""
+_MOST_EMPTY = 1 << 27
+"""The product of an empty array's other axes: numpy of 32 bits counts no further bytes."""
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Read = Callable[[int], bytes]
@@ -108,6 +113,9 @@ class Kind(IntEnum):
     STATE = 16
 
 
+_KINDS = frozenset(map(int, Kind))
+
+
 class Frame(NamedTuple):
     """One message: its kind, its JSON header (without ``arrays``) and its arrays."""
 
@@ -120,6 +128,14 @@ class EndOfStreamError(ProtocolError):
     """The stream ended in the middle of a frame, or where one had to begin."""
 
     code = "eof"
+
+
+class TooLargeError(ProtocolError):
+    """A frame is longer than its reader allows."""
+
+
+class NonsenseError(ProtocolError):
+    """A frame arrived as it was sent, by its checksum, and makes no sense all the same."""
 
 
 def encode(
@@ -166,8 +182,8 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
 
     `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays
     share the memory of what was read: they may be read-only. `begun`: the frame's first bytes where
-    they were read already. Raises EndOfStreamError where the stream ends, ProtocolError on anything
-    else that is no frame.
+    they were read already. Raises EndOfStreamError where the stream ends, NonsenseError on what makes
+    no sense though its checksum is right, ProtocolError on anything else that is no frame.
     """
     prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
@@ -181,8 +197,8 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     if flags & ~COMPRESSED:
         raise ProtocolError("a frame has flags that nobody knows: {:#06x}".format(flags))
     if header_length > MAX_HEADER or body_length > max_body:
-        raise ProtocolError(
-            "a frame of {} + {} bytes is over the limit of {} + {}".format(
+        raise TooLargeError(
+            "a frame of {} + {} bytes, over the limit of {} + {}".format(
                 header_length, body_length, MAX_HEADER, max_body
             )
         )
@@ -190,30 +206,57 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     crc = zlib.crc32(rest, zlib.crc32(front + _NO_CHECKSUM))
     if crc != _CHECKSUM.unpack(prefix[_FRONT.size :])[0]:
         raise ProtocolError("a frame's checksum is wrong: the link changed its bytes")
+    if kind not in _KINDS:
+        raise _nonsense("there is no kind {}".format(kind))
     body: Bytes = rest[header_length:]
     try:
         header = json.loads(str(rest[:header_length], "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _nonsense("its header is no JSON") from error
+    if type(header) is not dict:
+        raise _nonsense("its header is no JSON object")
+    try:
         if flags & COMPRESSED:
-            body = unpack(body, header.pop("raw"), max_body)
-        arrays, offset = [], 0
-        for entry in header.pop("arrays", ()):
-            dtype, shape = _plain(entry["dtype"]), tuple([int(n) for n in entry["shape"]])
-            count = 1
-            for n in shape:
-                if n < 0:
-                    raise ValueError("a shape is negative")
-                count *= n
-            if count:
-                array = np.frombuffer(body, dtype=dtype, count=count, offset=offset)
-            else:
-                array = np.empty(shape, dtype)
+            body = unpack(body, header.pop("raw", None), max_body)
+    except ValueError as error:
+        raise _nonsense(str(error)) from error
+    return Frame(Kind(kind), header, _arrays_in(body, header.pop("arrays", ())))
+
+
+def _arrays_in(body: Bytes, entries: Any) -> Tuple[Array, ...]:
+    """Return the arrays of a frame's body. Raises NonsenseError for what describes none."""
+    if not entries and not len(body):
+        return ()
+    if not isinstance(entries, list):
+        raise _wrong("arrays", entries, "a list")
+    arrays, offset = [], 0
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise _wrong("arrays", entry, "an object for each array")
+        dtype, shape = _plain(entry.get("dtype")), entry.get("shape")
+        if not isinstance(shape, list) or len(shape) > _MOST_AXES:
+            raise _wrong("arrays.shape", shape, "a list of {} axes at most".format(_MOST_AXES))
+        count = 1
+        for n in shape:
+            if type(n) is not int or n < 0:
+                raise _wrong("arrays.shape", n, "whole numbers from 0")
+            count *= n
+        end = offset + count * dtype.itemsize
+        if end > len(body):
+            raise _wrong(
+                "arrays.shape", shape, "no more than the {} bytes of the body".format(len(body))
+            )
+        if count:
+            array = np.frombuffer(body, dtype=dtype, count=count, offset=offset)
             arrays.append(array.reshape(shape))
-            offset += count * dtype.itemsize
-        if offset != len(body):
-            raise ValueError("the arrays take {} bytes, the body has {}".format(offset, len(body)))
-        return Frame(Kind(kind), header, tuple(arrays))
-    except _NONSENSE as error:
-        raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
+        elif math.prod(n for n in shape if n) > _MOST_EMPTY:
+            raise _wrong("arrays.shape", shape, "shorter axes")
+        else:
+            arrays.append(np.empty(shape, dtype))
+        offset = end
+    if offset != len(body):
+        raise _wrong("arrays", offset, "the {} bytes of the body".format(len(body)))
+    return tuple(arrays)
 
 
 def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[bytes, Frame]:
@@ -252,9 +295,26 @@ def _next_scanned(read: Read, scanned: int) -> Bytes:
     return _read_exactly(read, 1)
 
 
+def _plain(dtype: Any) -> DType:
+    """Return the dtype of plain numbers that this names. Raises NonsenseError for any other."""
+    if not isinstance(dtype, str):
+        raise _wrong("arrays.dtype", dtype, "a text")
+    return _plain_named(dtype)
+
+
 @lru_cache(maxsize=64)
-def _plain(dtype: str) -> DType:
-    """Return the dtype of plain numbers that this names. Raises ValueError for any other."""
+def _plain_named(dtype: str) -> DType:
     if len(dtype) != 3 or dtype[0] not in "<>|" or dtype[1] not in "biuf" or dtype[2] not in "1248":
-        raise ValueError("arrays of {!r} do not travel".format(dtype))
-    return np.dtype(dtype)
+        raise _wrong("arrays.dtype", dtype, "a dtype of plain numbers")
+    try:
+        return np.dtype(dtype)
+    except TypeError as error:  # such as <b8
+        raise _wrong("arrays.dtype", dtype, "a dtype of plain numbers") from error
+
+
+def _wrong(field: str, value: object, expected: str) -> NonsenseError:
+    return _nonsense("{} = {}, expected {}".format(field, repr(value)[:_SHOWN], expected))
+
+
+def _nonsense(why: str) -> NonsenseError:
+    return NonsenseError("a frame that makes no sense: {}".format(why))

@@ -21,7 +21,7 @@ from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.runtimes import Runtime, load
-from edgeflare_agent.runtimes.base import check_fits, check_inputs
+from edgeflare_agent.runtimes.base import check_fits, check_inputs, names_text
 from edgeflare_agent.telemetry import clock, resources
 from edgeflare_agent.wire import Frame, Kind, encode
 
@@ -311,7 +311,7 @@ def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:
         raise RequestError(
             "{}; the model's outputs are {}".format(
                 "name the output to return" if name is None else "no output {!r}".format(name),
-                ", ".join(names),
+                names_text(names),
             )
         )
     return names.index(name)

@@ -10,6 +10,7 @@ EdgeFlareError                     2
 ├── StoreError                     2   the campaign folder can't be used
 │   ├── StoreAwayError             3   the database or object store can't be reached, or was lost
 │   └── DiskFullError              3   no space left on the host
+├── HostError                      3   this host has no memory, thread, home or working folder left
 ├── TrackingError                  3   a tracking server doesn't answer, or refuses a run
 └── DeviceError                    3   a device or its runtime failed
     ├── UnreachableError           3   no connection
@@ -89,6 +90,12 @@ class DiskFullError(StoreError):
         return super().__str__() + kept + (f": {self.advice}" if self.advice else "")
 
 
+class HostError(EdgeFlareError):
+    """This host lacks what every program needs: memory, threads, a home or a working folder."""
+
+    exit_code = 3
+
+
 class TrackingError(EdgeFlareError):
     """A tracking server, such as MLflow's, doesn't answer or refuses a run."""
 
@@ -101,6 +108,8 @@ class DeviceError(EdgeFlareError):
     exit_code = 3
     retry_after_s = 0.0
     """Seconds for which the device is not to be tried again."""
+    may_pass = True
+    """False: trying again is no use, unless it happens no more."""
 
 
 class UnreachableError(DeviceError):
@@ -156,7 +165,10 @@ class DeviceChangedError(DeviceError):
 
 
 class DeviceAwayError(DeviceError):
-    """The device stays away; what it was asked is to be asked of another one."""
+    """The device stays away; what it was asked is to be asked of another one.
+
+    Also where the original, which runs on this machine, can't be loaded again.
+    """
 
 
 class InferenceFailedError(DeviceError):

@@ -71,6 +71,43 @@ def is_same(one: Output, other: Output) -> bool:
     return bool(np.array_equal(numbers(one), numbers(other), equal_nan=True))
 
 
+_ROUNDING = 0.05
+"""The largest share by which a number of two answers to one input may differ by rounding alone."""
+_NEGLIGIBLE = 1e-5
+"""A number so small, as a share of the answer's largest one (of scores, of 1), is not compared."""
+_PIXELS = 0.01
+"""The largest share of pixels whose label may differ by rounding alone; as the default tolerance."""
+
+
+def is_same_answer(one: Output, other: Output) -> bool:
+    """Whether one model's two answers to one input are the same: the decision, and the numbers.
+
+    A device's answers are equal to the last bit as a rule. Where sums are added in another order
+    (several threads, a GPU), the last bits differ: each number may do so by 5 % of its size, which
+    is what five roundings in the last place of a 16-bit logit from 8 to 16 come to. A drawn dropout
+    changes small probabilities by more, also where the largest one is near 1. Two answers that are
+    not finite are the same.
+    """
+    if is_same(one, other):
+        return True
+    if not (is_finite(one) and is_finite(other)):
+        return is_finite(one) == is_finite(other)
+    ours, theirs = numbers(one), numbers(other)
+    if ours.shape != theirs.shape:  # a candidate box that rounding lets through is no other answer
+        return decides_equally(one, other) and disagreement(one, other) <= _ROUNDING
+    size = np.maximum(np.abs(ours), np.abs(theirs))
+    largest = float(size.max(initial=0.0))
+    if isinstance(one, Values):
+        if one.rules.measure == "labels":
+            return disagreement(one, other) <= _PIXELS
+        least = _ROUNDING * largest  # an element near 0 may be a sum of large ones
+    elif decides_equally(one, other):
+        least = _NEGLIGIBLE * max(1.0, largest)
+    else:
+        return False
+    return bool((np.abs(ours - theirs) <= np.maximum(_ROUNDING * size, least)).all())
+
+
 def decides_equally(one: Output, other: Output) -> bool:
     """Whether two answers have the same top-1 class, words or objects; of values, are the same."""
     if isinstance(one, Transcript) and isinstance(other, Transcript):

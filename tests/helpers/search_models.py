@@ -19,6 +19,7 @@ from typing_extensions import Self
 
 from edgeflare.devices import DeviceState
 from edgeflare.devices.session.replies import Reply
+from edgeflare.errors import EdgeFlareError
 from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.oracles import margin as decision_margin
 from edgeflare.strategies import build_strategy
@@ -326,6 +327,9 @@ class Device:
                 self.held.set()
         return self.pool.submit(self._answer, samples, pause)
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        raise error
+
     def withdraw(self) -> None:
         raise AssertionError("this device is never away")
 
@@ -414,6 +418,9 @@ class ListeningDevice:
         self.asked += samples
         answers = self.model.scores(samples)
         return self._pool.submit(Reply, answers, [0.01] * len(samples))
+
+    def give_up(self, error: EdgeFlareError) -> None:
+        raise error
 
     def withdraw(self) -> None:
         raise AssertionError("this device is never away")

@@ -293,3 +293,18 @@ def test_a_condition_known_from_one_image_is_no_fault(
     assert found.faults == ()
     assert found.unlisted > 0
     assert "belong to no fault" in report_text(folder, "markdown")
+
+
+@pytest.mark.parametrize(("inside", "is_told"), [(74, True), (75, False)])
+def test_a_condition_that_holds_for_nearly_all_inputs_is_not_told(
+    pursued: Path, tmp_path: Path, inside: int, is_told: bool
+) -> None:
+    folder = tmp_path / "nearly"
+    shutil.copytree(pursued, folder)
+    with Store.open(folder) as store:
+        stored = store.fact(FAULTS)
+        stored[""][0]["seen"] |= {"inside": inside, "outside": 100 - inside}
+        store.set_fact(FAULTS, stored)
+    (fault,) = figures(folder).faults
+    assert bool(fault.thresholds) == is_told
+    assert fault.words == (WORDS if is_told else "nearly everywhere (75 of 100 inputs asked about)")

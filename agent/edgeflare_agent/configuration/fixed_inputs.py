@@ -12,7 +12,7 @@ from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import quantize
-from edgeflare_agent.runtimes.base import shape_text
+from edgeflare_agent.runtimes.base import names_text, shape_text
 
 
 class GivenInputs(NamedTuple):
@@ -176,7 +176,7 @@ def searched_inputs(
     for one in (*stated, *fixed):
         if one not in names:
             raise RequestError(
-                "the model has no input {!r}; it has {}".format(one, ", ".join(names))
+                "the model has no input {!r}; it has {}".format(one, names_text(names))
             )
     if len(set(stated)) != len(stated):
         raise RequestError("an input is named twice: {}".format(", ".join(stated)))
@@ -190,7 +190,7 @@ def searched_inputs(
     if not free:
         raise RequestError(
             "all inputs of the model ({}) are fixed: leave out the one that samples become".format(
-                ", ".join(names)
+                names_text(names)
             )
         )
     if not stated and len(free) == 1:
@@ -208,12 +208,12 @@ def searched_inputs(
             "the model has {} inputs and samples become one of them: of {} all but one need a "
             "fixed array, --fixed-inputs FILE.npz with an array by input name; name several with "
             "--input-name to search them together, as pictures beside each other".format(
-                len(names), ", ".join(missing)
+                len(names), names_text(missing)
             )
         )
     raise RequestError(
         "samples become the model's input {}, and nothing is given for {}: give --fixed-inputs "
-        "FILE.npz with an array by input name".format(" and ".join(stated), ", ".join(missing))
+        "FILE.npz with an array by input name".format(" and ".join(stated), names_text(missing))
     )
 
 

@@ -219,7 +219,7 @@ def check_single_input(inputs: List[TensorInfo], what: str) -> None:
     if len(inputs) != 1:
         raise ModelError(
             "{} has {} inputs ({}); EdgeFlare drives models with one".format(
-                what, len(inputs), ", ".join(info.name for info in inputs)
+                what, len(inputs), names_text([info.name for info in inputs])
             )
         )
 
@@ -247,6 +247,12 @@ def _contiguous(tensor: Array) -> Array:
 def shape_text(shape: Tuple[Any, ...]) -> str:
     """Return a shape for people; a question mark stands for an open axis."""
     return " x ".join("?" if n is None else str(n) for n in shape)
+
+
+def names_text(names: Sequence[str], most: int = 10) -> str:
+    """Return the first names and the number of the others; a model's file decides how many it has."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (" and {:,} more".format(more) if more > 0 else "")
 
 
 def one_line(error: Exception) -> str:

@@ -13,7 +13,14 @@ from edgeflare_agent.errors import ModelError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.install_hints import how_to_install, is_installed
-from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library, one_line
+from edgeflare_agent.runtimes.base import (
+    THREADS,
+    Option,
+    Runtime,
+    import_library,
+    names_text,
+    one_line,
+)
 
 _Shape = Tuple[Optional[int], ...]
 _KERAS_BACKENDS = ("tensorflow", "torch", "jax")
@@ -60,7 +67,9 @@ class _Framework(Runtime):
         self.outputs = [
             TensorInfo(
                 name="output_{}".format(number),
-                shape=(None, *one.shape[1:]) if is_batch_open and one.ndim else one.shape,
+                shape=(None, *one.shape[1:])
+                if is_batch_open and one.shape[:1] == (1,)
+                else one.shape,
                 dtype=one.dtype.name,
             )
             for number, one in enumerate(self._answers(zeros))
@@ -142,7 +151,7 @@ class TorchRuntime(_Framework):
         if len(given) != 1:
             raise ModelError(
                 "{} has {} inputs ({}); EdgeFlare drives models with one".format(
-                    self.path, len(given), ", ".join(node.name for node in given)
+                    self.path, len(given), names_text([node.name for node in given])
                 )
             )
         self._model = program.module()

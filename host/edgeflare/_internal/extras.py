@@ -47,12 +47,9 @@ def torch(extra: str = "torch", what: str = "a gradient of the original") -> Any
     return _load("torch", "PyTorch", extra, what)
 
 
-def onnx(extra: str = "bench") -> Any:
-    """Return `onnx`, which reads and writes graphs; `extra` is named where it is missing.
-
-    Raises UsageError then.
-    """
-    _load("onnx.numpy_helper", "onnx", extra, "reading an ONNX graph")
+def onnx(what: str = "reading an ONNX graph") -> Any:
+    """Return `onnx`, which `what` needs and every installation has. Raises UsageError where it is broken."""
+    _load("onnx.numpy_helper", "onnx", "", what)
     return import_module("onnx")
 
 
@@ -67,5 +64,5 @@ def _load(module: str, name: str, extra: str = "audio", what: str = "audio") -> 
     except (ImportError, OSError) as error:
         raise UsageError(
             f"{what} needs {name}, which can't be imported here ({error}); install it with "
-            f"`pip install 'edgeflare[{extra}]'`"
+            + (f"`pip install 'edgeflare[{extra}]'`" if extra else f"`pip install {name}`")
         ) from error

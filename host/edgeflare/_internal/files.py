@@ -4,6 +4,8 @@ import errno
 import hashlib
 import os
 import re
+import shutil
+import stat
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -11,9 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from edgeflare.errors import HostError
+
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NO_MORE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 _PRIVATE = 0o600
+MOST_BYTES = 256 << 20
+"""Of a document that is read whole."""
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A FIFO is opened without waiting for who writes to it; on Windows no byte is changed."""
+_SPECIAL = (
+    *((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket")),
+    *((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device")),
+)
 
 
 @contextmanager
@@ -38,6 +51,72 @@ def replacing(path: Path, *, durable: bool = False, private: bool = False) -> It
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def check_regular(
+    path: Path | str, most: int | None = None, *, inside: Path | str | None = None
+) -> None:
+    """Raise OSError unless a path is that of a regular file, of `most` bytes at most.
+
+    A FIFO would be waited for, a device read without an end. `inside`: a folder that links in it
+    may not lead out of; the folder itself may be reached by one.
+    """
+    check_inside(path, inside)
+    _check_kind(os.stat(path), path, most)  # noqa: PTH116 - many samples are read
+
+
+def read_regular(
+    path: Path | str, most: int = MOST_BYTES, *, inside: Path | str | None = None
+) -> bytes:
+    """Return the content of a regular file, see `check_regular`. Raises OSError, which names it."""
+    check_inside(path, inside)
+    descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+    try:
+        left = _check_kind(os.fstat(descriptor), path, most)
+    except OSError:
+        os.close(descriptor)
+        raise
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
+        parts = []
+        while left and (part := file.read(left)):
+            parts.append(part)
+            left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def check_inside(path: Path | str, inside: Path | str | None) -> None:
+    """Raise OSError where a link in the folder `inside`, on the way to this path, leads out of it."""
+    path = part = os.fspath(path)
+    top = path if inside is None else os.fspath(inside)
+    while len(part) > len(top):
+        if os.path.islink(part):  # noqa: PTH114
+            if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top)):
+                raise OSError(
+                    errno.ELOOP,
+                    f"it is a link that leads out of {top}: put the file itself there",
+                    path,
+                )
+            return
+        part = os.path.dirname(part)  # noqa: PTH120
+
+
+def _check_kind(about: os.stat_result, path: Path | str, most: int | None) -> int:
+    """Return a file's size. Raises OSError."""
+    if not stat.S_ISREG(about.st_mode):
+        what = next((what for is_it, what in _SPECIAL if is_it(about.st_mode)), "a special file")
+        number = errno.EISDIR if stat.S_ISDIR(about.st_mode) else errno.ENXIO
+        raise OSError(number, f"it is {what}, not a regular file", os.fspath(path))
+    if most is not None and about.st_size > most:
+        raise OSError(
+            errno.EFBIG, f"it has {about.st_size} bytes, and up to {most} are read", os.fspath(path)
+        )
+    return about.st_size
+
+
+def copy_regular(source: str, target: str) -> None:
+    """Copy a regular file, as `shutil.copytree` copies. Raises OSError for others."""
+    check_regular(source)
+    shutil.copy2(source, target)
 
 
 def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
@@ -91,17 +170,52 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
+def is_used_up(error: OSError) -> bool:
+    """Whether this host gives no more of something: processes, memory or open files."""
+    return error.errno in _NO_MORE
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than this user, whose file it is, may use a file; the rule of OpenSSH for keys.
+
+    Of another's file (root's, that a group may read) its owner decides. Raises OSError.
+    """
+    about = path.stat()
+    return os.name != "nt" and about.st_uid == os.geteuid() and bool(about.st_mode & 0o077)
+
+
+def home_folder() -> Path:
+    """Return the user's home folder, which may not exist. Raises HostError where none is known."""
+    if (home := _home()) is None:
+        raise HostError("this user has no home folder; state one in HOME")
+    return home
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, but no home folder. Raises OSError, HostError.
+
+    A home that is missing is not mounted, or the user is not to have one (``/nonexistent``).
+    """
+    home = _home()
+    if home is not None and folder.is_relative_to(home) and not home.is_dir():
+        raise HostError(
+            f"{folder} can't be made: the home folder {home} does not exist; make it, or state "
+            "another one in HOME"
+        )
+    folder.mkdir(mode, parents=True, exist_ok=True)
+
+
 def cache_folder() -> Path:
-    """Return the user's folder of what can be made again, $XDG_CACHE_HOME/edgeflare."""
+    """Return the user's folder of what can be made again, $XDG_CACHE_HOME/edgeflare. Raises HostError."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    root = configured if configured.is_absolute() else Path.home() / ".cache"
+    root = configured if configured.is_absolute() else home_folder() / ".cache"
     return root / "edgeflare"
 
 
 def state_folder() -> Path:
-    """Return the user's folder of what is kept on this host, $XDG_STATE_HOME/edgeflare."""
+    """Return the user's folder of what is kept on this host, $XDG_STATE_HOME/edgeflare. Raises HostError."""
     configured = Path(os.environ.get("XDG_STATE_HOME", ""))
-    root = configured if configured.is_absolute() else Path.home() / ".local" / "state"
+    root = configured if configured.is_absolute() else home_folder() / ".local" / "state"
     return root / "edgeflare"
 
 
@@ -135,6 +249,13 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
     return [*key, (2, name)]
 
 
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # no HOME, and no entry in the list of users, as in some containers
+        return None
+
+
 def _temporary_name(path: Path) -> Path:
     return path.with_name(f".new-{uuid.uuid4().hex}")
 
@@ -157,7 +278,8 @@ def _open_private(name: str, flags: int) -> int:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hex digest of a file's content."""
+    """Return the hex digest of a regular file's content. Raises OSError."""
+    check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -1,10 +1,12 @@
 """Numbers, counts and time spans in words; texts from elsewhere without control characters."""
 
+import json
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -17,6 +19,12 @@ _SEQUENCES = re.compile(
 _ASCII_LINES = re.compile(r"[\n\t -~]*")
 _CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # lines, and directions of writing
+    "\ud800-\udfff]"  # surrogates: bytes of a file's name that are no text
+)
+_NAME_BYTES = range(0xDC80, 0xDD00)
 _NONE = "\ufffe\uffff"
 """Code points that are no characters; XML forbids them."""
 NOTHING = "–"
@@ -26,10 +34,31 @@ _SMALL = 0.01
 _TINY = 1e-5
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
+OTHER_INPUTS = (
+    "pictures and mono sound are searched, and inputs of other kinds, such as token ids, tables or "
+    "sensors' values, can't be yet"
+)
+"""What is said where a model or an archive may be of such a kind."""
+
 
 def number_text(value: float | None, digits: int = 2) -> str:
     """Return a number with `digits` digits after the point, a dash for None."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def distinct_number(value: float, other: float) -> str:
+    """Return a number in three digits, or in as many as it takes to differ from `other`."""
+    for digits in (3, 6):
+        text = f"{value:.{digits}g}"
+        if value == other or text != f"{other:.{digits}g}":
+            return text
+    return repr(value)
+
+
+def above_text(value: float, limit: float) -> str:
+    """Return a number above a whole limit without decimals; one rounded up if it would look equal."""
+    text = f"{value:,.0f}"
+    return text if text != f"{limit:,.0f}" else f"{math.ceil(10 * value) / 10:,.1f}"
 
 
 def margin_text(margin: float | None) -> str:
@@ -85,6 +114,14 @@ def first_of(texts: Sequence[str], most: int = 5) -> str:
     return "; ".join([*texts[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
+def names_text(names: Collection[str], most: int = 10) -> str:
+    """Return the first names with commas between them and the number of the others.
+
+    For lists whose length a file, a device or an inventory decides.
+    """
+    return first_names(list(islice(names, most)), len(names))
+
+
 def first_names(names: Sequence[str], count: int) -> str:
     """Return the first names of `count`, with commas between them, and the number of the others."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
@@ -133,17 +170,80 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     return text[: longest - 3] + "..."
 
 
+def visible_text(text: str) -> str:
+    """Return a text for a terminal: what it would obey instead of show is spelled, as ``\\x1b``.
+
+    That is every control character but line feed and tab, and those that turn the direction of
+    writing. A byte of a file's name that is no text is spelled, too.
+    """
+    return text if text.isprintable() else _OBEYED.sub(_spelled, text)
+
+
+_LONGEST = 60
+
+
 def first_problem(error: "ValidationError") -> str:
-    """Return the first problem as ``where: what``; without a place if it is the whole value."""
+    """Return the first problem as ``where: what, not value``; without a place if it is the whole.
+
+    A long value is cut, a table or list left out.
+    """
     problem = error.errors()[0]
-    where = ".".join(map(str, problem["loc"]))
-    return (f"{where}: " if where else "") + plain_problem(problem["msg"])
+    where = clean_text(".".join(map(str, problem["loc"])), _LONGEST)
+    text = plain_problem(problem["msg"])
+    if problem["msg"].startswith("Input should") and isinstance(
+        problem["input"], (str, int, float, type(None))
+    ):
+        text += f", not {clean_text(repr(problem['input']), _LONGEST)}"
+    return (f"{where}: " if where else "") + text
+
+
+def reason(error: BaseException) -> str:
+    """Return why a file or a value can't be read, for a sentence of ours.
+
+    What a library says to its own users, such as numpy's advice to allow pickles or Python's on the
+    types of arguments, says nothing to ours. The text of a ValueError is kept: it names what is wrong.
+    """
+    said = " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return error.strerror or said or type(error).__name__
+    if "pickle" in said:
+        return "it holds Python objects (pickles), which aren't read, or is no file of numpy's"
+    if isinstance(error, KeyError) and error.args:
+        return f"it has no {str(error.args[0])[:100]!r}"
+    for kind, words in _REASONS.items():
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is no JSON at line {error.lineno}, column {error.colno}"
+    if hasattr(error, "errors"):  # pydantic's, which isn't imported here
+        return first_problem(cast("ValidationError", error))
+    if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
+        return "it is damaged, or another kind of file"
+    return said or type(error).__name__
+
+
+_REASONS: dict[type[BaseException], str] = {
+    UnicodeDecodeError: "it is no text in UTF-8",
+    RecursionError: "it is nested too deep",
+    MemoryError: "it takes more memory than there is",
+    TypeError: "it holds values of another type than it should",
+    AttributeError: "it holds values of another type than it should",
+    IndexError: "it holds fewer values than it should",
+    ArithmeticError: "it holds numbers that are too large",
+}
+_ARCHIVES = ("zipfile", "zlib", "_lzma", "lzma", "struct")
 
 
 def plain_problem(message: str) -> str:
     """Return pydantic's message without its prefix, in lower case at the start."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return text[:1].lower() + text[1:]
+
+
+def _spelled(match: "re.Match[str]") -> str:
+    code = ord(match[0])
+    code -= 0xDC00 if code in _NAME_BYTES else 0
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
 
 
 def _shown(char: str, lines: bool) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import reason
 from edgeflare.errors import UsageError
 
 _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -56,7 +57,7 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     except IsADirectoryError as error:
         raise UsageError(f"{path} is a folder; {advice}, or name a file in it") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
+        raise UsageError(f"{path} can't be read: {reason(error)}") from error
     except ValueError as error:
         kind = "is not TOML" if isinstance(error, _reader.TOMLDecodeError) else "can't be used"
         raise UsageError(f"{path} {kind}: {error}") from error
@@ -88,7 +89,7 @@ def anchor_paths(
     """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
 
     URLs stay as they are. The tables of a list have the list's key. `words` are values that are no
-    paths, and may stand before one (``int8:model.onnx``).
+    paths, and may stand before one (``int8:model.onnx``). Raises UsageError for an empty path, which would be `folder` itself.
     """
     if isinstance(value, dict):
         return {
@@ -99,6 +100,10 @@ def anchor_paths(
         return [anchor_paths(one, paths, folder, place, words) for one in value]
     if not isinstance(value, str) or place not in paths or value in words or "://" in value:
         return value
+    if not value.strip():
+        raise UsageError(
+            f"the path `{'.'.join(place)}` for a file in {folder} is an empty text; state a path, or leave the key out"
+        )
     word, colon, path = value.partition(":")
     if colon and word in words:
         return f"{word}:{folder / expand_home(path)}"

@@ -53,11 +53,14 @@ from .replay import (
     ReplaySummary as ReplaySummary,
     replay_summary as replay_summary,
 )
-from .soundness import (
-    Soundness as Soundness,
-    SurveyScores as SurveyScores,
+from .campaign_verdict import (
     campaign_soundness as campaign_soundness,
     check_healthy as check_healthy,
+)
+from .soundness import (
+    OwnFigures as OwnFigures,
+    Soundness as Soundness,
+    SurveyScores as SurveyScores,
     judge as judge,
 )
 from .faults import (

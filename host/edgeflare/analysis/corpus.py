@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeflare._internal.text import names_text
 from edgeflare.analysis.corpus_import import (
     Findings,
     answers_of,
@@ -126,7 +127,7 @@ def _check_model(corpus: Corpus, model: str) -> None:
         return
     names = sorted({*known, *(one.model for one in corpus.answers())})
     if model not in names:
-        known_names = f"it knows {', '.join(names)}" if names else "it knows none yet"
+        known_names = f"it knows {names_text(names)}" if names else "it knows none yet"
         raise UsageError(
             f"the corpus {corpus.folder} knows no deployed model {model!r}: {known_names}"
         )

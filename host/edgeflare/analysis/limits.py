@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal.text import first_names
+from edgeflare._internal.text import distinct_number, first_names
 from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
+from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.analysis.soundness import Soundness, campaign_soundness
+from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answer_words import KIND_VERBS
+from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import KIND_LIMITS, LimitsConfig, class_number
@@ -86,12 +88,26 @@ def _check(
         verdict = _kind_verdict(context, KIND_LIMITS[key], float(limit), class_)
     else:
         verdict = _CHECKS[key](context)
+    if not verdict.crossed:
+        verdict = _usable(context, verdict)
     names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
     so_far = "" if context.finished else "so far "
     words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
     return LimitCheck(
         name, limit, verdict.value, verdict.crossed, words, undecided=verdict.undecided
     )
+
+
+def _usable(context: "LimitContext", verdict: "LimitVerdict") -> "LimitVerdict":
+    """Return the result of a limit, or that answers which can't be used keep none.
+
+    They cross it: a constant or tied answer is never another class, so that it would keep most
+    limits, and a job that passes would ship such a model.
+    """
+    if not context.unusable:
+        return verdict
+    words = f"can't be told, and counts as crossed: {context.unusable[0].words}"
+    return LimitVerdict(None, True, words)
 
 
 _NAMED = 3
@@ -232,15 +248,6 @@ def _pair_words(pairs: Mapping[Pair, int]) -> str:
     )
 
 
-def distinct_number(value: float, other: float) -> str:
-    """Return a number in three digits, or in as many as it takes to differ from `other`."""
-    for digits in (3, 6):
-        text = f"{value:.{digits}g}"
-        if value == other or text != f"{other:.{digits}g}":
-            return text
-    return repr(value)
-
-
 def _percent(rate: float, other: float | None = None) -> str:
     """Return a share in per cent, in enough digits to differ from `other`."""
     return f"{100 * rate:g} %" if other is None else f"{distinct_number(100 * rate, 100 * other)} %"
@@ -278,6 +285,11 @@ class LimitContext:
         for outcome in () if self.is_replay else self.store.outcomes():
             counts.add(outcome)
         return counts
+
+    @cached_property
+    def unusable(self) -> tuple[UnusableAnswers, ...]:
+        """Which model's answers can't be used, and why; mostly none."""
+        return unusable_answers(self.store)
 
     @cached_property
     def survey(self) -> SurveyFigures | None:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import (
     STATES,
     ReplayedInput,
@@ -46,6 +47,7 @@ class ReplaySummary:
     took it), in the order of devices and inputs; `unfinished` are still to be asked about.
     `original` and `deployed` are the names of the models' files; `same_original` and
     `same_deployed` whether they are those of the source, byte for byte, None where that is unknown.
+    `unusable` says which model's answers can't be used, and why.
     """
 
     folder: str
@@ -60,6 +62,7 @@ class ReplaySummary:
     unfinished: int
     inputs: tuple[ReplayedInput, ...]
     notices: tuple[str, ...] = ()
+    unusable: tuple[UnusableAnswers, ...] = ()
 
     @property
     def counts(self) -> dict[ReplayState, int]:
@@ -136,6 +139,7 @@ class ReplaySummary:
             **asdict(self.figures),
             "devices": list(self.devices),
             "notices": list(self.notices),
+            "unusable": [one.to_json() for one in self.unusable],
             "inputs": [one.to_json() for one in self.inputs],
         }
 
@@ -163,6 +167,7 @@ def replay_summary(replay: Store | Path) -> ReplaySummary:
             unfinished=max(0, expected_outcomes(store) - len(inputs)),
             inputs=inputs,
             notices=tuple(store.notices()),
+            unusable=unusable_answers(store),
         )
 
 

@@ -6,8 +6,7 @@ model on an input is the total variation distance of its answer from the origina
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,39 +15,39 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.text import counted, percent_text
-from edgeflare.campaign.settings.survey import INT8
-from edgeflare.campaign.status import replica_names
-from edgeflare.errors import StoreError, UsageError
 from edgeflare.statistics import binomial_tail, clustered_interval, holm
-from edgeflare.store import Store, folder_at
-from edgeflare.store.location import is_campaign
-from edgeflare.store.survey import REFERENCES, SurveyKey
-from edgeflare.types import Decision
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
 
-_WORDS: Mapping[SoundnessVerdict, tuple[str, str]] = {
+_WORDS: Mapping[SoundnessVerdict, tuple[str, str, str]] = {
     "sound": (
+        "",  # nothing is
         "the deployed model is sound: no worse than its healthy reference",
         "the deployed model is sound: no worse than healthy references",
     ),
     "worse": (
+        "the deployed model is worse than its original on the seeds as they are",
         "the deployed model is worse than its healthy reference",
         "the deployed model is worse than every healthy reference",
     ),
     "cannot-tell": (
+        "it can't be told whether the deployed model is worse: no healthy reference is left",
         "it can't be told whether the deployed model is worse than its healthy reference",
         "it can't be told whether the deployed model is worse than healthy references",
     ),
 }
-"""Each verdict in words, against one reference and against several."""
+"""Each verdict in words: without a healthy reference, against one and against several."""
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
 """Sound needs an unexplained rate below this, or below twice the worst reference's."""
 _FACTOR = 2.0
-"""A healthy model may have this many times a reference's excess drift or unexplained deviations."""
+"""A healthy model may have this many times a reference's excess drift, unexplained deviations or flips."""
+LEAST_FALL = 5
+"""So many inputs fewer that are right, or more that are decided otherwise, are worse than chance:
+of models that are alike, each input that tells them apart falls on either side, 1 of 32 times all
+five on one."""
 _LARGE = 0.25
 """Least excess drift of an unexplained deviation; one that moves little lies at a boundary."""
 _SHARES = {"excess": 0.4, "unexplained": 0.4, "parts": 0.2}
@@ -80,6 +79,44 @@ class SurveyScores(NamedTuple):
 
 
 @dataclass(frozen=True)
+class OwnFigures:
+    """What one model does on the seeds as they are, beside the original.
+
+    On `flips` of `inputs` it decides otherwise, answers NaN or infinity or, on `failed` of them, not
+    at all; inputs on which the original is not finite are left out, and a tie of the original is no
+    flip. Of `labelled` inputs `original_right` and `right` are each model's right answers; a tie is
+    none. `lost` are right by the original alone, `won` by this model alone.
+    """
+
+    inputs: int = 0
+    flips: int = 0
+    failed: int = 0
+    labelled: int = 0
+    original_right: int = 0
+    right: int = 0
+    lost: int = 0
+    won: int = 0
+
+    @property
+    def fall(self) -> int:
+        """Inputs right by the original and not by this model, less the reverse."""
+        return self.lost - self.won + self.failed
+
+    def has_more_flips(self, reference_flips: Collection[int]) -> bool:
+        """Whether it has more than twice as many flips as each reference, and five more."""
+        most = max(reference_flips, default=self.flips)
+        return self.flips > _FACTOR * most and self.flips - most >= LEAST_FALL
+
+    @property
+    def fall_words(self) -> str:
+        """From what the accuracy fell to what or, without labels, the flips."""
+        if not self.labelled:
+            return f"{self.flips:,} of {self.inputs:,}"
+        right = (self.original_right, self.right)
+        return " to ".join(percent_text(one / self.labelled) for one in right)
+
+
+@dataclass(frozen=True)
 class Soundness:
     """Whether a deployed model is worse than its healthy references, and why.
 
@@ -99,6 +136,11 @@ class Soundness:
     which the model is worse. `more_inputs`: about how many inputs more might tell; None where that
     is no question, or nobody can say. `devices`: of so many devices that surveyed for themselves,
     each judged alone at `confidence`, this is the one with the worst verdict.
+
+    `own`: what the deployed model does on the seeds as they are, which comes before the survey:
+    where it fell there it is worse; `own_references`: the same of the references that were asked
+    about them, by name. `left_out`: those that fell there as well; they are not among `references`,
+    which there may be none of then.
     """
 
     verdict: SoundnessVerdict
@@ -121,12 +163,14 @@ class Soundness:
     parts: tuple[str, ...] = ()
     more_inputs: int | None = None
     devices: int = 1
+    own: OwnFigures | None = None
+    own_references: dict[str, OwnFigures] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """The verdict in words, without the evidence."""
-        one, several = _WORDS[self.verdict]
-        return several if len(self.references) > 1 else one
+        return _WORDS[self.verdict][min(len(self.references), 2)]
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -450,130 +494,4 @@ def _more_words(more: int | None) -> str:
         return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
     return (
         f"about {counted(more, 'more sure input')} might tell: raise --survey-queries, or add seeds"
-    )
-
-
-# Of a campaign
-
-
-def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness | None:
-    """Judge a campaign by its survey and its references' answers to it; None without references.
-
-    A reference that was itself judged worse than its own references is no healthy one: beside it
-    nothing is called sound. Where several devices surveyed for themselves, each is judged at this
-    confidence, and the worst verdict is returned: N healthy devices are called worse up to N times
-    as often as one. Inputs are left out on which a model could not answer; equal ones count once.
-    Raises StoreError.
-    """
-    found = _judged(store, confidence)
-    unhealthy = [] if found is None else [*_unhealthy(store)]
-    if found is None or not unhealthy:
-        return found
-    words = (
-        f"of the references {', '.join(unhealthy)} was itself judged worse than its own references, "
-        "and is no healthy one"
-    )
-    verdict: SoundnessVerdict = "cannot-tell" if found.verdict == "sound" else found.verdict
-    return replace(found, verdict=verdict, evidence=(words, *found.evidence))
-
-
-def check_healthy(references: Sequence[str]) -> None:
-    """Raise UsageError where a reference is a campaign that was itself judged worse; StoreError.
-
-    One that is no campaign is left to `run_campaign` to refuse.
-    """
-    for reference in references:
-        if reference == INT8 or not is_campaign(folder := folder_at(reference)):
-            continue
-        with Store.open(folder) as store:
-            found = _judged(store)
-        if found is not None and found.verdict == "worse":
-            raise UsageError(
-                f"the reference {reference} was itself judged worse than its own references; name "
-                "a healthy deployment in its place"
-            )
-
-
-def _unhealthy(store: Store) -> Iterator[str]:
-    """Yield the references that are campaigns and were judged worse.
-
-    A folder that is gone, damaged, or of another deployed model by now is passed over.
-    """
-    for name, about in (store.fact(REFERENCES) or {}).items():
-        if about["kind"] == INT8:
-            continue
-        with suppress(StoreError), Store.open(folder_at(about["path"], stated=False)) as other:
-            if other.models.get("deployed", {}).get("sha256") == about["sha256"]:
-                found = _judged(other)
-                if found is not None and found.verdict == "worse":
-                    yield name
-
-
-class _Answer(NamedTuple):
-    """How far a model's answer is from the original's, and whether the two decide differently."""
-
-    total_variation: float | None
-    deviates: bool
-
-
-class _Input(NamedTuple):
-    """An input of the survey, and the deployed model's answer."""
-
-    key: SurveyKey
-    family: str
-    severity: int
-    answer: _Answer
-
-
-def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
-    """Judge a campaign; all that is in memory of an answer are its distance and decision."""
-    facts = store.fact(REFERENCES) or {}
-    explaining = {name for name, about in facts.items() if about.get("dynamic")}
-    references = {
-        name: {
-            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
-            for one in store.reference_answers(name)
-        }
-        for name in facts
-    }
-    if not references:
-        return None
-    shared = set.intersection(*map(set, references.values()))
-    found = []
-    for replica in replica_names(store):
-        distinct: dict[str, _Input] = {}
-        for one in store.survey(replica, "survey"):
-            if one.deployed is not None and one.key in shared:
-                answer = _Answer(one.total_variation, one.confident_deviation)
-                about = _Input(one.key, one.family, one.severity, answer)
-                distinct.setdefault(one.sample, about)
-        inputs = list(distinct.values())
-        judged = judge(
-            _scores(inputs, [one.answer for one in inputs]),
-            {
-                name: _scores(inputs, [answers[one.key] for one in inputs])
-                for name, answers in references.items()
-            },
-            confidence=confidence,
-            explaining=explaining,
-        )
-        if replica:
-            words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
-            judged = replace(judged, evidence=words)
-        found.append(judged)
-    worst = max(found, key=lambda one: _WORSE.index(one.verdict))
-    return replace(worst, devices=len(found))
-
-
-_DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
-_WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
-
-
-def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScores:
-    return SurveyScores(
-        [one.key[0] for one in inputs],
-        [one.family for one in inputs],
-        [one.severity for one in inputs],
-        np.array([one.total_variation for one in answers], np.float64),
-        np.array([one.deviates for one in answers], np.bool_),
     )

@@ -31,6 +31,7 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, Store, campaign_text, open_store
@@ -168,7 +169,8 @@ class Summary:
     deviations found; None where there was none. `soundness` compares the deployed model with
     healthy references, None without any. `explanation` is what the findings come of, None unless
     the campaign was explained. `detection` has the differences of detectors' answers by kind and
-    class, `values` the distances of maps, embeddings and vectors; None of others.
+    class, `values` the distances of maps, embeddings and vectors; None of others. `unusable` says
+    which model's answers can't be used, and why, the most important reason first.
     """
 
     campaign: str
@@ -226,6 +228,7 @@ class Summary:
     explanation: Explanation | None = None
     detection: DetectionFigures | None = None
     values: ValueFigures | None = None
+    unusable: tuple[UnusableAnswers, ...] = ()
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -243,6 +246,7 @@ class Summary:
         return {
             **asdict(self),
             "limits": limits,
+            "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
             "limits_undecided": list(self.limits_undecided),
             "explanation": self.explanation and self.explanation.to_json(),
@@ -334,6 +338,7 @@ def _summary(store: Store) -> Summary:
         explanation=stored_explanation(store),
         detection=detection_figures(store),
         values=value_figures(store),
+        unusable=context.unusable,
     )
 
 

@@ -18,6 +18,7 @@ from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.answer_words import difference_text, with_names
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.errors import StoreError
 from edgeflare.metrics import is_finite, is_scores, text_of
 from edgeflare.reports.answers.boxes import finding_panel
@@ -70,8 +71,11 @@ def failure_text(folder: Path) -> str | None:
 def _title(store: Store, crossed: Sequence[LimitCheck], unanswered: Sequence[OutcomeRecord]) -> str:
     original, deployed = (store.models[which]["name"] for which in ("original", "deployed"))
     devices = ", ".join(device["name"] for device in store.fact("devices") or ())
+    why = f"{deployed} on {devices} is not shown to agree with {original}"
+    if unusable := unusable_answers(store):
+        return f"{why}: {unusable[0].words}"
     if not crossed and not unanswered:
-        return f"{deployed} on {devices} is not shown to agree with {original}: not finished"
+        return f"{why}: not finished"
     names = ", ".join(one.name for one in crossed)
     verb = "is" if len(crossed) == 1 else "are"
     why = f"{names} {verb} crossed" if crossed else "not every input was answered"
@@ -239,10 +243,10 @@ def _write_picture(
     answers: tuple[Output | None, Output | None],
 ) -> str:
     """Write the `finding_panel`; return its path, or why there is none."""
-    first = store.get_sample(seed.sample)
-    second = first if trigger is None else store.get_sample(trigger)
     path = store.folder / PICTURE_NAME
     try:
+        first = store.get_sample(seed.sample)
+        second = first if trigger is None else store.get_sample(trigger)
         write_whole(path, finding_panel(first, second, answers, store.sample_rate))
     except OSError as error:
         return f"none: {path} can't be written: {error.strerror}"

@@ -14,6 +14,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
+from edgeflare.store.database import check_database_files, translate_errors
 from edgeflare.store.location import DATABASE_NAME
 
 
@@ -152,6 +153,8 @@ def _holds_campaign(folder: Path) -> bool:
     database = folder / DATABASE_NAME
     if not database.is_file():
         return False
+    with translate_errors(folder):
+        check_database_files(folder, DATABASE_NAME)
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare._internal import extras
 from edgeflare._internal.files import write_durably
+from edgeflare._internal.text import reason
 from edgeflare.bench.cells import Bench, Cell, CellState, made_model
 from edgeflare.bench.suite import PairConfig
 from edgeflare.errors import UsageError
@@ -87,14 +89,8 @@ def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: 
 
 
 def _onnx() -> tuple[Any, Any]:
-    try:
-        import onnx
-        from onnx import numpy_helper
-    except ImportError as error:
-        raise UsageError(
-            "changing a model's weights needs onnx; install it with `pip install 'edgeflare[bench]'`"
-        ) from error
-    return onnx, numpy_helper
+    onnx = extras.onnx("changing a model's weights")
+    return onnx, onnx.numpy_helper
 
 
 def _loaded(onnx: Any, path: Path) -> Any:
@@ -106,7 +102,7 @@ def _loaded(onnx: Any, path: Path) -> Any:
     except FileNotFoundError as error:
         raise UsageError(f"{error.filename or path} is needed, but does not exist") from error
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
+        raise UsageError(f"{path} can't be read: {reason(error)}") from error
     except (unparsable, ValueError, onnx.checker.ValidationError) as error:
         raise UsageError(f"{path} is no ONNX file that can be read") from error
     if not model.graph.node:

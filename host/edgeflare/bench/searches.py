@@ -1,12 +1,14 @@
 """The searches of a bench, read from its campaigns."""
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
 from edgeflare.bench.cells import Bench, Cell
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
@@ -52,7 +54,8 @@ class Similarities:
 def _earlier(path: Path) -> dict[_Key, float]:
     """Return SSIM from an earlier report's file; nothing if it can't be read."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        text = read_regular(path, inside=path.parent).decode()
+        with io.StringIO(text, newline="") as file:
             return {
                 _Key(line["pair"], line["seed_id"], line["trigger"]): float(line["ssim"])
                 for line in csv.DictReader(file)

@@ -1,6 +1,5 @@
 """A suite: the pairs, strategies and repeats of a benchmark, and its file."""
 
-import importlib.util
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from edgeflare._internal import toml
+from edgeflare._internal import extras, toml
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.fleet import Seconds
@@ -425,11 +424,8 @@ def check_files(suite: Suite) -> None:
             "other pairs with `--pair`"
         )
     made = [pair.name for pair in suite.pairs if pair.perturb is not None]
-    if made and importlib.util.find_spec("onnx") is None:
-        raise UsageError(
-            f"changing a model's weights, as for {made[0]!r}, needs onnx; install it with "
-            "`pip install 'edgeflare[bench]'`"
-        )
+    if made:
+        extras.onnx(f"changing a model's weights, as for {made[0]!r},")
 
 
 def _looked_for(path: Path, suite: Suite) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.files import copy_regular
 from edgeflare.campaign import executor
 from edgeflare.campaign.cluster import Cluster
 from edgeflare.campaign.control import check_control, run_control
@@ -226,7 +227,7 @@ class SearchResult:
             )
         Store.check_free(target)
         with translate_errors(target):
-            shutil.copytree(self.folder, target, dirs_exist_ok=True)
+            shutil.copytree(self.folder, target, dirs_exist_ok=True, copy_function=copy_regular)
         for copy in (target, control_folder(target)):
             if copy.is_dir():
                 _move(copy, self.folder.absolute(), target)
@@ -348,7 +349,7 @@ def _write(arrays: dict[str, Any], file: Path) -> None:
         np.savez(file, **arrays)
     except ValueError as error:
         raise SeedError(
-            f"seeds: the images are no array: {error}; give all the same shape"
+            "seeds: the images are no array of numbers; give all the same shape and dtype"
         ) from error
     except OSError as error:
         raise SeedError(f"can't write the seeds to {file}: {error.strerror}") from error

@@ -6,7 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from edgeflare._internal.files import is_unused, remove_torn, write_durably
+from edgeflare._internal.files import (
+    is_unused,
+    make_folder,
+    read_regular,
+    remove_torn,
+    write_durably,
+)
 from edgeflare.campaign.api import resume_campaign, run_campaign
 from edgeflare.campaign.events import Event, Progress
 from edgeflare.campaign.fleet import Connect, PromptCache
@@ -108,7 +114,7 @@ def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
     check_free(folder, marker, what)
     with ExitStack() as stack:
         with translate_errors(folder, resumable=False):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             stack.enter_context(CampaignLock(folder))
             check_free(folder, marker, what)
             remove_torn(folder)
@@ -122,7 +128,7 @@ def read_description(path: Path) -> dict[str, Any]:
     KeyError where it is damaged.
     """
     with translate_errors(path.parent):
-        text = path.read_bytes()
+        text = read_regular(path, inside=path.parent)
     values: dict[str, Any] = read_json(text)
     if values["format"] != _FORMAT:
         raise StoreError(

@@ -20,6 +20,7 @@ from edgeflare.campaign.batch import (
 )
 from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
@@ -286,6 +287,7 @@ class _Comparison:
             failed = None
             try:
                 self._one(name, model, folder, report)
+                _check_usable(folder)
             except _CANDIDATE_ERRORS as error:
                 failed = str(error)
                 errors.append(error)
@@ -314,6 +316,14 @@ class _Comparison:
         return next((one for one in found if one is not None), search)
 
 
+def _check_usable(folder: Path) -> None:
+    """Raise ModelError where a candidate's answers can't be used: it would be hard to make deviate."""
+    with Store.open(folder) as store:
+        for problem in unusable_answers(store):
+            if problem.kind != "non-finite":  # ranked as the worst
+                raise ModelError(f"{folder} can't be ranked: {problem.words}")
+
+
 def _check_unchanged(name: str, folder: Path) -> None:
     """Raise UsageError where a model, a seed file or a library is not what it was."""
     with Store.open(folder) as store:
@@ -330,7 +340,7 @@ def _all_failed(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     first = errors[0]
     if all(str(error) == str(first) for error in errors):
         return first
-    return type(first)("no candidate could be run: " + "; ".join(map(str, errors)))
+    return type(first)("no candidate could be run: " + first_of([str(error) for error in errors]))
 
 
 def _with_model(config: CampaignConfig, model: ModelConfig) -> CampaignConfig:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
@@ -38,7 +39,7 @@ from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
 from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
-from edgeflare.campaign.status import is_finished
+from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
@@ -53,9 +54,11 @@ from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_a
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.location import LONGEST_NAME
+from edgeflare.store.samples import SampleReader
 from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
+from edgeflare.types import TRIGGERS
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -222,7 +225,7 @@ def resume(
         config = config_from(merge(begun, changes), str(folder), typed)
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)
-        if not store.fact("finished") or others:
+        if not is_searched(store) or others or failed_replicas(store):
             owner = LeaseOwner(store.id, name or folder.name)
             notice = check_forced(check_unchanged(config, store), force=force)
             devices: Sequence[Device] = ()
@@ -260,7 +263,8 @@ def resume(
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
                 campaign.resume(source, notices)
         elif is_finished(store):
-            _read_all(store)
+            for notice in _read_all(store):
+                reporter(Notice(notice))
             reporter(Notice(f"{campaign_text(folder)} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
@@ -269,14 +273,24 @@ def resume(
     return folder
 
 
-def _read_all(store: Store) -> None:
-    """Read all that a summary is made of. Raises StoreError where some of it is damaged."""
+def _read_all(store: Store) -> Sequence[str]:
+    """Read all that a report is made of; return a notice where inputs can't be shown.
+
+    Raises StoreError where something else is damaged.
+    """
     for rows in (store.seeds(), store.outcomes(), store.replays(), store.telemetry()):
         deque(rows, maxlen=0)
     deque(chain(store.survey(), store.surveyed_seeds()), maxlen=0)
     for name in store.fact(REFERENCES) or ():
         deque(store.reference_answers(name), maxlen=0)
     _ = store.fact(FAULTS), store.models, store.environment, store.devices()
+    seeds = {seed.id: seed.sample for seed in store.seeds()}
+    reader = SampleReader(store.get_sample)
+    for one in store.outcomes():
+        if one.trigger is not None or one.status in TRIGGERS:
+            for digest in {seeds[one.seed_id], one.trigger or ""} - {""}:
+                reader.get(digest)
+    return reader.notices
 
 
 def check_files(config: CampaignConfig) -> None:
@@ -324,7 +338,7 @@ def _open_fleet(
     *,
     need_all: bool,
 ) -> Fleet:
-    reporter(Stage("device", ", ".join(device.name for device in devices)))
+    reporter(Stage("device", names_text([device.name for device in devices])))
     return Fleet.open(
         devices,
         config,

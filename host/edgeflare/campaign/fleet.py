@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from edgeflare._internal.text import first_of
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import add_queries, queries_before
@@ -178,7 +179,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         found = [
             f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
         ]
-        return "; ".join(found) or "all devices are up"
+        return first_of(found) or "all devices are up"
 
     def close(self) -> None:
         """End every agent."""
@@ -236,7 +237,7 @@ def _combined(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     """Return one error for several devices."""
     if len(errors) == 1:
         return errors[0]
-    text = "; ".join(str(error) for error in errors)
+    text = first_of([str(error) for error in errors])
     kinds = {type(error) for error in errors}
     return (kinds.pop() if len(kinds) == 1 else DeviceError)(text)
 

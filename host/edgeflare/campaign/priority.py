@@ -16,7 +16,6 @@ from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, 
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
-from edgeflare.oracles import TASKS
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput
 
@@ -39,7 +38,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     if not all(side.has_classes for side in sides):
         raise UsageError(
             f"{stated} needs an original with a score for each class, and these models answer with "
-            f"{TASKS[sides[0].task]}: leave {_FLAG} out"
+            f"{sides[0].answers}: leave {_FLAG} out"
         )
     if sides[0].chosen is not None and sides[0].chosen.rows and measure != "drift":
         raise UsageError(
@@ -51,6 +50,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} needs an original with a score for each class, and this one returns a label: "
             f"leave {_FLAG} out"
         )
+    InspectedOriginal.check(measure, config.original.path)  # before the device is asked anything
     if measure == "surprise" and has_one_value(sides[0].output):
         raise UsageError(
             f"{stated} needs an original with a score for each class, and this one returns a single "

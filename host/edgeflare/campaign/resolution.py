@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
@@ -171,7 +172,7 @@ def _responding(
 
 
 def _no_answer(devices: Sequence[_MeasuredDevice], patience_s: float) -> DeviceAwayError:
-    names = ", ".join(device.name for device in devices)
+    names = names_text([device.name for device in devices])
     return DeviceAwayError(
         f"{names} did not answer within {patience_s:g} s; is it on and reached? Try "
         "`edgeflare devices check`"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order
@@ -107,7 +108,7 @@ class SearchStage(CampaignStage):
             add_queries(self._store, MEASURING, {name: result.lost_queries})
             tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
-        names = ", ".join(config.devices)
+        names = names_text(config.devices)
         total = expected_outcomes(self._store)
         to_end = total if self._only is None else tally.done + len(self._only)
         replayed = self._store.fact(REPLAY) is not None

@@ -8,6 +8,12 @@ from typing import Any, NamedTuple, cast
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
+from edgeflare.campaign.pair.health import (
+    ANSWERS_CHECKED,
+    SEEDS_REPEATED,
+    SIDES,
+    count_constant,
+)
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.priority import FIRST_SEEDS
@@ -16,7 +22,7 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.metrics import class_scores, is_finite
+from edgeflare.metrics import class_scores, is_finite, is_same_answer
 from edgeflare.models import (
     AnswerReader,
     RawOutput,
@@ -218,6 +224,43 @@ class SeedStage(CampaignStage):
             self._store.set_fact(PARTNER_ANSWERS, known)
         return True
 
+    def check_answers(self, read: OutputReaders) -> None:
+        """Store whether the answers to the seeds are constant, and whether they repeat."""
+        for replica, names in self._replicas.items():
+            known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
+            if replica not in known:
+                constant = {side: count_constant(self._store, replica, side) for side in SIDES}
+                about = {"repeated": self._repeated(replica, names[0], read), "constant": constant}
+                self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
+
+    def _repeated(self, replica: str, device: str, read: OutputReaders) -> dict[str, int]:
+        """Ask both models about the first answered seeds again; count the seeds and other answers.
+
+        These queries count as measurements. None are asked where the query limits don't leave as
+        many, nor where devices may differ: another one may have answered before.
+        """
+        counts = {"seeds": 0, "deployed": 0, "original": 0}
+        answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
+        first = list(islice(answered, SEEDS_REPEATED))
+        if self._config.fleet.allow_mixed or not self._limits_leave([device], len(first)):
+            return counts
+        queries: Counter[str] = Counter()
+
+        def add(result: SingleQueryResult[SeedRecord], name: str) -> None:
+            queries[name] += 1
+            now, before = result.outputs, result.key.outputs
+            if now is not None and before is not None:
+                counts["seeds"] += 1
+                counts["original"] += _is_other(before.original, now.original)
+                counts["deployed"] += _is_other(before.deployed, now.deployed)
+
+        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
+        try:
+            self._scheduler({device: feed}, read.deployed).run(add, lambda: None)
+        finally:
+            add_queries(self._store, MEASURING, queries)
+        return counts
+
     def _first_answers(
         self, names: Sequence[str], original: Original
     ) -> list[SingleQueryResult[SeedRecord]]:
@@ -298,6 +341,10 @@ class _AnswerBuffer:
         self._waiting = []
         add_queries(self._store, SEED_QUERIES, self._queries)
         self._queries.clear()
+
+
+def _is_other(before: Output | None, now: Output | None) -> bool:
+    return before is not None and now is not None and not is_same_answer(before, now)
 
 
 def _scored(

@@ -8,8 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from edgeflare._internal.text import capitalized, names_text
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.inputs import store_seed_rows
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import CountedDevice
@@ -33,8 +35,10 @@ from edgeflare.campaign.status import (
     RunState,
     add_queries,
     all_searched,
+    check_searched,
     count_outcomes,
     expected_outcomes,
+    failed_replicas,
 )
 from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
@@ -42,7 +46,7 @@ from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
-from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, PreflightError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
@@ -52,10 +56,11 @@ from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
 
 Part: TypeAlias = Literal[
-    "outputs", "probes", "answer", "survey", "pursuit", "partners", "options", "search"
+    "outputs", "probes", "answer", "repeats", "survey", "pursuit", "partners", "options", "search"
 ]
 """What is done with devices, in this order: how outputs are read, whether devices are equivalent,
-the seeds' answers, the survey, its pursuit, the partners' answers, the open options, the search."""
+the seeds' answers, whether they repeat, the survey, its pursuit, the partners' answers, the open
+options, the search."""
 
 _PROBES = 16
 """Number of seeds and of noise samples used to compare devices."""
@@ -75,6 +80,7 @@ class Campaign:
     ) -> None:
         self._config = config
         self._original = original
+        original.on_notice = reporter.queue_notice
         self._fleet = fleet
         self._sides = sides
         self._store = store
@@ -109,6 +115,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
+            for replica in failed_replicas(self._store):
+                self._store.remove_failed(replica)
             self._run(source)
         except BaseException as error:
             self._stopped(error)
@@ -156,6 +164,7 @@ class Campaign:
         assert read is not None  # noqa: S101 - it was detected just now
         self._check_equivalent()
         self._part("answer")
+        self._part("repeats")
         self._check(read)
         if self._config.survey.enabled and self._store.fact(REPLAY) is None:
             self._part("survey")
@@ -170,8 +179,9 @@ class Campaign:
         if not self._shared and not self._fleet.missing:
             SearchStage(*self._common()).replay(read.deployed)
         if self._fleet.missing and not self._shared:
-            names = ", ".join(name for name, _ in self._fleet.missing)
+            names = names_text([name for name, _ in self._fleet.missing])
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
+        check_searched(self._store)
         self._store.set_fact("finished", all_searched(self._store))
 
     def _part(self, part: Part) -> Any:
@@ -197,6 +207,8 @@ class Campaign:
         read = self._readers
         if part == "answer":
             seeds.answer(read)
+        elif part == "repeats":
+            seeds.check_answers(read)
         elif part == "survey":
             SurveyStage(*common).survey(read.deployed)
         elif part == "pursuit":
@@ -310,6 +322,9 @@ class Campaign:
         if self._store.fact(REPLAY) is not None:
             return
         checked = list(self._store.fact("checked") or [])
+        unusable = () if checked else unusable_answers(self._store)
+        for problem in unusable:
+            self._reporter.notice(capitalized(problem.words))
         for replica in self._replicas:
             if replica in checked:
                 continue
@@ -318,11 +333,19 @@ class Campaign:
                 for seed in self._store.seeds(replica)
                 if seed.outputs is not None
             ]
-            explanation = self._explanation(replica, labels_only=read.deployed.labels_only)
+            specs = [side.spec for side in self._sides if isinstance(side.spec, InputSpec)]
+            is_tried = len(specs) == len(self._sides) and not self._sides[0].transcribes
+            explanation = self._explanation(replica, specs, read.deployed) if is_tried else None
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
-            audio = not isinstance(self._sides[0].spec, InputSpec)
-            for notice in check_pair(figures, explanation, allow=allow, audio=audio):
+            try:
+                notices = check_pair(
+                    figures, explanation, allow=allow, audio=not specs, is_tried=is_tried
+                )
+            except PreflightError as error:
+                why = "; ".join((*(one.words for one in unusable), str(error)))
+                raise PreflightError(why) from None
+            for notice in notices:
                 self._reporter.notice(where + notice)
             if saturated := self._saturation(replica, read.deployed):
                 self._reporter.notice(where + saturated)
@@ -331,18 +354,16 @@ class Campaign:
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)
 
-    def _explanation(self, replica: str, *, labels_only: bool) -> BetterPreprocessing | None:
+    def _explanation(
+        self, replica: str, specs: Sequence[InputSpec], reader: AnswerReader
+    ) -> BetterPreprocessing | None:
         """Return a preprocessing of images that fits clearly better, if there is one."""
-        original, deployed = (side.spec for side in self._sides)
-        if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
-            return None
-        if self._sides[0].task == "transcript":
-            return None
+        original, deployed = specs
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
             (original, deployed),
             lambda sample, spec: self._original.scores([sample], spec)[0],
-            labels_only=labels_only,
+            labels_only=reader.labels_only,
         )
 
     def _saturation(self, replica: str, reader: AnswerReader) -> str | None:
@@ -380,6 +401,7 @@ class Campaign:
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
+            done = 0 if failed_replicas(self._store) else done  # they are done again
             words = f"{done} of {total} searches are finished and kept"
             if not done and (stage := self._reporter.stage) != "search":
                 where = f"in the stage {stage}, before any search" if stage else "before any search"

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.files import write_whole
+from edgeflare._internal.files import read_regular, write_whole
+from edgeflare._internal.text import counted, reason
 from edgeflare.devices import DeviceStatus
-from edgeflare.errors import StoreError
+from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.store import (
     MEASURING,
     SEED_QUERIES,
@@ -51,10 +53,55 @@ def all_searched(store: Store) -> bool:
     return seeds > 0 and all(store.tally(one).done >= seeds for one in replica_names(store))
 
 
+def is_searched(store: Store) -> bool:
+    """Whether every search and every replay is done; outcomes may have been lost since."""
+    return bool(store.fact("finished")) and all_searched(store)
+
+
+def failed_replicas(store: Store) -> dict[str, str]:
+    """Return the replicas all of whose searches so far failed, and why the first one did."""
+    rows = store.columns.outcomes()
+    failed = rows.status.among(Status.FAILED)
+    found = {}
+    for replica in replica_names(store):
+        own = rows.replica.among(replica)
+        if own.any() and failed[own].all():
+            first = next(store.outcomes_of(replica))
+            found[replica] = f"{first.detail} (seed {first.seed_id})"
+    return found
+
+
+def check_searched(store: Store) -> None:
+    """Raise InferenceFailedError where a replica could search from no seed, or survey nothing.
+
+    A survey counts where nothing else is done: with the strategy none.
+    """
+    for replica, why in failed_replicas(store).items():
+        where = f"on {replica} " if replica else ""
+        count = store.tally(replica).done
+        raise InferenceFailedError(
+            f"{where}nothing could be searched: a model could not answer in any of "
+            f"{counted(count, 'search', 'searches')}: {why}; the searches are done again when the "
+            "campaign is resumed"
+        )
+    surveyed, (answered, _) = store.survey_counts("survey"), store.columns.survey_alarms()
+    if answered or not surveyed.seeds or store.setting("search", "strategy") != "none":
+        return
+    of_inputs = (one.detail for one in store.survey())
+    of_seeds = (one.detail for one in store.surveyed_seeds())
+    why = next(filter(None, chain(of_inputs, of_seeds)), "")  # else the original was never sure
+    if why:
+        raise InferenceFailedError(
+            f"nothing could be surveyed: a model could not answer on any input made from "
+            f"{counted(surveyed.seeds, 'seed')}: {why}; mend that, and start the campaign "
+            "anew"
+        )
+
+
 def is_finished(store: Store) -> bool:
     """Whether every search and every replay is done, and the control where one is wanted."""
     controlled = not store.campaign.get("control") or store.fact("control_finished")
-    return bool(store.fact("finished") and controlled)
+    return bool(controlled) and is_searched(store)
 
 
 def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
@@ -123,6 +170,7 @@ def count_alarms(control: Store) -> Alarms:
 
 
 LIVE_NAME = "live.json"
+_MOST_BYTES = 16 << 20
 
 RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "finished"]
 
@@ -239,13 +287,15 @@ def _message(left: CampaignStatus, store: Store) -> str:
 def _read_status(folder: Path) -> CampaignStatus | None:
     path = Path(folder) / LIVE_NAME
     try:
-        left: CampaignStatus = validated(CampaignStatus, read_json(path.read_bytes()))
+        left: CampaignStatus = validated(
+            CampaignStatus, read_json(read_regular(path, _MOST_BYTES, inside=folder))
+        )
         moment(left.updated_at)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(
-            f"{path} can't be read ({error}); delete it: only the live view is in it"
+            f"{path} can't be read ({reason(error)}); delete it: only the live view is in it"
         ) from error
     return left
 

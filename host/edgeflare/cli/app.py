@@ -1,11 +1,14 @@
 """The commands and their help."""
 
-from collections.abc import Callable
-from typing import Annotated
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from edgeflare._internal.text import visible_text
 from edgeflare.cli import (
     bench,
     campaigns,
@@ -22,7 +25,52 @@ from edgeflare.cli import (
     terminal,
 )
 
+_EMPTY_FLAG = re.compile("--[a-z][a-z0-9-]*=")
+_WrongUsage: type[Exception] = typer.BadParameter.__bases__[
+    0
+]  # click's, which typer has within it of late
+
+
+class _Commands(TyperGroup):
+    """All commands; the parser's own errors, which repeat what was typed, are shown as all text is."""
+
+    def make_context(self, info_name: Any, args: Any, *more: Any, **kwargs: Any) -> Any:
+        with _shown_errors():
+            _check_not_empty(args)
+            return super().make_context(info_name, args, *more, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _shown_errors():
+            return super().invoke(ctx)
+
+
+def _check_not_empty(args: Sequence[str]) -> None:
+    """Raise for an argument without text, such as that of a shell's variable that is not set.
+
+    As a path it would be the working folder.
+    """
+    for before, text in zip(("", *args), args, strict=False):
+        flag = text[:-1] if _EMPTY_FLAG.fullmatch(text) else before
+        if not text or flag != before:
+            of = f" of {flag}" if flag.startswith("-") else ""
+            raise typer.BadParameter(
+                f"the value{of} is an empty text; state one, or leave it out (a variable of the "
+                "shell may not be set)"
+            )
+
+
+@contextmanager
+def _shown_errors() -> Iterator[None]:
+    try:
+        yield
+    except _WrongUsage as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.__dict__["message"] = visible_text(message)
+        raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,7 +109,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from edgeflare import __version__
 
-        print(f"edgeflare {__version__}")  # noqa: T201
+        terminal.echo(f"edgeflare {__version__}")
         raise typer.Exit
 
 

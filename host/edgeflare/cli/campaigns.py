@@ -23,7 +23,7 @@ from edgeflare.cli.options import (
     folder,
     typed,
 )
-from edgeflare.cli.terminal import echo_err
+from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -52,7 +52,7 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     end_by(summary.limits_crossed, summary.limits_undecided)
 
 
-DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples")
+DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples", "reference")
 ResumeCommand = command_with(
     *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
     *("original_timeout", "workers"),
@@ -406,6 +406,8 @@ def _write_page(
         f"wrote {page.path}: {size_text(page.bytes)}, "
         f"{findings_text(page.findings, page.survey_findings)}{more}"
     )
+    for notice in page.notices:
+        echo_err(notice)
 
 
 def _write_text(
@@ -417,8 +419,11 @@ def _write_text(
 
     if out is None:
         text = report_text(campaign, form, class_names=names)
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
+        if sys.stdout.isatty():
+            echo(text.replace("\r\n", "\n").rstrip("\n"))
+        else:  # for a program: as it would be in a file
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
         return
     summary = os.environ.get("GITHUB_STEP_SUMMARY")  # GitHub shows no other files there
     pictures = summary is None or out.resolve() != Path(summary).resolve()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgeflare._internal.text import names_text
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 from edgeflare.cli.virtual import app as virtual_app
@@ -61,7 +62,7 @@ def status(
         names = [name for name in names if name not in stopped]
         if stopped:
             echo_err(
-                f"left out, for they don't run: {', '.join(stopped)} (`edgeflare devices virtual "
+                f"left out, for they don't run: {names_text(stopped)} (`edgeflare devices virtual "
                 "up`)"
             )
         if stopped and not names:
@@ -75,7 +76,7 @@ def status(
     away = [name for name, report in reports.items() if isinstance(report, DeviceError)]
     if away:
         raise DeviceError(
-            f"{len(away)} of {len(reports)} devices can't be asked: {', '.join(away)}"
+            f"{len(away)} of {len(reports)} devices can't be asked: {names_text(away)}"
         )
 
 

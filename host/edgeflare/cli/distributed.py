@@ -1,5 +1,6 @@
 """The command ``worker``, and the flags of commands that use workers."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from edgeflare._internal.files import is_open_to_others
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -76,12 +78,20 @@ class Scheduler(NamedTuple):
             yield None
             return
         fleet.check_for_workers()
+        _say_exposed(self.key)
         from edgeflare.distributed import DaskCluster, Tls, silence_dask
 
         silence_dask()
         tls = Tls(self.ca_file, self.cert, self.key)
         with DaskCluster(self.address, tls=tls, insecure=self.insecure) as cluster:
             yield cluster
+
+
+def _say_exposed(key: Path | None) -> None:
+    """Say that others may read a private key; where it is none `Tls.check` tells."""
+    if key is not None and key.is_file() and is_open_to_others(key):
+        command = shlex.join(["chmod", "600", str(key)])
+        echo_err(f"note: others on this machine may read the private key {key}: `{command}`")
 
 
 def worker(
@@ -108,6 +118,7 @@ def worker(
     from edgeflare.distributed import Tls, run_worker, silence_dask
 
     silence_dask()
+    _say_exposed(tls_key)
     run_worker(
         scheduler,
         inventory=inventory,

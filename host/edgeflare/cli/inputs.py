@@ -6,14 +6,16 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.options import Json, command_with, typed
+from edgeflare.errors import UsageError
 
 InputsCommand = command_with(
     *("input", "original_input", "deployed_input", "output", "original_output"),
     *("deployed_output", "output_name", "original_output_name", "deployed_output_name"),
     *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
     *("original_fixed_inputs", "deployed_fixed_inputs"),
-    *("runtime_option", "resize", "labels", "device", "inventory", "python", "seed"),
+    *("runtime_option", "resize", "labels", "device", "inventory", "python", "seed", "task"),
 )
+_TASKS = ("auto", "classification", "embedding")
 
 
 def inputs(
@@ -38,6 +40,12 @@ def inputs(
     from edgeflare.cli.terminal import ask
 
     stated = typed(context.obj)
+    task = stated.values.get("task", "auto")
+    if task not in _TASKS:  # of others the settings would ask for what this command doesn't take
+        raise UsageError(
+            "the preprocessing can be found of models that classify images or embed them: leave "
+            f"--task {task} out, or state one of {', '.join(_TASKS)}"
+        )
     for table, path in (("original", original), ("deployed", deployed), ("seeds", seeds)):
         stated.values.setdefault(table, {})["path"] = path
     config = config_from(stated.values, "inputs", stated.flags)

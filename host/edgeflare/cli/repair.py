@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edgeflare.cli.options import CampaignFolder, Json
-from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.options import CampaignFolder, Json, command_with, typed
+from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare.repair import RepairedCampaign
@@ -35,6 +35,13 @@ def _share(text: object) -> float:
 _Search = Annotated[
     bool, typer.Option("--search/--no-search", help="Search again; by default yes.")
 ]
+_SearchCommand = command_with(
+    "total_queries",
+    total_queries={
+        "help": "Each new search gives the device N inputs at most; by default as many as the campaign took, "
+        "and 20,000 at least."
+    },
+)
 
 
 @app.command()
@@ -105,9 +112,10 @@ def recipes(
             echo_err(f"{found.winner} as a script: {found.script}")
 
 
-@app.command()
+@app.command(cls=_SearchCommand)
 @with_exit_codes
 def train(
+    context: typer.Context,
     campaign: CampaignFolder,
     variant: Annotated[
         str,
@@ -145,15 +153,17 @@ def train(
             max_inducing=max_inducing,
             out=out,
             search=search,
+            total_queries=_bound(context),
             ask=ask,
             progress=progress,
         )
     _print(found, json)
 
 
-@app.command()
+@app.command(cls=_SearchCommand)
 @with_exit_codes
 def abstain(
+    context: typer.Context,
     campaign: CampaignFolder,
     catch: Annotated[
         float,
@@ -178,7 +188,13 @@ def abstain(
         raise UsageError(f"there is no snippet in {snippet}; take {', '.join(SNIPPETS)}")
     with progress_display() as progress:
         found = abstain_campaign(
-            campaign, catch=catch, out=out, search=search, ask=ask, progress=progress
+            campaign,
+            catch=catch,
+            out=out,
+            search=search,
+            total_queries=_bound(context),
+            ask=ask,
+            progress=progress,
         )
     assert found.abstention is not None  # noqa: S101
     curve = Path(found.path).with_suffix(".svg")
@@ -187,7 +203,7 @@ def abstain(
     if not json:
         echo_err(f"The share caught against the share deferred: {curve}")
         if snippet is not None:
-            print(SNIPPETS[snippet].format(threshold=found.abstention.threshold))  # noqa: T201
+            echo(SNIPPETS[snippet].format(threshold=found.abstention.threshold))
 
 
 @app.command()
@@ -207,6 +223,12 @@ def examples(
         "examples.csv names each file and what the original answers to it"
     )
     print_result(json, found.to_json, lambda: [Text(text)])
+
+
+def _bound(context: typer.Context) -> int | None:
+    """Return the stated --total-queries."""
+    fleet = typed(context.obj).values.get("fleet", {})
+    return cast("int | None", fleet.get("total_queries"))
 
 
 def _print(found: "RepairedCampaign", json: bool) -> None:

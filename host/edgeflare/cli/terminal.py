@@ -1,5 +1,6 @@
 """Turns errors into one sentence on stderr and the right exit code."""
 
+import errno
 import functools
 import getpass
 import os
@@ -8,26 +9,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, ParamSpec
 
 import typer
 
+from edgeflare._internal.files import is_disk_full, is_used_up
+from edgeflare._internal.text import visible_text
+
 
 def ask(prompt: str) -> str | None:
     """Return what the user types without showing it; None where there is no terminal."""
     if not sys.stdin.isatty():
         return None
-    return getpass.getpass(prompt)
+    return getpass.getpass(visible_text(prompt))
 
 
 def confirm(question: str) -> bool:
     """Return whether the user says yes; no terminal means no."""
     if not sys.stdin.isatty():
         return False
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    echo_err(f"{question} [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -141,6 +145,8 @@ _LIMIT_CROSSED = 1
 _UNDECIDED = 4
 _OWN_FAULT = 70
 _PACKAGE = Path(__file__).parents[1]
+_LONGEST, _END = 4000, 500
+_UNMAPPED = "failed to map segment"  # the loader's words for a library without memory
 
 
 class _Debug:
@@ -159,9 +165,60 @@ def _is_users(filename: object) -> bool:
     )
 
 
-def echo_err(text: str) -> None:
-    """Write one line for the user on stderr."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+def _sentence(error: Exception) -> str:
+    """Return an error's text; of a very long one its beginning and its end, which says what to do."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[: -_END - 5 + _LONGEST]} ... {text[-_END:]}"
+
+
+def _lacking(fault: Exception) -> str:
+    """Return what this machine has no more of, in a sentence; "" where a fault is another one."""
+    text = str(fault)
+    if isinstance(fault, MemoryError) or (isinstance(fault, ImportError) and _UNMAPPED in text):
+        return (
+            "this machine's memory, or what `ulimit -v` leaves of it, is used up; end other "
+            "programs, then go on with `edgeflare resume CAMPAIGN`"
+        )
+    if isinstance(fault, RuntimeError) and "start new thread" in text:
+        return (
+            "this machine starts no more threads; end other programs or raise the limit (`ulimit "
+            "-u`), then go on with `edgeflare resume CAMPAIGN`"
+        )
+    if isinstance(fault, RuntimeError) and "home directory" in text:  # of Path.expanduser
+        return "a path begins with ~, and this user has no home folder; state one in HOME"
+    if not isinstance(fault, OSError):
+        return ""
+    if is_used_up(fault):
+        return (
+            f"this machine gives no more: {fault.strerror}; end other programs or raise the limits "
+            "(`ulimit -a`), then go on with `edgeflare resume CAMPAIGN`"
+        )
+    if is_disk_full(fault):
+        return f"{fault.filename or 'a file'} can't be written: {fault.strerror}; make room"
+    if fault.errno == errno.ENOENT and fault.filename is None and not _has_working_folder():
+        return "the working folder was removed; change to one that exists (cd), and repeat it"
+    return ""
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def echo(text: str) -> None:
+    """Write a text and a line feed on stdout, at once.
+
+    Here and in `display.tables.TerminalConsole` all that is shown loses what a terminal would obey.
+    """
+    print(visible_text(text), flush=True)  # noqa: T201
+
+
+def echo_err(text: str, end: str = "\n") -> None:
+    """Write a text for the user on stderr, a line feed behind it, as `echo` does on stdout."""
+    print(visible_text(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def end_by(crossed: Sequence[str], undecided: Sequence[str] = ()) -> None:
@@ -190,27 +247,28 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt as interrupt:
             if _Debug.on:
                 raise
-            with suppress(OSError):  # the terminal may be closed
-                echo_err("edgeflare: interrupted")
+            echo_err("edgeflare: interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         from edgeflare import EdgeFlareError
+        from edgeflare.errors import HostError
 
         try:
             command(*args, **kwargs)
         except EdgeFlareError as error:
             if _Debug.on:
                 raise
-            echo_err(f"edgeflare: {error}")
+            echo_err(f"edgeflare: {_sentence(error)}")
             raise typer.Exit(error.exit_code) from error
         except (typer.Exit, typer.Abort):
             raise
-        except BrokenPipeError as closed:
-            raise typer.Exit(0) from closed
         except Exception as fault:
             if _Debug.on:
                 raise
+            if lacking := _lacking(fault):
+                echo_err(f"edgeflare: {lacking}")
+                raise typer.Exit(HostError.exit_code) from fault
             if isinstance(fault, OSError) and _is_users(fault.filename):
                 echo_err(
                     f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path"

@@ -1,15 +1,14 @@
 """``devices virtual up``, ``status`` and ``down``."""
 
 import shlex
-import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeflare.cli.options import Json
-from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare.virtual import BoardStatus, StopReport, UpReport
@@ -51,9 +50,9 @@ def up(
     from edgeflare.virtual import BoardSettings, board_up
 
     settings = BoardSettings(name, port, cores, memory, cpu, mirror, keyring, rebuild)
-    with closing(Steps(sys.stderr)) as steps:
+    with closing(Steps()) as steps:
         report = board_up(settings, steps)
-    print(up_text(report))  # noqa: T201
+    echo(up_text(report))
 
 
 @app.command()
@@ -67,7 +66,7 @@ def status(name: Name = "virtual", json: Json = False) -> None:
     if json:
         print_json(report.to_json())
     else:
-        print(_status_text(report))  # noqa: T201
+        echo(_status_text(report))
 
 
 @app.command()
@@ -81,7 +80,7 @@ def down(
     """Stop a virtual board; what was written to its disk is lost."""
     from edgeflare.virtual import board_down
 
-    with closing(Steps(sys.stderr)) as steps:
+    with closing(Steps()) as steps:
         report = board_down(name, delete, steps)
     echo_err(_down_text(report))
 
@@ -89,24 +88,19 @@ def down(
 class Steps:
     """Prints each step when it begins, and its duration when it is done."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
         self._open = False
 
     def __call__(self, what: str, seconds: float | None) -> None:
         """Print a step's beginning (None) or its end."""
-        self._write(f"{what} ..." if seconds is None else f" {seconds:.1f} s\n")
+        echo_err(f"{what} ..." if seconds is None else f" {seconds:.1f} s\n", end="")
         self._open = seconds is None
 
     def close(self) -> None:
         """End the line of an unfinished step."""
         if self._open:
-            self._write("\n")
+            echo_err("")
             self._open = False
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
 
 
 def up_text(report: "UpReport") -> str:

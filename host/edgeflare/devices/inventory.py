@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -22,10 +22,10 @@ from pydantic import (
 )
 
 from edgeflare._internal import plugins, toml
-from edgeflare._internal.files import state_folder
-from edgeflare._internal.text import clean_text, first_problem, plain_problem
+from edgeflare._internal.files import home_folder, state_folder
+from edgeflare._internal.text import clean_text, first_problem, names_text, plain_problem
 from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
-from edgeflare.errors import InventoryError
+from edgeflare.errors import HostError, InventoryError
 
 CompressionMode: TypeAlias = Literal["auto", "on", "off"]
 
@@ -291,7 +291,7 @@ def _managed_inventories() -> list[Path]:
     """Return the inventory files of virtual boards by name; none where they can't be read."""
     try:
         folders = sorted(state_root().iterdir())
-    except (OSError, RuntimeError):  # no folder, or no home
+    except (OSError, HostError):  # no folder, or no home
         return []
     # os.path: a folder that this user may not enter has none, where Path.is_file raises
     return [folder / _FILE for folder in folders if os.path.isfile(folder / _FILE)]  # noqa: PTH113
@@ -299,7 +299,9 @@ def _managed_inventories() -> list[Path]:
 
 def is_managed(device: Device) -> bool:
     """Return whether a device is a virtual board of this user."""
-    return device.key is not None and device.key.parent == state_root() / device.name
+    with suppress(HostError):  # without a home there is none
+        return device.key is not None and device.key.parent == state_root() / device.name
+    return False
 
 
 _ADB_URL = re.compile(r"adb://(?:(?P<user>[^@/?]*)@)?(?P<serial>[^/?@]*)/?(?:\?(?P<way>[^?]*))?")
@@ -405,15 +407,17 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
             "there is no virtual board yet; `edgeflare devices virtual up` builds and boots one"
         )
     raise InventoryError(
-        f"no device is called {text!r}{_nearest(text, known)}; known are {', '.join(known)}, "
+        f"no device is called {text!r}{_nearest(text, known)}; known are {names_text(known)}, "
         "and any SSH host as ssh://[user@]host[:port], any phone on adb as adb://SERIAL"
     )
 
 
-def _usual_places() -> tuple[Path, Path]:
-    configured = os.environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
-    return Path("devices.toml"), folder / "edgeflare" / "devices.toml"
+def _usual_places() -> Iterator[Path]:
+    yield Path("devices.toml")
+    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    with suppress(HostError):
+        folder = configured if configured.is_absolute() else home_folder() / ".config"
+        yield folder / "edgeflare" / "devices.toml"
 
 
 def _read_device(path: Path, text: str, name: str, table: object) -> Device:

@@ -3,15 +3,18 @@
 Text without control characters, numbers in range, lists of bounded length.
 
 All that an agent says passes `checked` where it comes in; the readers below it take single fields
-out of a header and raise ValueError, naming the field, for what can't be.
+out of a header and raise WrongValueError, naming field and value, for what can't be.
 """
 
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from edgeflare._internal.text import clean_text
+from edgeflare._internal.text import clean_text, counted, plain_problem
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LONGEST_TEXT = 2_000
 LONGEST_LINE = 400
@@ -29,6 +32,32 @@ _LONGEST = {"metadata": 1 << 14, "message": LONGEST_TEXT, "device": 200, "leases
 _SHOWN = 60
 
 
+class WrongValueError(ValueError):
+    """A device sent a value that its program never sends.
+
+    The text is ``FIELD = VALUE, expected ...``. `advice` is what to do next where that is not what
+    helps against an agent that is another one than this host's.
+    """
+
+    def __init__(self, field: str, value: object, expected: str, *, advice: str = "") -> None:
+        super().__init__(f"{field} = {_shown(value)}, expected {expected}")
+        self.advice = advice
+
+
+def wrong_value_in(error: "ValidationError") -> WrongValueError:
+    """Return what pydantic says of its first problem as a wrong value."""
+    problem = error.errors()[0]
+    field = ".".join(map(str, problem["loc"])) or "the answer"
+    if problem["type"] == "missing":
+        return WrongValueError(field, MISSING, "a value")
+    expected = plain_problem(problem["msg"]).removeprefix("input should be ")
+    return WrongValueError(field, problem["input"], expected)
+
+
+MISSING = object()
+"""Stands for the value of a field that is not there."""
+
+
 def checked(
     value: Any,
     name: str = "a header",
@@ -40,19 +69,19 @@ def checked(
 
     All parameters but value and name are for what lies within it.
 
-    Raises ValueError for numbers that are not finite, whole ones over 64 bits, and deep nesting.
+    Raises WrongValueError for numbers that are not finite, whole ones over 64 bits, and deep nesting.
     """
     kind = type(value)
     if kind is str:
         return clean_text(value, longest, lines=lines)
     if kind is float and not math.isfinite(value):
-        raise ValueError(f"{name} is {value}, which is no number")
+        raise WrongValueError(name, value, "a finite number")
     if kind is int and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
-        raise ValueError(f"{name} is a number of more than 64 bits")
+        raise WrongValueError(name, value, "a number of 64 bits at most")
     if kind not in (list, dict):
         return value
     if depth >= _DEEPEST:
-        raise ValueError(f"{name} is nested more than {_DEEPEST} deep")
+        raise WrongValueError(name, value, f"no more than {_DEEPEST} levels of nesting")
     if kind is list:
         return [checked(one, name, longest, lines, depth + 1) for one in value]
     found = {}
@@ -72,7 +101,7 @@ def number(
     if value is None:
         return None
     if type(value) not in (int, float) or not least <= value <= most:
-        raise _odd(name, value, f"a number from {least:g} to {most:g}")
+        raise WrongValueError(name, value, f"a number from {least:g} to {most:g}")
     return float(value)
 
 
@@ -85,10 +114,10 @@ def all_seconds(fields: Mapping[str, Any], name: str, count: int) -> list[float]
     """Return `count` durations."""
     values = fields.get(name)
     if not isinstance(values, list) or len(values) != count:
-        raise _odd(name, values, f"a list of {count} numbers")
+        raise WrongValueError(name, values, f"a list of {count} numbers")
     for one in values:
         if type(one) not in (int, float) or not 0 <= one <= _LARGEST_S:
-            raise _odd(name, one, f"a number from 0 to {_LARGEST_S:g}")
+            raise WrongValueError(name, one, f"a number from 0 to {_LARGEST_S:g}")
     return [float(one) for one in values]
 
 
@@ -96,7 +125,7 @@ def count(fields: Mapping[str, Any], name: str) -> int | None:
     """Return a whole number from 0 that fits in 64 bits; None for null."""
     value = fields.get(name)
     if value is not None and (type(value) is not int or not 0 <= value <= _LARGEST_WHOLE):
-        raise _odd(name, value, "a whole number from 0")
+        raise WrongValueError(name, value, "a whole number from 0")
     return value
 
 
@@ -104,7 +133,7 @@ def truth(fields: Mapping[str, Any], name: str) -> bool | None:
     """Return a truth value; None for null."""
     value = fields.get(name)
     if value is not None and type(value) is not bool:
-        raise _odd(name, value, "true or false")
+        raise WrongValueError(name, value, "true or false")
     return value
 
 
@@ -112,7 +141,7 @@ def text(fields: Mapping[str, Any], name: str) -> str | None:
     """Return a text; None for null."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise _odd(name, value, "a text")
+        raise WrongValueError(name, value, "a text")
     return value
 
 
@@ -141,7 +170,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise _odd(name, value, "a list of texts")
+        raise WrongValueError(name, value, "a list of texts")
     return value
 
 
@@ -149,7 +178,7 @@ def table(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an object, which is empty for null."""
     value = fields.get(name)
     if value is not None and not isinstance(value, dict):
-        raise _odd(name, value, "an object")
+        raise WrongValueError(name, value, "an object")
     return value or {}
 
 
@@ -158,7 +187,7 @@ def text_table(fields: Mapping[str, Any], name: str) -> dict[str, str]:
     value = table(fields, name)
     for key in value:
         if not isinstance(value[key], str):
-            raise _odd(f"{name}.{key}", value[key], "a text")
+            raise WrongValueError(f"{name}.{key}", value[key], "a text")
     return value
 
 
@@ -166,12 +195,24 @@ def tables(fields: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Return a list of objects."""
     value = fields.get(name)
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise _odd(name, value, "a list of objects")
+        raise WrongValueError(name, value, "a list of objects")
     return value
 
 
-def _odd(name: str, value: Any, wanted: str) -> ValueError:
-    shown = json.dumps(value)
-    return ValueError(
-        f"{name} is {shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + '...'}, not {wanted}"
+def _shown(value: object) -> str:
+    """Return a value as its JSON, shortened: huge ones are not written out first."""
+    if value is MISSING:
+        return "nothing"
+    if isinstance(value, str):
+        return json.dumps(clean_text(value[: 2 * _SHOWN], _SHOWN), ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"a list of {counted(len(value), 'value')}" if value else "[]"
+    if isinstance(value, dict):
+        return f"an object of {counted(len(value), 'field')}" if value else "{}"
+    if isinstance(value, int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+        return "a whole number of more than 64 bits"  # Python refuses to write out some of them
+    return (
+        json.dumps(value)
+        if isinstance(value, int | float | None)
+        else clean_text(str(value), _SHOWN)
     )

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from edgeflare._internal import extras
+from edgeflare._internal.text import names_text
 from edgeflare._version import __version__
 from edgeflare.campaign.cluster import RemoteBoard, RemoteFleet
 from edgeflare.campaign.events import Notice, Reporter, Stage
@@ -548,7 +549,7 @@ class DaskCluster:
         if there:
             wanted = ", ".join(self._request.devices or ())
             return UsageError(
-                f"no worker at {self.address} has a device {wanted}; they have {', '.join(there)}"
+                f"no worker at {self.address} has a device {wanted}; they have {names_text(there)}"
             )
         flags = " with the same --tls flags" if self.address.startswith("tls") else ""
         return DeviceAwayError(

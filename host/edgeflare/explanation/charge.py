@@ -1,5 +1,6 @@
 """What a finding comes of: the rung of the ladder from which on the models decide differently."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -141,7 +142,8 @@ def deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
 def _margin(answer: Output | None, labels: tuple[int | None, int | None] | None) -> float | None:
     if not is_scores(answer) or labels is None or None in labels:
         return None
-    return float(answer[labels[1]] - answer[labels[0]])
+    margin = float(answer[labels[1]] - answer[labels[0]])
+    return margin if math.isfinite(margin) else None
 
 
 def _sureness(now: ReplayAnswer) -> tuple[float, ...]:

@@ -151,6 +151,7 @@ def contributions(
             follow()
     follow()
     findings = [one for one in findings if one.id in margins]
+    cuts = _with_margins(original, deployed, cuts, margins)
     changes = {
         one.id: tuple(np.diff([*margins[one.id], one.margins[1]]).tolist()) for one in findings
     }
@@ -189,6 +190,35 @@ def contributions(
         changed=changed,
         disturbed=tuple(disturbed),
     )
+
+
+def _with_margins(
+    original: ReadModel,
+    deployed: ReadModel,
+    cuts: Sequence[_Cut],
+    margins: dict[str, list[float]],
+) -> list[_Cut]:
+    """Leave out the cuts after which a margin isn't finite, and those margins; return the others.
+
+    There the deployed model's values are out of the range of the original's next operator: 0 after
+    rounding, of which that takes the logarithm. What lies between the cuts beside it is then one
+    layer, so that contributions still add up.
+    """
+    kept = [
+        place
+        for place in range(len(cuts))
+        if all(math.isfinite(of_it[place + 1]) for of_it in margins.values())
+    ]
+    if not kept:
+        raise UsageError(
+            f"{original.name} has no finite answer to any tensor of {deployed.name}, so that the "
+            "layers can't be told apart"
+        )
+    for name, (own, *after) in margins.items():
+        margins[name] = [own, *(after[place] for place in kept)]
+    if len(kept) == len(cuts):
+        return list(cuts)
+    return _described(deployed, [(cuts[place].place, cuts[place].matches) for place in kept])
 
 
 class _Read(NamedTuple):
@@ -280,13 +310,17 @@ def _cuts(original: ReadModel, deployed: ReadModel, matches: Mapping[str, Match]
             continue
         left = len(part.operations)
         found.append((place, chosen))
+    return _described(deployed, [(place, tuple(chosen.values())) for place, chosen in found])
+
+
+def _described(deployed: ReadModel, places: Iterable[tuple[int, tuple[Match, ...]]]) -> list[_Cut]:
+    """Return the cuts at these places of the deployed graph, with what lies between each and the last."""
     cuts: list[_Cut] = []
-    for place, chosen in found:
-        before = cuts[-1].matches if cuts else ()
-        known = {one.original for one in before}
-        new = tuple(one for name, one in chosen.items() if name not in known)
+    for place, matches in places:
+        known = {one.original for one in cuts[-1].matches} if cuts else set()
+        new = tuple(one for one in matches if one.original not in known)
         words = _operators(deployed, cuts[-1].place if cuts else -1, place)
-        cuts.append(_Cut(place, tuple(chosen.values()), new or tuple(chosen.values()), words))
+        cuts.append(_Cut(place, matches, new or matches, words))
     return cuts
 
 

@@ -134,7 +134,12 @@ def _placed(values: Sequence[Values], places: Sequence[NDArray[np.intp]]) -> NDA
 
 
 def _likeness(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the correlation of what changes from input to input, 0 where the values differ."""
+    """Return the correlation of what changes from input to input, 0 where the values differ.
+
+    Tensors that aren't finite, such as a logarithm of 0, are like none.
+    """
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return 0.0
     offset = first.mean(axis=0) - second.mean(axis=0)
     one, other = first - first.mean(axis=0), second - second.mean(axis=0)
     power = float((second**2).sum())

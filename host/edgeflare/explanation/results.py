@@ -11,8 +11,6 @@ import numpy as np
 
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
-from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.store.location import is_campaign
 from edgeflare.types import TRIGGERS
 
@@ -291,17 +289,13 @@ class Explanation:
 
 def store_explanation(store: Store, explanation: Explanation) -> None:
     """Store an explanation in its campaign, in place of an earlier one."""
-    store.set_fact(_FACT, asdict(explanation) | {"shrunk": {}})
+    store.set_result(_FACT, replace(explanation, shrunk={}))
 
 
 def stored_explanation(store: Store) -> Explanation | None:
     """Return the explanation of a campaign, None before it has one. Raises StoreError."""
-    with decoding(store.folder, "the explanation"):
-        fact = store.fact(_FACT)
-        if fact is None:
-            return None
-        found: Explanation = validated(Explanation, fact)
-        return replace(found, shrunk=_shrunk(store))
+    found = store.result(_FACT, Explanation, parts=("layers", "device_layers"))
+    return None if found is None else replace(found, shrunk=_shrunk(store))
 
 
 def explained_devices(store: Store) -> Path | None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
@@ -126,7 +127,11 @@ def _explained(
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
-        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
+        why = "there is nothing to explain"
+        for problem in unusable_answers(store)[:1]:
+            model = walk.config.deployed if problem.side == "deployed" else walk.config.original
+            why = problem.words + _drawn_by(model, store.models[problem.side])
+        raise UsageError(f"{store.folder} has no finding: {why}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
     cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
@@ -576,3 +581,20 @@ class _Walk:
             spec_from_json(about["input"]),
             OutputReader(TensorInfo.from_json(output), output["kind"]),
         )
+
+
+def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> str:
+    """Return the operators of a file that draw random numbers, as a clause; "" without any."""
+    with suppress(EdgeFlareError):
+        graph = open_graph(model.path, about["runtime"]["name"], model.options)
+        kinds = {one.kind for one in graph.operations if one.kind.upper().startswith(_DRAWING)}
+        return (
+            f"; {model.path.name} draws random numbers ({', '.join(sorted(kinds))})"
+            if kinds
+            else ""
+        )
+    return ""
+
+
+_DRAWING = ("RANDOM", "BERNOULLI", "MULTINOMIAL")
+"""How kinds of operators that draw random numbers begin, of ONNX and TFLite."""

@@ -65,6 +65,7 @@ from .priority_campaign import (
 from .relevance import (
     RelevanceModel as RelevanceModel,
     Relevances as Relevances,
+    check_traceable as check_traceable,
     most_relevant as most_relevant,
     relevance_map as relevance_map,
     total_relevance as total_relevance,

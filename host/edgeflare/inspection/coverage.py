@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import replacing
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import counted, reason
 from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import Activations
 from edgeflare.models.tensors import UnitActivations
@@ -147,7 +147,7 @@ class CoverageCriterion(ABC):
             if min(inputs, *sizes, 0) < 0:
                 raise ValueError("it has a number below 0")
         except _DAMAGED as error:
-            raise UsageError(f"{path} is no saved coverage: {error}") from error
+            raise UsageError(f"{path} is no saved coverage: {reason(error)}") from error
         if known != _FORMAT:
             raise UsageError(f"{path} was saved by another version of EdgeFlare: delete it")
         self._check_same(key, str(path))
@@ -162,7 +162,7 @@ class CoverageCriterion(ABC):
             taken._set_profile(profile)
             taken._restore(covered)
         except _DAMAGED as error:
-            raise UsageError(f"{path} is no saved coverage: {error}") from error
+            raise UsageError(f"{path} is no saved coverage: {reason(error)}") from error
         vars(self).update(vars(taken))
 
     @abstractmethod

@@ -42,8 +42,6 @@ from edgeflare.inspection.surprise import DSC, LSC
 from edgeflare.models.tensors import ModelGraph
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
-from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.types import Sample
 
 _FACT = "coverage"
@@ -130,9 +128,7 @@ class CoverageFound:
 
 def stored_coverage(store: Store) -> CoverageFound | None:
     """Return what `coverage_of_campaign` stored last, None before. Raises StoreError."""
-    with decoding(store.folder, "the coverage"):
-        fact = store.fact(_FACT)
-        return None if fact is None else validated(CoverageFound, fact)
+    return store.result(_FACT, CoverageFound)
 
 
 def coverage_of_campaign(
@@ -184,7 +180,7 @@ def coverage_of_campaign(
         if profile is not None:
             found = replace(found, profile=str(Path(profile).absolute()))
         found = replace(found, notices=(*notices, *found.notices))
-        unstored = store_found(store, _FACT, asdict(found))
+        unstored = store_found(store, _FACT, found)
     return replace(found, notices=(*found.notices, *unstored))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import default_layers, prepared
 from edgeflare.inspection.importance import IMPORTANT_UNITS
@@ -17,21 +18,25 @@ from edgeflare.inspection.layer_importance import (
     Samples,
     importance_of_layers,
 )
-from edgeflare.inspection.relevance import RelevanceModel, most_relevant, relevance_map
+from edgeflare.inspection.relevance import (
+    RelevanceModel,
+    check_traceable,
+    most_relevant,
+    relevance_map,
+)
 from edgeflare.inspection.stored import (
     SET_WORDS,
     SetCounts,
     StoredOriginal,
     Tell,
     input_sets,
+    original_path,
     profile_source,
     silent,
     store_found,
     stored_original,
 )
 from edgeflare.store import Store
-from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.image_spec import InputSpec
 
@@ -84,9 +89,7 @@ class ImportanceFound:
 
 def stored_importance(store: Store) -> ImportanceFound | None:
     """Return what `importance_of_campaign` stored last, None before. Raises StoreError."""
-    with decoding(store.folder, "the importance"):
-        fact = store.fact(_FACT)
-        return None if fact is None else validated(ImportanceFound, fact)
+    return store.result(_FACT, ImportanceFound)
 
 
 def importance_of_campaign(
@@ -115,6 +118,9 @@ def importance_of_campaign(
         raise UsageError(f"one unit or more of each layer is important, not {number}")
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
+        check_traceable(original_path(store, original))  # before a large profile is read for labels
+        extras.torch("inspection", "relevance")
+        extras.scikit_learn("cluster", "inspection", "importance")
         model = stored_original(store, original)
         if not model.has_classes:
             raise UsageError(
@@ -157,7 +163,7 @@ def importance_of_campaign(
             drawn=tuple(_drawn(store, model)),
             notices=tuple(notices),
         )
-        unstored = store_found(store, _FACT, asdict(result))
+        unstored = store_found(store, _FACT, result)
     return replace(result, notices=(*result.notices, *unstored))
 
 

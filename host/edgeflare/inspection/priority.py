@@ -18,7 +18,7 @@ from edgeflare.inspection.activations import (
     penultimate_layer,
 )
 from edgeflare.inspection.importance import IDC, IMPORTANT_UNITS, important_units
-from edgeflare.inspection.relevance import RelevanceModel, total_relevance
+from edgeflare.inspection.relevance import RelevanceModel, check_traceable, total_relevance
 from edgeflare.inspection.surprise import DSC
 from edgeflare.metrics import is_finite, is_scores
 from edgeflare.models import Spec
@@ -48,6 +48,12 @@ class InspectedOriginal(NamedTuple):
     graph: ModelGraph
     spec: Spec
     label: Callable[[NDArray[Any]], int] | None = None
+
+    @staticmethod
+    def check(measure: PriorityMeasure, path: Path) -> None:
+        """Raise UsageError for a measure that can't look inside this model; its name alone is read."""
+        if measure == "rarity":
+            check_traceable(path)
 
 
 def priorities(

@@ -66,6 +66,16 @@ class Relevances(NamedTuple):
     score: float
 
 
+def check_traceable(path: Path) -> None:
+    """Raise UsageError for what is no ONNX model, by the file's name; nothing is read."""
+    if path.suffix.lower() != ".onnx":
+        raise UsageError(
+            f"relevance is traced back in ONNX models, and the original is {path.name}: export it to ONNX "
+            "and run a campaign with that as the original (edgeflare inspect coverage and units take "
+            "TFLite originals, too)"
+        )
+
+
 class RelevanceModel:
     """An ONNX original whose decisions are traced back through its layers, by PyTorch on one thread.
 
@@ -103,8 +113,7 @@ class RelevanceModel:
         Raises UsageError where PyTorch or onnx is missing, for what is no ONNX model, for operators
         that are not known, for an epsilon of 0 or less and an alpha below 1.
         """
-        if path.suffix.lower() != ".onnx":
-            raise UsageError(f"relevance needs an original in ONNX, and {path.name} is none")
+        check_traceable(path)
         if rule not in get_args(Rule):
             raise UsageError(f"there is no rule {rule}; take {', '.join(get_args(Rule))}")
         if epsilon <= 0 or alpha < 1:

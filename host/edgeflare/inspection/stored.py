@@ -108,6 +108,14 @@ class StoredOriginal(NamedTuple):
         return _UNDECIDED if label is None else label
 
 
+def original_path(store: Store, moved: Path | None = None) -> Path:
+    """Return the file of a campaign's original, which need not be there; `moved` as of `stored_original`."""
+    if moved is not None:
+        return Path(moved)
+    with decoding(store.folder, "what is known of the original"):
+        return Path((store.models.get("original") or store.setting("original"))["path"])
+
+
 def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
     """Open the original of a campaign.
 
@@ -140,7 +148,7 @@ def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
             "one with --original, or run a campaign with this one"
         )
     if runtime == "onnx":
-        extras.onnx("inspection")
+        extras.onnx()
     graph = open_graph(path, runtime, options, output["name"])
     return StoredOriginal(path, graph, spec, reader)
 
@@ -236,19 +244,16 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
 def store_found(
     store: Store,
     name: str,
-    found: dict[str, Any],
+    found: object,
     units: Iterable[Mapping[str, Any]] | None = None,
 ) -> tuple[str, ...]:
     """Store a result under a name; return a notice where that can't be now, as the campaign is running.
 
-    `units` are the rows of `Store.set_unit_scores`. Raises DiskFullError.
+    `found` and `units` are those of `Store.set_result`. Raises DiskFullError.
     """
     try:
         with CampaignLock(store.folder):
-            if units is None:
-                store.set_fact(name, found)
-            else:
-                store.set_unit_scores(units, name, found)
+            store.set_result(name, found, units)
     except DiskFullError:
         raise
     except StoreError as error:

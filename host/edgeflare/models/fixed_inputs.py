@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import OTHER_INPUTS, counted, shape_text
 from edgeflare.errors import UsageError
 from edgeflare.models.image_input import image_layout
 from edgeflare.models.npz import read_npz
@@ -65,6 +65,12 @@ def choose_input(
         layout = layout or image_layout(known[names[0]], whose)
         axis = -2 if layout == "HWC" and len(known[names[0]].shape) > 3 else -1
     given = GivenInputs(() if name is None else names, fixed, len(seeds), axis)
+    free = [one for one in inputs if one.name not in fixed]
+    if name is None and len(free) > 1 and all(map(_holds_tokens, free)):
+        taken = ", ".join(f"{one.name} ({shape_text(one.shape)}, {one.dtype})" for one in free)
+        raise UsageError(
+            f"{whose} takes whole numbers, {taken}, and no picture or sound: {OTHER_INPUTS}"
+        )
     try:
         found = FixedInputs.of(inputs, given)
     except agent_errors.RequestError as error:
@@ -80,6 +86,11 @@ def choose_input(
     sorted_rows = {one.name: fixed[one.name][order] for one in has_rows}
     rows = {seeds[place]: row for row, place in enumerate(order)}
     return ChosenInput(found.tensor, given._replace(fixed=fixed | sorted_rows), rows)
+
+
+def _holds_tokens(tensor: TensorInfo) -> bool:
+    """Whether an input is a list of whole numbers, as token ids and their masks are."""
+    return tensor.dtype in ("int32", "int64", "bool") and len(tensor.shape) < 3
 
 
 def _seeds(names: NDArray[Any] | None, path: Path) -> list[str]:

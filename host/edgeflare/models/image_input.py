@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field, field_validator
 
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import OTHER_INPUTS, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_input import PRESETS, AudioOptions, merged, resolve_audio
 from edgeflare_agent.audio_spec import Spec
@@ -123,12 +123,12 @@ def contradiction(
         shared = np.clip(np.minimum(ends[:, 1], high) - np.maximum(ends[:, 0], low), 0, None)
         if (2 * shared >= np.ptp(ends, axis=1)).all() and 2 * shared.max() >= high - low:
             return ""
-        says = f"its file is quantised for values from {low:.3g} to {high:.3g}"
+        says = f"its file is quantised for values from {low:.4g} to {high:.4g}"
     else:
         return ""
     return (
-        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.3g} to "
-        f"{np.max(ranges):.3g}, but {says}; what is stated was used: leave it out for this model, "
+        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.4g} to "
+        f"{np.max(ranges):.4g}, but {says}; what is stated was used: leave it out for this model, "
         "unless the file is wrong"
     )
 
@@ -258,7 +258,7 @@ def _size(
     raise UsageError(
         f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, from which no "
         "image size with 1 or 3 channels follows; state it, for example `--input size=224,224`, or "
-        "the layout" + _or_audio(tensor)
+        "the layout" + _or_audio(tensor) + f" ({OTHER_INPUTS})"
     )
 
 

@@ -1,27 +1,36 @@
 """The original model, run on the host by the agent's runtimes, usually in processes of their own.
 
 Such a process can be ended at any time, so that an inference without an end, or a runtime that
-crashes, costs one answer and not the campaign.
+crashes, costs one answer and not the campaign. A process that was killed, as the system does when
+memory is short, costs nothing but time: another one is asked again.
 """
 
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import EdgeFlareError, InferenceFailedError, UsageError
+from edgeflare._internal.processes import MOST_DEATHS, PAUSE_S
+from edgeflare.errors import (
+    DeviceAwayError,
+    EdgeFlareError,
+    InferenceFailedError,
+    ModelError,
+    UsageError,
+)
 from edgeflare.models.gradients import InputGradients, JointGradients
 from edgeflare.models.original_process import (
     LoadedModel,
     ModelHere,
     ModelProcess,
+    ProcessEndedError,
     users_runtime,
 )
 from edgeflare.models.outputs import AnswerReader
@@ -42,6 +51,9 @@ from edgeflare_agent.wire import Frame, Kind
 _REQUEST_BYTES = 1 << 20
 _MOST_BYTES = 2 << 30
 """The model files of all processes together; about what they hold in memory."""
+_MOST_LOADS = 6
+"""So many processes in a row can't be started, or are killed in loading, before a campaign pauses."""
+R = TypeVar("R")
 
 
 class OriginalSettings(NamedTuple):
@@ -75,6 +87,9 @@ class OriginalModel:
     for each processor, and as many as hold 2 GiB of model files. An inference that takes longer
     than `timeout_s` ends its process.
 
+    A process that ends by itself, or is killed, is replaced, and asked the same again: only a
+    request at which three in a row end has failed. `on_notice` is told of the first.
+
     `here`: in this process, for one thread, where the runtime is no user's. That ends with a crash
     of the runtime, and with an inference that takes too long.
     """
@@ -88,8 +103,15 @@ class OriginalModel:
         timeout_s: float = 60.0,
         here: bool = False,
     ) -> None:
-        """Load the model. Raises ModelError (unknown runtimes, too) and DeviceTimeoutError."""
+        """Load the model.
+
+        Raises ModelError (unknown runtimes, too), DeviceTimeoutError, and DeviceAwayError where no
+        process can be started or each is killed; a request raises that where it can't be loaded
+        again.
+        """
         self.path = path
+        self.on_notice: Callable[[str], None] = lambda _: None
+        self._was_replaced = False
         self._load: dict[str, Any] = {
             "model": str(path),
             "runtime": runtime,
@@ -182,8 +204,7 @@ class OriginalModel:
         )
 
     def _set(self, configuration: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
-        with self._borrowed() as process:
-            process.configure(configuration, arrays)
+        self._persist(lambda process: process.configure(configuration, arrays), ModelError)
         self._configuration, self._arrays = configuration, arrays
 
     def read_with(self, reader: AnswerReader) -> None:
@@ -193,7 +214,8 @@ class OriginalModel:
     def raw(self, sample: Query, spec: Spec | None = None) -> RawOutput:
         """Return the raw output for one sample; `spec` prepares it otherwise than configured.
 
-        Raises InferenceFailedError where the runtime fails on it, crashes or takes too long.
+        Raises InferenceFailedError where the runtime fails on it, takes too long, or crashes three
+        times in a row; DeviceAwayError where the model can't be loaded again after a crash.
         """
         return self.raw_answer([sample], spec)[0][0]
 
@@ -220,13 +242,17 @@ class OriginalModel:
             configuration = {**configuration, "input": spec.to_json()}
         raws: list[RawOutput] = []
         seconds: list[float] = []
-        with self._borrowed() as process:
-            process.configure(configuration, self._arrays)
-            for part in _parts(samples):
-                arrays, header = split_rows(part, configuration.get("rows", 0))
-                reply = process.ask(Kind.INFER, header, arrays)
-                seconds += reply.header["seconds"]
-                raws += _raw_outputs(reply)
+        fixed = self._arrays
+        for part in _parts(samples):
+            arrays, header = split_rows(part, configuration.get("rows", 0))
+
+            def ask(process: LoadedModel, arrays: Any = arrays, header: Any = header) -> Frame:
+                process.configure(configuration, fixed)
+                return process.ask(Kind.INFER, header, arrays)
+
+            reply = self._persist(ask, InferenceFailedError)
+            seconds += reply.header["seconds"]
+            raws += _raw_outputs(reply)
         return raws, seconds
 
     def check_fixed_inputs(self, raw: RawOutput) -> None:
@@ -236,7 +262,11 @@ class OriginalModel:
             return
         names = configuration["output"]
         names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
-        sizes = {one.name: one.values for one in self.outputs}
+        is_batch_open = any(not all(one.shape[:1]) for one in self.inputs)
+        sizes = {
+            one.name: one.values if is_batch_open or all(one.shape[:1]) else None
+            for one in self.outputs
+        }
         for name, one in zip(names, raws, strict=True):
             if isinstance(one, np.ndarray) and sizes[name] not in (None, one.size):
                 raise UsageError(
@@ -313,9 +343,45 @@ class OriginalModel:
         assert self._reader is not None, "read_with comes first"  # noqa: S101
         return self._reader.read_all(raws)
 
+    def _persist(self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError]) -> R:
+        """Return what a process answers; where it ends, another one is asked.
+
+        Raises `failure` where several in a row ended, which then belongs to what is asked.
+        """
+        deaths = 0
+        while True:
+            try:
+                with self._borrowed() as process:
+                    return ask(process)
+            except ProcessEndedError as ended:
+                deaths += 1
+                if deaths == MOST_DEATHS:
+                    raise failure(
+                        _words(ended, f"{deaths} times in a row at this input")
+                    ) from ended
+                self._replace(ended, PAUSE_S if ended.may_pass and deaths == MOST_DEATHS - 1 else 0)
+
+    def _replace(self, ended: ProcessEndedError, pause_s: float) -> None:
+        """Tell of the first process that ended, drop idle ones that ended with it, and pause.
+
+        Else those would count as further deaths at what is asked.
+        """
+        with self._changed:
+            was_told, self._was_replaced = self._was_replaced, True
+            for process in tuple(self._idle):
+                if process.has_died(0.0):
+                    self._idle.remove(process)
+                    self._drop(process)
+            self._changed.wait_for(lambda: self._closed, pause_s)
+        if not was_told and not self._closed:
+            again = "; another one is started and asked again, which changes no result"
+            self.on_notice(_words(ended, again=again))
+
     @contextmanager
     def _borrowed(self) -> Iterator[LoadedModel]:
-        process = self._idle_one() or self._started()
+        process = None
+        while process is None:
+            process = self._idle_one() or self._started()
         try:
             yield process
         finally:
@@ -338,9 +404,7 @@ class OriginalModel:
                     if not process.has_died():
                         self._waited_s += time.monotonic() - began
                         return process
-                    process.end()
-                    self._processes.discard(process)
-                    self._count -= 1
+                    self._drop(process)
                 if self._closed:
                     raise InferenceFailedError(f"original model: {self.path} was closed")
                 patience = None
@@ -353,17 +417,28 @@ class OriginalModel:
                         return None
                 self._changed.wait(patience)
 
-    def _started(self) -> LoadedModel:
+    def _drop(self, process: LoadedModel) -> None:
+        process.end()
+        self._processes.discard(process)
+        self._count -= 1
+
+    def _started(self) -> LoadedModel | None:
+        """Return a new process, already counted; None where others have to do.
+
+        Raises as `_loaded` the first time, later DeviceAwayError.
+        """
         process: LoadedModel | None = None
         try:
-            if self._here:
-                process = ModelHere(self._load, self._timeout_s)
-            else:
-                process = ModelProcess(str(self.path), self._load, self._timeout_s)
+            process = self._loaded()
         except EdgeFlareError as error:
-            if self._processes_began:  # it could be loaded before: this costs one answer
-                raise InferenceFailedError(str(error)) from error
-            raise
+            if self._others_have_to_do():
+                return None
+            if not self._processes_began:
+                raise
+            raise DeviceAwayError(
+                f"{error}; it could be loaded before: all answers are kept, go on when it can be "
+                "loaded again"
+            ) from error
         finally:
             with self._changed:
                 if process is None:
@@ -375,6 +450,46 @@ class OriginalModel:
                     self._processes.add(process)
                     self._processes_began = True
         return process
+
+    def _others_have_to_do(self) -> bool:
+        """Whether there are other processes, which then are as many as there can be."""
+        with self._changed:
+            others = self._count - 1
+            if others:
+                self._most = others
+            return others > 0
+
+    def _loaded(self) -> LoadedModel | None:
+        """Return a process with the loaded model; one that ends in loading is followed by another.
+
+        None where others have to do. The pauses grow where none can be started or each is killed, as
+        for want of memory. Raises ModelError, DeviceTimeoutError, DeviceAwayError.
+        """
+        deaths = 0
+        while True:
+            try:
+                if self._here:
+                    return ModelHere(self._load, self._timeout_s)
+                return ModelProcess(str(self.path), self._load, self._timeout_s)
+            except ProcessEndedError as ended:
+                if self._others_have_to_do():
+                    return None
+                deaths += 1
+                if deaths == (_MOST_LOADS if ended.may_pass else MOST_DEATHS):
+                    failure = DeviceAwayError if ended.may_pass else ModelError
+                    raise failure(_words(ended, f"{deaths} times in a row")) from ended
+                with self._changed:  # 0, 1, 2, 4 and 8 s
+                    self._changed.wait_for(lambda: self._closed, PAUSE_S * (2**deaths // 4))
+
+
+def _words(ended: ProcessEndedError, times: str = "", again: str = "") -> str:
+    """Return the sentence about processes that ended: how often, and what to do."""
+    text = f"original model: {ended}"
+    if times:
+        text += f", {times}"
+    if ended.more:
+        text += f"; {ended.more}"
+    return text + again
 
 
 def _raw_outputs(reply: Frame) -> Sequence[RawOutput]:

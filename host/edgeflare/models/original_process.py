@@ -12,12 +12,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, cast
 
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
+from edgeflare._internal.processes import MEMORY_ADVICE, described_status
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
@@ -30,7 +31,7 @@ from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
 from edgeflare_agent.child import FileWorker
 from edgeflare_agent.runtimes import RUNTIMES
-from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
+from edgeflare_agent.wire import DEFAULT_MAX_BODY, Frame, Kind, encode, read_frame
 from edgeflare_agent.worker import described
 
 _START = (
@@ -51,6 +52,20 @@ _RAISED: dict[str, type[EdgeFlareError]] = {
     agent.RequestError.code: ModelError,
     agent.InferenceError.code: InferenceFailedError,
 }
+
+
+class ProcessEndedError(Exception):
+    """The process of a model ended at a request, or could not be started; the text says how.
+
+    It says nothing yet about what was asked: the process may have been killed for want of memory.
+    `may_pass`: it is for want of memory or processes, as far as is known. `more`: what to do, or the
+    last that the process printed.
+    """
+
+    def __init__(self, text: str, *, may_pass: bool = False, more: str = "") -> None:
+        super().__init__(text)
+        self.may_pass = may_pass
+        self.more = more
 
 
 class LoadedModel(ABC):
@@ -88,11 +103,12 @@ class LoadedModel(ABC):
         """Return the reply to a request.
 
         Raises ModelError for a request that does not fit the model; InferenceFailedError for a
-        failed inference.
+        failed inference; ProcessEndedError.
         """
 
-    def has_died(self) -> bool:
-        """Return whether it ended while idle."""
+    def has_died(self, moment_s: float = _MOMENT_S) -> bool:
+        """Return whether it ended while idle; not checked so soon after a request."""
+        del moment_s
         return False
 
     def end(self) -> None:  # noqa: B027
@@ -124,16 +140,19 @@ class ModelProcess(LoadedModel):
     """One process with one loaded model."""
 
     def __init__(self, path: str, load: Mapping[str, Any], timeout_s: float) -> None:
-        """Start it and send LOAD with the header `load`. Raises ModelError, DeviceTimeoutError."""
+        """Start it and send LOAD with the header `load`.
+
+        Raises ModelError, DeviceTimeoutError, ProcessEndedError.
+        """
         users = json.dumps(users_runtime(load["runtime"]))
         load = {**load, "timeout_s": timeout_s}
         self._path = path
         self._timeout_s = timeout_s
         self._ahead = memoryview(b"")
-        self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
-        self._stream, its = socket.socketpair()
-        try:
-            with its:
+        with ExitStack() as opened:  # closed where no process can be started
+            try:
+                self._printed = opened.enter_context(tempfile.TemporaryFile("a+b"))
+                self._stream, its = map(opened.enter_context, socket.socketpair())
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _START, users, *filter(None, sys.path)],
                     stdin=its.fileno(),
@@ -141,13 +160,14 @@ class ModelProcess(LoadedModel):
                     stderr=self._printed,
                     start_new_session=True,  # Ctrl-C is the host's
                 )
-        except OSError as error:
-            self._stream.close()
-            self._printed.close()
-            raise ModelError(
-                f"original model: no process can be started for {path}: {error.strerror}; free "
-                "memory, or end other programs"
-            ) from error
+            except OSError as error:
+                raise ProcessEndedError(
+                    f"no process can be started for {path}: {error.strerror}",
+                    may_pass=True,
+                    more="free memory, or end other programs",
+                ) from error
+            opened.pop_all()
+        its.close()
         self._asked = 0
         self._limited_to = 0
         try:
@@ -161,15 +181,15 @@ class ModelProcess(LoadedModel):
         """Whether it can take requests."""
         return self._process.returncode is None
 
-    def has_died(self) -> bool:
-        """Return whether it ended while idle; not checked for half a second after a request."""
-        return time.monotonic() - self.idle_since > _MOMENT_S and self._process.poll() is not None
+    def has_died(self, moment_s: float = _MOMENT_S) -> bool:
+        """Return whether it ended while idle; not checked so soon after a request."""
+        return time.monotonic() - self.idle_since > moment_s and self._process.poll() is not None
 
     def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
         """Return the reply to a request; whatever goes wrong on the way, the process is ended.
 
-        Raises as `LoadedModel.ask`. A process that ends or does not answer raises
-        InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
+        Raises as `LoadedModel.ask`. A process that does not answer raises InferenceFailedError, too,
+        where it infers, else DeviceTimeoutError.
         """
         self._asked += 1
         if (
@@ -184,7 +204,7 @@ class ModelProcess(LoadedModel):
         except BlockingIOError as error:
             self.end()
             raise self._late(kind) from error
-        except (EndOfStreamError, OSError) as error:
+        except (agent.ProtocolError, OSError) as error:  # half a frame, too, or none
             raise self._ended(kind) from error
         except BaseException:
             self.end()
@@ -221,8 +241,10 @@ class ModelProcess(LoadedModel):
         chunk, self._ahead = self._ahead[:n], self._ahead[n:]
         return cast("bytes", chunk)
 
-    def _ended(self, kind: Kind) -> EdgeFlareError:
-        """Return the error for a process that ended by itself."""
+    def _ended(self, kind: Kind) -> EdgeFlareError | ProcessEndedError:
+        """Return the error for a process that ended by itself, or says what is no answer."""
+        with suppress(OSError):
+            self._stream.shutdown(socket.SHUT_RDWR)  # one that lives ends with it
         try:
             status = self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
@@ -230,15 +252,15 @@ class ModelProcess(LoadedModel):
         if status == connection.LATE:
             self.end()
             return self._late(kind)
-        how = f"exit status {status}"
-        if status < 0:
-            how = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
-        doing = "loading" if kind is Kind.LOAD else "running"
-        text = f"original model: the runtime crashed {doing} {self._path} ({how})"
-        if output := self._last_output():
-            text += f"; it said: {output}"
+        output = self._last_output()
         self.end()
-        return (InferenceFailedError if kind is Kind.INFER else ModelError)(text)
+        doing = "loading" if kind is Kind.LOAD else "running"
+        how = described_status(status)
+        if status == -signal.SIGKILL:
+            text = f"the process {doing} {self._path} was killed by {how}"
+            return ProcessEndedError(text, may_pass=True, more=MEMORY_ADVICE)
+        text = f"the runtime crashed {doing} {self._path} ({how})"
+        return ProcessEndedError(text, more=f"it said: {output}" if output else "")
 
     def _last_output(self) -> str:
         with suppress(ValueError):  # closed: another thread has ended it

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from edgeflare._internal import exact, toml
 from edgeflare._internal.files import replacing
-from edgeflare._internal.text import clean_text, shape_text
+from edgeflare._internal.text import clean_text, reason, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Task, Transcript
 from edgeflare_agent import decoding
@@ -183,6 +183,7 @@ class OutputReader(NamedTuple):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
+        check_values(raw, self.tensor, self.classes)
         return self._scores(dequantize(raw, self.tensor.quantization).reshape(-1))
 
     def read_all(self, raws: Sequence[RawOutput | Output]) -> list[Output]:
@@ -191,6 +192,8 @@ class OutputReader(NamedTuple):
         alike = len({raw.shape for raw in arrays}) == 1 and len(arrays) == len(raws)
         if self.kind == "label" or not alike:
             return [self.read(raw) for raw in raws]
+        for raw in arrays[:1]:
+            check_values(raw, self.tensor, self.classes)
         real = dequantize(np.array(arrays), self.tensor.quantization)
         return [self._scores(one) for one in real.reshape(len(arrays), -1)]
 
@@ -199,6 +202,20 @@ class OutputReader(NamedTuple):
         if self.kind in ("sigmoid", "sigmoid-logits"):
             return shares_of_sigmoids(real, logits=self.kind == "sigmoid-logits")
         return softmax(real) if self.kind == "logits" else real
+
+
+def check_values(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> None:
+    """Raise ModelError where a raw output has another number of values than there are `classes`.
+
+    One value may be the score of one of two classes; 0 classes: the number isn't known. Of a file that
+    leaves the first axis open it need not be the batch.
+    """
+    if classes and raw.size not in (classes, 1):
+        raise ModelError(
+            f"output {tensor.name!r} was read with shape {shape_text(raw.shape)} for one input, where one "
+            f"score for each of {classes} classes was to come: the first axis that the model's file leaves "
+            "open is no batch; export the model with fixed shapes, or state another --task"
+        )
 
 
 def as_output(raw: RawOutput | Output) -> Output:
@@ -348,7 +365,9 @@ class DecoderOptions(BaseModel):
                 f"vocabulary {self.vocabulary} can't be read: {why[0].lower()}{why[1:]}"
             ) from error
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
+            raise UsageError(
+                f"vocabulary {self.vocabulary} can't be read: {reason(error)}"
+            ) from error
         lines = text.split("\n")
         return lines[:-1] if lines[-1] == "" else lines
 

@@ -12,14 +12,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import extras
 from edgeflare._internal.files import replacing
+from edgeflare._internal.processes import how_it_failed, run_again_where_killed
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
@@ -83,21 +84,15 @@ but how much more a healthy model may drift is taken from the static ones.
 """
 
 
-def check_quantizable(original: Path, made: str = "int8 references", extra: str = "bench") -> None:
-    """Raise UsageError where no int8 model can be made from this float model on this host.
-
-    `made` is what they are made for, which needs the extra of this name.
-    """
+def check_quantizable(original: Path, made: str = "int8 references") -> None:
+    """Raise UsageError where no int8 model, which is `made`, can be made from this float model."""
     if original.suffix.lower() != ".onnx":
         raise UsageError(
             f"healthy int8 references are made from ONNX models, and {original.name} is none; "
             "search a deployment that you trust with the same original, seeds and --seed, and name "
             "its campaign: --reference CAMPAIGN"
         )
-    if find_spec("onnx") is None:
-        raise UsageError(
-            f"making {made} needs onnx; install it with `pip install 'edgeflare[{extra}]'`"
-        )
+    extras.onnx(f"making {made}")
     if (count := _inputs_in(original)) > 1:
         raise UsageError(
             f"{original.name} has {count} inputs, and {made} are calibrated for models with one; "
@@ -234,19 +229,11 @@ def _make(original: Path, recipe: Recipe, inputs: Sequence[NDArray[Any]], path: 
         request = {"original": str(original), "folder": name, "recipe": recipe._asdict()}
         command = [sys.executable, "-c", _CHILD, json.dumps(request), *filter(None, sys.path)]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+            done = run_again_where_killed(command, _TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         if done.returncode or not (work / _MADE).is_file():
-            printed = done.stdout.decode(errors="replace").strip()[-_LAST_CHARACTERS:]
-            return printed.splitlines()[-1] if printed else f"it ended with {done.returncode}"
+            return how_it_failed(done)[-_LAST_CHARACTERS:]
         with replacing(path) as file:
             file.write((work / _MADE).read_bytes())
     return ""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.text import names_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import as_shaped
 from edgeflare.models.npz import read_npz
-from edgeflare.models.outputs import OutputKind, softmax
+from edgeflare.models.outputs import OutputKind, check_values, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare.values import label_map
 from edgeflare_agent.decoding import RawOutput
@@ -101,6 +102,7 @@ class TagsReader(NamedTuple):
         if isinstance(raw, Detections):
             return raw
         scores = _real(raw, (self.tensor,))[0].reshape(-1)
+        check_values(scores, self.tensor, self.classes)
         scores = np.where(np.isfinite(scores), scores, np.nan)
         if self.logits:
             scores = exact.sigmoid(scores)
@@ -150,7 +152,9 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
     where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
     arrays = read_npz(path, "gallery", advice, _MOST_GALLERY_BYTES)
     if "embeddings" not in arrays:
-        raise UsageError(f"{where} has no array `embeddings`; it has {', '.join(arrays) or 'none'}")
+        raise UsageError(
+            f"{where} has no array `embeddings`; it has {names_text(arrays) or 'none'}"
+        )
     if arrays["embeddings"].dtype.kind not in "biuf":
         raise UsageError(f"{where} holds no embeddings of real numbers; {advice}")
     rows = arrays["embeddings"].astype(np.float64)
@@ -190,6 +194,8 @@ def _of_sample(array: NDArray[np.float64], tensor: TensorInfo) -> NDArray[np.flo
     An axis of 0 is open, too. Raises ModelError for another number of values.
     """
     shape = tuple(tensor.shape)
+    if len(shape) > 1 and not shape[0] and array.ndim == len(shape) and array.shape[0] > 1:
+        return array  # its first axis is no batch
     if len(shape) > 1 and shape[0] in (None, 0, 1):
         shape = shape[1:]
     if shape and all(shape):

@@ -13,6 +13,7 @@ from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.answer_words import KIND_VERBS, Namer, with_names
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.detections import DIFFERENCE_KINDS
@@ -39,6 +40,18 @@ def search_checks(campaign: Path) -> list[Check]:
         for one in check_limits(campaign)
         if one.checked
     ]
+
+
+def answers_checks(campaign: Path) -> list[Check]:
+    """Return a crossed check for each model whose answers can't be used, whatever the limits.
+
+    Such a search compares with no other night's: a constant or tied answer is hard to make deviate.
+    """
+    with Store.open(campaign) as store:
+        return [
+            Check(part="search", name=one.kind, words=capitalized(one.words), crossed=True)
+            for one in unusable_answers(store)
+        ]
 
 
 def replay_checks(

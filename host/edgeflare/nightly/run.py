@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from edgeflare._internal.text import names_text
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.outcome_stats import has_classes
@@ -32,6 +33,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.nightly.comparison import (
+    answers_checks,
     changes,
     comparison_check,
     identity_of,
@@ -228,9 +230,10 @@ class _Run:
         with Store.open(out) as store:
             self._search_figures = search_figures(store)
             self._identity = identity_of(store, config.search)
-        self._checks += search_checks(out)
+        unusable = answers_checks(out)
+        self._checks += [*unusable, *search_checks(out)]
         self._write_report(out, "search")
-        if baseline is not None:
+        if baseline is not None and not unusable:
             self._checks.append(_compare(baseline, out))
             self._checks += kinds_checks(baseline.campaign, out, baseline.day)
             before = baseline.run.search
@@ -392,7 +395,7 @@ def _chosen_runs(
         unknown = [name for name in names if name not in known]
         if unknown:
             raise UsageError(
-                f"no {what} of the nightly is called {unknown[0]!r}; there is {', '.join(known)}"
+                f"no {what} of the nightly is called {unknown[0]!r}; there is {names_text(known)}"
             )
     return [
         (model, device)

@@ -16,6 +16,8 @@ from .campaigns import (
 from .examples import Examples as Examples, examples_of as examples_of
 from .onnx_stage import onnx_stage as onnx_stage
 from .recipes import (
+    LATENCY_SLACK_S as LATENCY_SLACK_S,
+    LATENCY_TOLERANCE as LATENCY_TOLERANCE,
     PRESENT as PRESENT,
     SIZE_TOLERANCE as SIZE_TOLERANCE,
     ObjectDifferences as ObjectDifferences,

@@ -118,7 +118,7 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
     """
     if not 0 < catch <= 1:
         raise UsageError(
-            f"the share to catch is {catch:g}, but it lies above 0 and up to 1, such as 0.95 or 95%"
+            f"the share to catch is {catch:.15g}, but it lies above 0 and up to 1, such as 0.95 or 95%"
         )
     rng = np.random.default_rng(random_seed)
     groups = rng.permutation(np.unique(examples.groups))

@@ -1,5 +1,6 @@
 """Repairs of a campaign's deployed model: made, written, and searched again."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.campaign.batch import CampaignRunner
-from edgeflare.campaign.events import Progress, Stage, Step, silent
+from edgeflare.campaign.events import Notice, Progress, Stage, Step, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -22,11 +23,13 @@ from edgeflare.repair.search_again import (
     SearchFigures,
     campaign_config,
     search_again,
+    search_cost,
     search_figures,
 )
 from edgeflare.repair.training import FOLDS, RANDOM_SEEDS, TrainedRepair, Variant, train_repair
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
+from edgeflare.store.location import is_campaign
 from edgeflare_agent.repair import Repair
 
 _AS_IT_WAS = "as it was"
@@ -41,6 +44,7 @@ _BESIDE = (".onnx", ".svg")
 class RepairedSearch:
     """The campaign's search on the model as it was (`before`) and on the repaired one (`after`).
 
+    Both are of the same seed inputs: where the latter reached its bound, of those that it got to.
     `duel` compares the queries of both, seed by seed, as `rank_campaigns` does; None where the
     campaign's strategy has no queries that tell, see there.
     """
@@ -85,8 +89,11 @@ class RepairedCampaign:
 
     @property
     def is_harmful(self) -> bool:
-        """Whether no fewer inputs deviate, or the next search finds them more easily."""
-        worse = self.trained is not None and self.trained.mean("improvement_ratio") <= 0
+        """Whether no fewer inputs deviate, accuracy falls, or the next search finds something more easily."""
+        trained = self.trained
+        worse = trained is not None and (
+            trained.mean("improvement_ratio") <= 0 or trained.loses_accuracy
+        )
         return worse or (self.search is not None and self.search.is_easier)
 
     def to_json(self) -> dict[str, Any]:
@@ -111,6 +118,7 @@ def train_campaign(
     random_seeds: int = RANDOM_SEEDS,
     out: Path | None = None,
     search: bool = True,
+    total_queries: int | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
@@ -120,7 +128,8 @@ def train_campaign(
     Arguments as of `train_repair`. `out` is the repair's file, by default ``repair/VARIANT.npz`` in
     the campaign's folder; an ONNX model of it is written beside. The new search, of the same seed
     inputs, strategy and budget, is a campaign in the folder ``repair``, too; started again, it goes
-    on. Raises UsageError as `campaign_config`, `examples_of` and `train_repair`, and where `out` is
+    on. It gives the device `total_queries` inputs at most, by default as `search_cost` has it; a
+    notice says what that may cost. Raises UsageError as `campaign_config`, `examples_of` and `train_repair`, and where `out` is
     another file; StoreError; the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
@@ -142,7 +151,9 @@ def train_campaign(
         found = replace(_written(trained.repair, path, config), trained=trained)
         if search:
             runner = CampaignRunner(ask, connect)
-            ran = _searched(folder, config, Path(found.path), runner, progress)
+            place = _search_place(folder, Path(found.path))
+            most = _tell_cost(folder, [place], total_queries, progress)
+            ran = _searched(folder, config, Path(found.path), place, most, runner, progress)
             found = replace(found, search=ran)
         return found
 
@@ -153,6 +164,7 @@ def abstain_campaign(
     catch: float = CATCH,
     out: Path | None = None,
     search: bool = True,
+    total_queries: int | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
@@ -161,7 +173,8 @@ def abstain_campaign(
 
     `catch` as of `abstention_of`. Fresh searches, by `dflare` and by `boundary`, begin from the
     campaign's seed inputs with another random seed; then the repaired model is searched, as by
-    `train_campaign`, with the same arguments and errors.
+    `train_campaign`, with the same arguments and errors. Each gives the device `total_queries`
+    inputs at most.
     """
     folder = Path(folder).absolute()
     config = campaign_config(folder)
@@ -172,13 +185,17 @@ def abstain_campaign(
         ran = None
         if search:
             runner = CampaignRunner(ask, connect)
-            for strategy in FRESH:
-                place = folder / REPAIR_FOLDER / f"fresh-{strategy}"
+            last = _search_place(folder, Path(found.path))
+            fresh_places = {one: folder / REPAIR_FOLDER / f"fresh-{one}" for one in FRESH}
+            most = _tell_cost(folder, [*fresh_places.values(), last], total_queries, progress)
+            for strategy, place in fresh_places.items():
                 again = _fresh(config, strategy)
-                search_again(again, None, place, runner=runner, progress=progress)
+                search_again(
+                    again, None, place, runner=runner, progress=progress, total_queries=most
+                )
                 fresh = examples_of(place, need_triggering=False)
                 abstention = abstention.with_fresh(f"a fresh search by {strategy}", fresh)
-            ran = _searched(folder, config, Path(found.path), runner, progress)
+            ran = _searched(folder, config, Path(found.path), last, most, runner, progress)
         return replace(found, abstention=abstention, search=ran)
 
 
@@ -216,22 +233,41 @@ def _written(repair: Repair, path: Path, config: CampaignConfig) -> RepairedCamp
     return RepairedCampaign(str(path), str(onnx), path.stat().st_size, config.search.strategy)
 
 
+def _search_place(folder: Path, path: Path) -> Path:
+    """Return where the repaired model's search lies; a repair that is made anew has another place."""
+    return folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
+
+
+def _tell_cost(
+    folder: Path, places: Sequence[Path], total_queries: int | None, progress: Progress
+) -> int:
+    """Tell what the searches may cost that haven't ended; return the bound of each."""
+    cost = search_cost(folder, total_queries)
+    begun = [one for one in places if not is_campaign(one) or search_figures(one).left]
+    if begun:
+        progress(Notice(cost.words(len(begun))))
+    return cost.queries
+
+
 def _searched(
     folder: Path,
     config: CampaignConfig,
     path: Path,
+    place: Path,
+    total_queries: int,
     runner: CampaignRunner,
     progress: Progress,
 ) -> RepairedSearch:
     """Search again on the model with a copy of the repair, which stays when that is made anew."""
-    place = folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
     copy = place.with_name(f"{place.name}.npz")
     with translate_errors(place.parent):
         place.parent.mkdir(exist_ok=True)
         write_whole(copy, path.read_bytes())
-    after = search_again(config, copy, place, runner=runner, progress=progress)
+    after = search_again(
+        config, copy, place, runner=runner, progress=progress, total_queries=total_queries
+    )
     duel = None
     if config.search.strategy != STRATEGY:
         names = [_AS_IT_WAS, "repaired"]
         (duel,) = rank_campaigns([folder, place], names=names, measure="queries").duels
-    return RepairedSearch(str(place), search_figures(folder), after, duel)
+    return RepairedSearch(str(place), search_figures(folder, like=place), after, duel)

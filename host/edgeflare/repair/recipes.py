@@ -59,6 +59,11 @@ PRESENT = "as deployed"
 KEEP_FLOAT = 2
 SIZE_TOLERANCE = 0.05
 """A candidate may be larger than the present model by this share and count as no larger."""
+LATENCY_TOLERANCE = 0.5
+"""It may take longer by this share and count as no slower: equal models' medians differ by a third on a
+busy machine (docs/research/repair.md)."""
+LATENCY_SLACK_S = 1e-3
+"""Or by so many seconds: below that a query's way to the device costs more than the model."""
 LEVEL = 0.95
 _CALIBRATION = "calibration.npz"
 _MARKER = ".recipes"
@@ -145,8 +150,8 @@ class RecipeFigures:
 class RecipesFound:
     """Candidates by the new search, least disagreement first; the present model is one of them.
 
-    `winner` is the recipe that deviates least among those that are no larger than the present model
-    (by `SIZE_TOLERANCE`) and deviate less, as of `winner_of`; None where none does. `duel` compares the
+    `winner` is the recipe that deviates least among those that are no larger and no slower than the
+    present model, see `is_affordable`, and deviate less, as of `winner_of`; None where none does. `duel` compares the
     winner with the present model; its level is higher than `level` by Bonferroni for the number of
     recipes. `script` makes the winner. `failed` says why other recipes gave no candidate.
     """
@@ -172,7 +177,7 @@ class RecipesFound:
 
     @property
     def least(self) -> RecipeFigures:
-        """The candidate of any size that deviates least."""
+        """The candidate of any size and latency that deviates least."""
         return min(self.candidates, key=lambda one: relative_deviation(one, self.present))
 
     @property
@@ -191,7 +196,7 @@ class RecipesFound:
 
 
 def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
-    """Return the candidate that deviates least, less than `present`, and is no larger.
+    """Return the candidate that deviates least, less than `present`, and is no larger and no slower.
 
     None of the `figures` may be worse than the present model's, and one must be better; the least is
     that with the least `relative_deviation`.
@@ -200,11 +205,25 @@ def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> Re
     better = (
         one
         for one in candidates
-        if one.size <= present.size * (1 + SIZE_TOLERANCE)
+        if is_affordable(one, present)
         and one.figures != before
         and all(after <= most for after, most in zip(one.figures, before, strict=True))
     )
     return min(better, key=lambda one: (relative_deviation(one, present), one.size), default=None)
+
+
+def is_affordable(one: RecipeFigures, present: RecipeFigures) -> bool:
+    """Whether a candidate is no larger and no slower than the present model, within the tolerances.
+
+    A latency that isn't known doesn't count.
+    """
+    if one.size > present.size * (1 + SIZE_TOLERANCE):
+        return False
+    if one.latency_s is None or present.latency_s is None:
+        return True
+    return one.latency_s <= max(
+        present.latency_s * (1 + LATENCY_TOLERANCE), present.latency_s + LATENCY_SLACK_S
+    )
 
 
 def relative_deviation(one: RecipeFigures, present: RecipeFigures) -> float:
@@ -470,7 +489,7 @@ class _OnnxMaker:
         self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
 
     def prepare(self) -> None:
-        check_quantizable(self._original, "recipes' models", "repair")
+        check_quantizable(self._original, "recipes' models")
 
     def make(self, name: str) -> Path:
         problems: list[str] = []

@@ -1,22 +1,30 @@
 """A new search on a repaired model, of the same seed inputs and budget as the campaign's own."""
 
+from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeflare._internal.text import counted, duration
 from edgeflare.analysis import summarize
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import changed_seeds, check_same_models
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.status import expected_outcomes
 from edgeflare.errors import UsageError
 from edgeflare.oracles import traits_of
+from edgeflare.statistics import mean
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.location import is_campaign
 from edgeflare.types import Status
 
+LEAST_QUERIES = 20_000
+"""What a new search may ask of the device in any case: minutes on most devices."""
 REPAIR_FOLDER = "repair"
 """Name of the folder, in a campaign's, with its repairs and the searches that judge them."""
 
@@ -26,12 +34,14 @@ class SearchFigures:
     """How a search came out: `found` of `searched` seed inputs, and the mean queries to find one.
 
     `queries` is None where nothing was found. `seed_deviates` more seed inputs deviate as they are.
+    `left` seed inputs were not searched: the bound on its device queries was reached.
     """
 
     searched: int
     found: int
     queries: float | None
     seed_deviates: int
+    left: int = 0
 
     @property
     def success(self) -> float:
@@ -39,15 +49,74 @@ class SearchFigures:
         return self.found / self.searched if self.searched else 0.0
 
 
-def search_figures(folder: Path) -> SearchFigures:
-    """Return how the search of a campaign came out so far. Raises StoreError."""
-    summary = summarize(folder)
-    queries = summary.queries_found
+def search_figures(folder: Path, like: Path | None = None) -> SearchFigures:
+    """Return how the search of a campaign came out so far.
+
+    `like`: count only the seed inputs whose search in this campaign has ended. Raises UsageError
+    where a model's answers can't be used: finding nothing there is no success; StoreError.
+    """
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(folder))
+        for problem in unusable_answers(store):
+            raise UsageError(f"a repair can't be judged by the search in {folder}: {problem.words}")
+        outcomes = list(store.outcomes())
+        left = max(0, expected_outcomes(store) - len(outcomes))
+        if like is not None:
+            other = stack.enter_context(Store.open(like))
+            ended = {one.seed_id for one in other.outcomes()}
+            outcomes = [one for one in outcomes if one.seed_id in ended]
+    counts = Counter(one.status for one in outcomes)
+    found = [one.first_queries for one in outcomes if one.status is Status.FOUND]
     return SearchFigures(
-        summary.searched,
-        summary.found,
-        None if queries is None else queries.mean,
-        summary.by_status.get(Status.SEED_DEVIATES, 0),
+        sum(one.searched for one in outcomes),
+        counts[Status.FOUND],
+        mean(found),
+        counts[Status.SEED_DEVIATES],
+        left,
+    )
+
+
+@dataclass(frozen=True)
+class SearchCost:
+    """What a new search may cost: `queries` of the device at most, for `seeds` seed inputs.
+
+    `latency_s`: the device's own time for a query in the campaign's searches; None where it isn't known.
+    """
+
+    seeds: int
+    queries: int
+    latency_s: float | None
+
+    def words(self, searches: int) -> str:
+        """Return what so many searches may cost together."""
+        most = searches * self.queries
+        text = (
+            f"{counted(searches, 'new search', 'new searches')} of {counted(self.seeds, 'seed')}, with "
+            f"{self.queries:,} device queries at most: {most:,} together"
+        )
+        if self.latency_s is not None:
+            text += f", {duration(most * self.latency_s)} of the device at {duration(self.latency_s)} each"
+        return f"{text}; --total-queries N sets another bound, --no-search leaves them out"
+
+
+def search_cost(folder: Path, total_queries: int | None = None) -> SearchCost:
+    """Return what a new search of a campaign's seeds may cost. Raises StoreError.
+
+    By default that is as many device queries as the campaign took itself, and `LEAST_QUERIES` at
+    least: an abstaining model is searched far longer than the model as it was.
+    """
+    summary = summarize(folder)
+    own = sum(summary.total_queries.values()) - summary.total_queries["host_only"]
+    with Store.open(folder) as store:
+        timed = [
+            (one.device_seconds, one.search_queries + one.confirmation_queries)
+            for one in store.outcomes()
+        ]
+    seconds, queries = (sum(values) for values in zip(*timed, strict=True))
+    return SearchCost(
+        summary.seeds,
+        max(own, LEAST_QUERIES) if total_queries is None else total_queries,
+        seconds / queries if queries else None,
     )
 
 
@@ -98,10 +167,12 @@ def search_again(
     *,
     runner: CampaignRunner,
     progress: Progress,
+    total_queries: int,
 ) -> SearchFigures:
     """Search on the deployed model with this repair, or finish that; return how it came out.
 
-    Raises as `run_campaign`.
+    The device is given `total_queries` inputs at most; what is left then stays so until it is
+    called with more. Raises as `run_campaign`.
     """
 
     def tell(event: Event) -> None:
@@ -110,9 +181,12 @@ def search_again(
         progress(event)
 
     if is_campaign(out):
-        runner.resume(out, name=out.name, progress=tell)
+        runner.resume(
+            out, name=out.name, progress=tell, changes={"fleet": {"total_queries": total_queries}}
+        )
     else:
         model = config.deployed.model_copy(update={"repair": repair})
-        config = config.model_copy(update={"deployed": model})
+        fleet = config.fleet.model_copy(update={"total_queries": total_queries})
+        config = config.model_copy(update={"deployed": model, "fleet": fleet})
         runner.run(config, out, name=out.name, progress=tell)
     return search_figures(out)

@@ -20,8 +20,9 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from edgeflare._internal.files import cache_folder, replacing
-from edgeflare.errors import ModelError, UsageError
+from edgeflare._internal.files import cache_folder, make_folder, replacing
+from edgeflare._internal.processes import how_it_failed, run_again_where_killed
+from edgeflare.errors import HostError, ModelError, UsageError
 from edgeflare.models.quantized import content_digest
 
 QUANTIZER = "ai-edge-quantizer"
@@ -66,7 +67,7 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
     """Return `python`, which must have ai-edge-quantizer, or that of an environment made for it.
 
     The environment is kept in ``$XDG_CACHE_HOME/edgeflare``. Raises UsageError where it can't be
-    made, and where `python` hasn't the quantiser.
+    installed and where `python` hasn't the quantiser, HostError where no folder can be made.
     """
     if python is not None:
         version = _version(python)
@@ -79,22 +80,22 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
     folder = cache_folder() / f"{QUANTIZER}-{VERSION}-python{sys.version_info.minor}"
     found = folder / "bin" / "python"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         with FileLock(f"{folder}.lock"):
             if not (folder / _READY).is_file() or _version(found) is None:
                 _install(folder, found)
     except OSError as error:
-        raise UsageError(f"{folder} can't be made: {error.strerror or error}") from error
+        raise HostError(f"{folder} can't be made: {error.strerror or error}") from error
     return Quantizer(found, VERSION)
 
 
 def _version(python: Path) -> str | None:
     code = f"from importlib.metadata import version; print(version({QUANTIZER!r}))"
     try:
-        done = _run([str(python), "-I", "-c", code], 60)
+        done = run_again_where_killed([str(python), "-I", "-c", code], 60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return None if done.returncode else done.stdout.strip()
+    return None if done.returncode else done.stdout.decode().strip()
 
 
 def _install(folder: Path, python: Path) -> None:
@@ -103,8 +104,8 @@ def _install(folder: Path, python: Path) -> None:
         [str(python), "-m", "pip", "install", "--quiet", f"{QUANTIZER}=={VERSION}"],
     ):
         try:
-            done = _run(command, _INSTALL_S)
-            problem = _last_line(done.stdout) if done.returncode else ""
+            done = run_again_where_killed(command, _INSTALL_S)
+            problem = _problem(done) if done.returncode else ""
         except (OSError, subprocess.TimeoutExpired) as error:
             problem = str(error)
         if problem:
@@ -116,20 +117,11 @@ def _install(folder: Path, python: Path) -> None:
     (folder / _READY).touch()
 
 
-def _run(command: Sequence[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=timeout_s,
-        check=False,
-    )
-
-
-def _last_line(printed: str) -> str:
+def _problem(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """Return why a command failed: the last of pip's errors, or what killed it."""
+    if done.returncode < 0:
+        return how_it_failed(done)
+    printed = done.stdout.decode(errors="replace")
     lines = [one.strip() for one in printed.splitlines() if one.strip()]
     errors = [one for one in lines if one.startswith("ERROR")]
     return (errors or lines or ["nothing printed"])[-1][-_LAST_CHARACTERS:]
@@ -159,11 +151,13 @@ def make_tflite(
         text = tflite_script(recipe, original, "calibration.npz", "made.tflite", quantizer.version)
         (work / "make.py").write_text(text, encoding="utf-8")
         try:
-            done = _run([str(quantizer.python), "-I", str(work / "make.py")], _MAKE_S)
+            done = run_again_where_killed(
+                [str(quantizer.python), "-I", str(work / "make.py")], _MAKE_S
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ModelError(str(error)) from error
         if done.returncode or not (work / "made.tflite").is_file():
-            raise ModelError(_last_line(done.stdout))
+            raise ModelError(_problem(done))
         with replacing(path) as file:
             file.write((work / "made.tflite").read_bytes())
     return path

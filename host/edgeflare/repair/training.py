@@ -2,12 +2,12 @@
 
 DFLARE, section 5.5: a post-processing stage of the deployed model, trained on the probability
 vectors of seed inputs and triggering inputs, with the original's label as the target, and judged by
-five-fold cross-validation that is repeated with five random seeds.
+five-fold cross-validation that is repeated with five random seeds. The paper names no settings; the
+authors' code has 50 hidden units and up to 5,000 iterations, and so have we.
 
 Differences: a seed input and the triggering inputs made from it are in one fold, so that nothing of
-a test input is trained on. A seed input on which the models deviate counts as a triggering one. The
-size of the hidden layer isn't in the paper; it is 100, scikit-learn's default. Variant
-"standardised", ours, divides each class's probability by its standard deviation over the training
+a test input is trained on. A seed input on which the models deviate counts as a triggering one.
+Variant "standardised", ours, divides each class's probability by its standard deviation over the training
 inputs: that repairs more, and induces more. With a bound on the inducing ratio, ours too, an answer
 is replaced only where the deployed model's margin is below that of nearly all triggering inputs, and
 the perceptron is sure enough. It is trained on half of the seed inputs then, and how sure it must be is
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.extras import scikit_learn
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import NO_LABEL, Examples
+from edgeflare.statistics import binomial_tail
 from edgeflare_agent.repair import Repair
 
 Variant: TypeAlias = Literal["paper", "standardised"]
@@ -34,12 +35,15 @@ Variant: TypeAlias = Literal["paper", "standardised"]
 VARIANTS = get_args(Variant)
 FOLDS = 5
 RANDOM_SEEDS = 5
-_HIDDEN = 100
-_ITERATIONS = 500
+_HIDDEN = 50
+_ITERATIONS = 5000
+"""The most that training takes; it ends before, once its loss falls no more."""
 _SET_ASIDE = 0.5 * (1 - 1 / FOLDS)
 """The share of the inputs, in a fold, that a bound is taken from."""
 _GATED = 0.99
 """The share of triggering inputs whose margin is below the one from which on answers are kept."""
+_ALPHA = 0.05
+"""What p of a fall in accuracy is below where it counts as harm."""
 _SMALLEST_STD = 1e-3
 """The least standard deviation that a class's probability is divided by."""
 
@@ -50,7 +54,8 @@ class FoldFigures:
 
     `triggering` and `others` are the numbers of inputs; of these `repaired` deviate no more, and
     `induced` deviate only since. `labelled` inputs have a known class, which `right_before` and
-    `right_after` of them are given.
+    `right_after` of them are given; `made_right` and `made_wrong` are those of which that changed.
+    `converged`: the training ended by itself, before its largest number of iterations.
     """
 
     fold: int
@@ -62,6 +67,9 @@ class FoldFigures:
     labelled: int
     right_before: int
     right_after: int
+    made_right: int
+    made_wrong: int
+    converged: bool
 
     @property
     def improvement(self) -> int:
@@ -89,7 +97,8 @@ class TrainedRepair:
     """A trained repair, and how repairs trained in the same way do on other inputs.
 
     `inputs` and `triggering` count what it was trained on. `folds` are those of the
-    cross-validation. `max_inducing` is the bound that was asked for, None without one.
+    cross-validation. `max_inducing` is the bound that was asked for, None without one. `converged`:
+    its own training ended by itself; `iterations` is the largest number of them.
     """
 
     repair: Repair
@@ -98,6 +107,8 @@ class TrainedRepair:
     triggering: int
     folds: tuple[FoldFigures, ...]
     max_inducing: float | None
+    converged: bool
+    iterations: int
 
     def mean(self, figure: str) -> float:
         """Return the mean of a property of the folds."""
@@ -111,6 +122,31 @@ class TrainedRepair:
             for seed in seeds
         ]
         return float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+
+    @property
+    def unconverged(self) -> int:
+        """How many of its trainings, those of the folds and its own, didn't end by themselves."""
+        return sum(not one.converged for one in self.folds) + (not self.converged)
+
+    @property
+    def changed_accuracy(self) -> tuple[int, int]:
+        """How many labelled inputs become right, and wrong: the mean over the times, rounded."""
+        times = len({one.random_seed for one in self.folds})
+        return (
+            round(sum(one.made_right for one in self.folds) / times),
+            round(sum(one.made_wrong for one in self.folds) / times),
+        )
+
+    @property
+    def accuracy_p(self) -> float:
+        """p of the sign test that not more labelled inputs become wrong than right; 1 without any."""
+        right, wrong = self.changed_accuracy
+        return binomial_tail(wrong, right + wrong, 0.5) if right + wrong else 1.0
+
+    @property
+    def loses_accuracy(self) -> bool:
+        """Whether more labelled inputs become wrong than right, beyond chance."""
+        return self.accuracy_p < _ALPHA
 
     @property
     def accuracy(self) -> tuple[float, float] | None:
@@ -132,6 +168,11 @@ class TrainedRepair:
             "sure": self.repair.sure,
             **{name: self.mean(name) for name in figures},
             "accuracy": None if self.accuracy is None else list(self.accuracy),
+            "made_right": self.changed_accuracy[0],
+            "made_wrong": self.changed_accuracy[1],
+            "loses_accuracy": self.loses_accuracy,
+            "unconverged": self.unconverged,
+            "iterations": self.iterations,
             "folds": [asdict(one) for one in self.folds],
         }
 
@@ -155,7 +196,7 @@ def train_repair(
     """
     if max_inducing is not None and not 0 < max_inducing <= 1:
         raise UsageError(
-            f"the bound on the inducing ratio is {max_inducing:g}, but it lies above 0 and up to 1, such as "
+            f"the bound on the inducing ratio is {max_inducing:.15g}, but it lies above 0 and up to 1, such as "
             "0.01 or 1%"
         )
     count = len(np.unique(examples.groups[examples.triggering]))
@@ -177,24 +218,30 @@ def train_repair(
     tell(0)
     for random_seed in range(random_seeds):
         for fold, test in enumerate(_divided(examples, random_seed)):
-            repair = _trained(examples.at(~test), variant, max_inducing, random_seed)
-            figures.append(_figures(examples.at(test), repair, fold, random_seed))
+            repair, converged = _trained(examples.at(~test), variant, max_inducing, random_seed)
+            figures.append(_figures(examples.at(test), repair, fold, random_seed, converged))
             tell(len(figures))
+    repair, converged = _trained(examples, variant, max_inducing, 0)
     return TrainedRepair(
-        _trained(examples, variant, max_inducing, 0),
+        repair,
         variant,
         len(examples.scores),
         int(examples.triggering.sum()),
         tuple(figures),
         max_inducing,
+        converged,
+        _ITERATIONS,
     )
 
 
-def _figures(examples: Examples, repair: Repair, fold: int, random_seed: int) -> FoldFigures:
+def _figures(
+    examples: Examples, repair: Repair, fold: int, random_seed: int, converged: bool
+) -> FoldFigures:
     """Return what a repair does to these inputs."""
-    before = examples.decided
     after = np.array([repair.of_scores(one).argmax() for one in examples.scores])
     agrees, known = after == examples.wanted, examples.labels != NO_LABEL
+    right_before = (examples.decided == examples.labels)[known]
+    right_after = (after == examples.labels)[known]
     return FoldFigures(
         fold,
         random_seed,
@@ -203,21 +250,24 @@ def _figures(examples: Examples, repair: Repair, fold: int, random_seed: int) ->
         int((agrees & examples.triggering).sum()),
         int((~agrees & ~examples.triggering).sum()),
         int(known.sum()),
-        int((before == examples.labels)[known].sum()),
-        int((after == examples.labels)[known].sum()),
+        int(right_before.sum()),
+        int(right_after.sum()),
+        int((right_after & ~right_before).sum()),
+        int((right_before & ~right_after).sum()),
+        converged,
     )
 
 
 def _trained(
     examples: Examples, variant: Variant, max_inducing: float | None, random_seed: int
-) -> Repair:
-    """Return a repair of these inputs, under the bound where there is one."""
+) -> tuple[Repair, bool]:
+    """Return a repair of these inputs, under the bound where there is one, and whether it converged."""
     if max_inducing is None:
         return _fitted(examples, variant, random_seed)
     groups = np.random.default_rng(random_seed).permutation(np.unique(examples.groups))
     is_ours = np.isin(examples.groups, groups[: len(groups) // 2])
     ours, others = examples.at(is_ours), examples.at(~is_ours & ~examples.triggering)
-    repair = _fitted(ours, variant, random_seed)
+    repair, converged = _fitted(ours, variant, random_seed)
     below = float(np.quantile([0.0, *ours.margins[ours.triggering]], _GATED))
     made = repair.made_of(others.scores)
     leads = made.max(axis=1) - made[np.arange(len(made)), others.decided]
@@ -225,7 +275,8 @@ def _trained(
     found = np.sort(leads[wrong])[::-1]
     allowed = math.floor(max_inducing * (len(made) + 1)) - 1
     sure = float(found[allowed]) if 0 <= allowed < len(found) else 0.0
-    return repair._replace(below=min(1.0, below), sure=sure if allowed >= 0 else 1.0)
+    repair = repair._replace(below=min(1.0, below), sure=sure if allowed >= 0 else 1.0)
+    return repair, converged
 
 
 def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]]:
@@ -242,8 +293,8 @@ def _divided(examples: Examples, random_seed: int) -> Iterator[NDArray[np.bool_]
         yield place[examples.groups] == number
 
 
-def _fitted(examples: Examples, variant: Variant, random_seed: int) -> Repair:
-    """Return a repair that is trained on these inputs."""
+def _fitted(examples: Examples, variant: Variant, random_seed: int) -> tuple[Repair, bool]:
+    """Return a repair that is trained on these inputs, and whether its training ended by itself."""
     size = examples.scores.shape[1]
     mean, std = np.zeros(size), np.ones(size)
     if variant == "standardised":
@@ -252,8 +303,11 @@ def _fitted(examples: Examples, variant: Variant, random_seed: int) -> Repair:
     perceptron = scikit_learn("neural_network").MLPClassifier(
         (_HIDDEN,), max_iter=_ITERATIONS, random_state=random_seed
     )
+    unconverged = scikit_learn("exceptions").ConvergenceWarning
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it may be trained for longer
+        warnings.simplefilter(
+            "ignore", unconverged
+        )  # the report says it for all trainings together
         perceptron.fit((examples.scores - mean) / std, examples.wanted)
     layers = [
         (np.asarray(weights, np.float64), np.asarray(bias, np.float64))
@@ -262,7 +316,7 @@ def _fitted(examples: Examples, variant: Variant, random_seed: int) -> Repair:
     weights, bias = layers[-1]
     if len(perceptron.classes_) == 2:  # scikit-learn has one output then, of the second class
         layers[-1] = np.hstack([np.zeros_like(weights), weights]), np.append(0.0, bias)
-    return Repair(
+    repair = Repair(
         size,
         examples.kind,
         mean=mean,
@@ -270,3 +324,4 @@ def _fitted(examples: Examples, variant: Variant, random_seed: int) -> Repair:
         classes=perceptron.classes_.astype(np.int64),
         layers=tuple(layers),
     )
+    return repair, perceptron.n_iter_ < _ITERATIONS

@@ -41,7 +41,7 @@ from edgeflare.reports.document import (
 from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
-from edgeflare.reports.verdict import evidence, verdict
+from edgeflare.reports.verdict import evidence, unusable_sentences, verdict
 from edgeflare.store import folder_at, open_store
 from edgeflare.transcripts import excerpts
 
@@ -100,7 +100,8 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
     blocks = [*campaign_blocks(summary, triggers, name, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
-        return [*replay_counts(summary.replay), *blocks]
+        unusable = [Text(one, "bad") for one in unusable_sentences(summary.unusable)]
+        return [*unusable, *replay_counts(summary.replay), *blocks]
     with open_store(folder_at(summary.folder)) as store:
         result = verdict(store, summary, summary.limits)
     tone: Tone = "strong" if result.tone == "neutral" else result.tone

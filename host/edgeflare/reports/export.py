@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from edgeflare._internal.files import is_disk_full, replacing, write_whole
+from edgeflare._internal.files import is_disk_full, read_regular, replacing, write_whole
 from edgeflare.analysis.findings import (
     count_findings,
     has_input,
@@ -31,6 +31,7 @@ from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, open_store
 from edgeflare.store.documents import read_json
 from edgeflare.store.location import DATABASE_NAME, POINTER_NAME
+from edgeflare.store.samples import SampleReader
 from edgeflare.types import Sample
 
 
@@ -82,6 +83,7 @@ class ExportReport:
     """What an export wrote: findings by status, and files.
 
     `survey_findings` are the confident deviations of the survey, which are not among the findings.
+    `notices` say which findings have no files.
     """
 
     folder: str
@@ -89,6 +91,7 @@ class ExportReport:
     by_status: dict[str, int]
     files: int
     survey_findings: int = 0
+    notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -131,11 +134,12 @@ def export_campaign(
     ):
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
-        statuses, files = _export_all(store, folder, most_pictures, progress)
-        survey = export_survey(store, folder, _survey_writer(store, folder))
+        reader = SampleReader(store.get_sample)
+        statuses, files = _export_all(store, reader, folder, most_pictures, progress)
+        survey = export_survey(store, reader, folder, _survey_writer(store, folder))
         files += survey.files + _export_minutes(store, folder)
     return ExportReport(
-        str(folder), statuses.total(), dict(statuses), files, survey_findings=survey.findings
+        str(folder), statuses.total(), dict(statuses), files, survey.findings, reader.notices
     )
 
 
@@ -151,6 +155,7 @@ def _survey_writer(store: Store, folder: Path) -> WriteFiles:
 
 def _export_all(
     store: Store,
+    reader: SampleReader,
     folder: Path,
     most_pictures: int | None,
     progress: Callable[[int, int], None] | None,
@@ -168,7 +173,7 @@ def _export_all(
                 if not has_input(outcome):
                     continue
                 with_files = most_pictures is None or statuses.total() < most_pictures
-                row = _export_one(store, folder, seed, outcome, with_files=with_files)
+                row = _export_one(store, reader if with_files else None, folder, seed, outcome)
                 lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
                 files += len(row["files"])
                 statuses[outcome.status.value] += 1
@@ -178,18 +183,21 @@ def _export_all(
 
 
 def _export_one(
-    store: Store, folder: Path, seed: SeedRecord, outcome: OutcomeRecord, *, with_files: bool
+    store: Store,
+    reader: SampleReader | None,
+    folder: Path,
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
 ) -> dict[str, Any]:
     files: dict[str, str] = {}
     amplification = None
-    if with_files:
-        original = store.get_sample(seed.sample)
-        trigger = store.get_sample(outcome.trigger or seed.sample)
+    pair = None
+    if reader is not None:
+        pair = reader.pair(seed.sample, outcome.trigger or seed.sample)
+    if pair is not None:
         stem = file_stem(seed, outcome.replica)
         answers = (outcome.original, outcome.deployed)
-        files, amplification = _write_files(
-            folder, stem, original, trigger, answers, store.sample_rate
-        )
+        files, amplification = _write_files(folder, stem, *pair, answers, store.sample_rate)
     return _exported_row(outcome_part(store.models, outcome), seed, files, amplification)
 
 
@@ -343,7 +351,7 @@ def _may_be_used(folder: Path, store: Store) -> bool:
     if not folder.is_dir():
         return False
     try:
-        earlier = read_json((folder / "campaign.json").read_bytes())
+        earlier = read_json(read_regular(folder / "campaign.json", inside=folder))
     except FileNotFoundError:
         return not any(folder.iterdir())
     except ValueError:

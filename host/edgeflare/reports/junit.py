@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from tempfile import SpooledTemporaryFile
 from typing import Literal, TypeAlias
 
-from edgeflare._internal.text import clean_text, counted, margin_text
+from edgeflare._internal.text import clean_text, counted, distinct_number, margin_text
 from edgeflare.analysis.findings import Commands, Finding, results
-from edgeflare.analysis.limits import LimitCheck, applicable_rules, distinct_number, known_pairs
+from edgeflare.analysis.limits import LimitCheck, applicable_rules, known_pairs
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
@@ -123,6 +123,9 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
     if one.status is Status.UNSTABLE:
         message = f"a deviation that did not repeat{detail}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
+    if data.summary.unusable:
+        message = f"tells nothing: {data.summary.unusable[0].words}"
+        return Case(one.seed_id, "skipped", message=message, seconds=one.seconds)
     if data.summary.search.get("strategy") == NO_SEARCH:
         message = "both models decide alike on the seed; nothing was searched"
         return Case(one.seed_id, message=message, seconds=one.seconds)
@@ -231,14 +234,16 @@ _HELD_BYTES = 1 << 23
 
 def junit_pieces(data: ReportData) -> Iterator[str]:
     """Yield the document: a suite "limits" with a test case each, one "campaign" with what is left
-    open, and a suite a device with one a seed input.
+    open, and a suite a device with one a seed input. Where a model's answers can't be used a suite
+    "answers" stands first, with a failure for each reason.
 
     Where there are limits these are the verdict: a triggering input then fails its test case only
     if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
     replay a new deviation is a failure, and one that was known is skipped, where there are limits.
     """
     with ExitStack() as files:
-        suites = [suite for suite in (_limits(files, data), _open(files, data)) if suite.counts]
+        about = (_unusable(files, data), _limits(files, data), _open(files, data))
+        suites = [suite for suite in about if suite.counts]
         by_device: dict[str, _Suite] = {}
         for device, case in _cases(data):
             if device not in by_device:
@@ -284,6 +289,20 @@ class _Suite:
         self._cases.seek(0)
         yield from self._cases
         yield f"{_INDENT}</testsuite>\n"
+
+
+def _unusable(files: ExitStack, data: ReportData) -> _Suite:
+    suite = _Suite(files, data, "answers")
+    for one in data.summary.unusable:
+        name = (
+            f"answers of the {one.side} model"
+            if one.side == "deployed"
+            else "answers of the original"
+        )
+        if one.replica:
+            name += f" on {one.replica}"
+        suite.add(Case(name, "failure", kind=one.kind, message=one.words))
+    return suite
 
 
 def _limits(files: ExitStack, data: ReportData) -> _Suite:

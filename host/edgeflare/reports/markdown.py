@@ -40,6 +40,7 @@ from edgeflare.reports.export import file_stem
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import campaign_text
+from edgeflare.store.samples import SampleReader
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Detections
 
@@ -161,24 +162,25 @@ def _pictures(
 ) -> Sequence[Block]:
     """Return pictures of seed, trigger and difference side by side, each in one file."""
     blocks: list[Block] = []
+    reader = SampleReader(data.store.get_sample)
     for one in shown:
-        sample = data.store.get_sample(one.seed.sample)
-        trigger = one.outcome.trigger
-        found = sample if trigger is None else data.store.get_sample(trigger)
+        pair = reader.pair(one.seed.sample, one.outcome.trigger or one.seed.sample)
+        if pair is None:
+            continue
         made = finding_panel(
-            sample, found, (one.outcome.original, one.outcome.deployed), data.store.sample_rate
+            *pair, (one.outcome.original, one.outcome.deployed), data.store.sample_rate
         )
         address = pictures.add(file_stem(one.seed, one.outcome.replica), made)
         text = f"{_seed_words(one)}: {outcome_words(data, one.outcome)}"
         blocks.append(Picture(address, text))
     if not blocks:
-        return []
+        return notices_list(reader.notices)
     title = "Seed, trigger, and their difference"
     if isinstance(shown[0].outcome.original, Detections):
         title = "Seed, and trigger with the original's and with the deployed model's boxes"
     if data.replay:
         title = "Inputs that deviate"
-    return [Heading(title), *blocks]
+    return [Heading(title), *notices_list(reader.notices), *blocks]
 
 
 # Size

@@ -54,11 +54,18 @@ def _soundness_first(ranking: Ranking) -> list[Block]:
     """Return in a line what each candidate's verdict is, which comes before any rank."""
     judged = [(one.name, one.soundness.verdict) for one in ranking.candidates if one.soundness]
     words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
-    return [Text(f"Against healthy references {', '.join(words)}.", "strong")] if judged else []
+    return [Text(f"{_against(ranking)} {', '.join(words)}.", "strong")] if judged else []
+
+
+def _against(ranking: Ranking) -> str:
+    """Return what candidates are held against; without references their labels alone tell."""
+    judged = [one.soundness for one in ranking.candidates if one.soundness is not None]
+    has_references = any(one.references or one.left_out for one in judged)
+    return "Against healthy references" if has_references else "Against the original"
 
 
 def _soundness(ranking: Ranking) -> list[Block]:
-    """Return each candidate's verdict against healthy references; nothing without any."""
+    """Return each candidate's verdict; nothing where none has any."""
     judged = [(one.name, one.soundness) for one in ranking.candidates if one.soundness is not None]
     items = tuple(
         Item(
@@ -68,7 +75,7 @@ def _soundness(ranking: Ranking) -> list[Block]:
         )
         for name, found in judged
     )
-    return [Heading("Against healthy references"), Listing(items)] if items else []
+    return [Heading(_against(ranking)), Listing(items)] if items else []
 
 
 def _candidates(ranking: Ranking) -> tuple[Column, ...]:

@@ -32,6 +32,7 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
+from edgeflare.reports.verdict import unusable_sentences
 from edgeflare.store.corpus.records import CorpusRemoved
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ STATE_WORDS: Mapping[ReplayState, str] = {
     "still": "still: deviates as before",
     "fixed": "fixed: deviated, and does not now",
     "agrees": "agrees, as before",
-    "unstable": "unstable: the deviation did not repeat",
+    "unstable": "unstable: the deviation did not repeat, or answers can't be used",
     "nonfinite": "NaN or infinity in an output",
     "failed": "failed: a model can't answer",
 }
@@ -57,7 +58,13 @@ def replay_document(
     `name` returns a class's name.
     """
     page = shlex.join(["edgeflare", "report", summary.folder])
-    return [*replay_inputs(summary, name), *limits_list(limits), Text(f"As a page: {page}")]
+    unusable = [Text(one, "bad") for one in unusable_sentences(summary.unusable)]
+    return [
+        *unusable,
+        *replay_inputs(summary, name),
+        *limits_list(limits),
+        Text(f"As a page: {page}"),
+    ]
 
 
 def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
 from edgeflare.answer_words import DETECTION_MARGIN
+from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
 from edgeflare.oracles import traits_in
 from edgeflare.reports.devices import NO_SEARCH
@@ -76,6 +77,9 @@ def verdict(
             found = ""
         if summary.soundness is not None:
             tone = TONES[summary.soundness.verdict]
+    if summary.unusable:
+        first, tone = unusable_sentences(summary.unusable), "bad"
+        found = _still_found(found, summary)
     checked = sum(one.checked for one in limits)
     crossed = [one.name for one in limits if one.crossed]
     undecided = [one.name for one in limits if one.undecided]
@@ -101,6 +105,17 @@ def _crossed_words(crossed: Sequence[str], checked: int) -> str:
         return f"The limit is crossed: {names}."
     are = "is" if len(crossed) == 1 else "are"
     return f"{len(crossed)} of {checked} limits {are} crossed: {names}."
+
+
+def unusable_sentences(unusable: Sequence[UnusableAnswers]) -> list[str]:
+    """Return what makes answers unusable: nothing that was counted by them stands before it."""
+    return [f"{capitalized(one.words)}." for one in unusable]
+
+
+def _still_found(found: str, summary: Summary) -> str:
+    """Return the sentence on what was found, "" where it is agreement, or didn't repeat."""
+    repeatable = all(one.kind != "not-repeatable" for one in summary.unusable)
+    return found if repeatable and _triggers(summary) and summary.replay is None else ""
 
 
 def _survey_sentences(summary: Summary) -> list[str]:
@@ -137,7 +152,9 @@ def evidence(summary: Summary) -> tuple[str, ...]:
     """Return the evidence of the verdict against references, or how to get one."""
     if summary.soundness is not None:
         return evidence_sentences(summary.soundness)
-    if summary.survey is None or summary.survey.overall is None or summary.replay is not None:
+    if summary.unusable or summary.survey is None or summary.survey.overall is None:
+        return ()
+    if summary.replay is not None:
         return ()
     words = (
         "Whether healthy deployments of the original do as much: compare with them, "

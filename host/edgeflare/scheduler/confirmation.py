@@ -7,8 +7,12 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from edgeflare.errors import InferenceFailedError
+from edgeflare.metrics import is_same_answer
 from edgeflare.scheduler.job import Counters
-from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Status
+from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Outputs, Sample, Status
+
+NOT_REPEATABLE = "not repeatable: the deployed model answered otherwise to the same input"
+"""Why a deviation that is one each time is not confirmed."""
 
 
 class SampleStore(Protocol):
@@ -24,13 +28,17 @@ class SampleStore(Protocol):
 
 
 class UnconfirmedTrigger(NamedTuple):
-    """An input to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
+    """An input to be confirmed; `earlier` ones are tried, in order, where it does not repeat.
+
+    `deployed` is the deployed model's answer to it, where that is known.
+    """
 
     status: Status
     sample: Sample
     mutations: Sequence[dict[str, Any]] = ()
     detail: str = ""
     earlier: Sequence[Outcome] = ()
+    deployed: Output | None = None
 
 
 class Confirmed(NamedTuple):
@@ -50,8 +58,10 @@ def confirm(
 ) -> Generator[Ask, Answer, Confirmed]:
     """Store a finding and repeat the query on its bytes `times` times; `counters` counts each.
 
-    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the
-    result; if none does, the finding itself. `detail` names the inputs that did not repeat.
+    It repeats where the decision and the deployed model's answer are the same each time: a model
+    that answers with another wrong class each time has no deviation that can be shown again. If it
+    does not repeat, or the device fails on it, the first of `earlier` that repeats is the result;
+    if none does, the finding itself. `detail` names the inputs that did not repeat.
     """
     unconfirmed: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):
@@ -59,7 +69,8 @@ def confirm(
         if digest in unconfirmed:
             continue
         start = Confirmed(finding.status, sample, digest, mutations=mutations)
-        one = yield from _repeated(start, samples, times, counters)
+        before = None if unconfirmed else finding.deployed
+        one = yield from _repeated(start, before, samples, times, counters)
         if one.status is finding.status:
             detail = _join(
                 _not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
@@ -79,9 +90,14 @@ def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict
 
 
 def _repeated(
-    start: Confirmed, samples: SampleStore, times: int, counters: Counters
+    start: Confirmed,
+    before: Output | None,
+    samples: SampleStore,
+    times: int,
+    counters: Counters,
 ) -> Generator[Ask, Answer, Confirmed]:
-    """Repeat the query on one input; UNSTABLE at another decision, FAILED without an answer."""
+    """Repeat the query on one input; UNSTABLE at another decision, or at another answer than
+    `before` and at the earlier repetitions, FAILED without an answer."""
     wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
     found = start
     for number in range(times):
@@ -94,6 +110,10 @@ def _repeated(
         outputs = answer.outputs[0]
         if outputs.decision is not wanted:
             return found._replace(status=Status.UNSTABLE, outputs=outputs)
+        repeated = outputs.deployed
+        if before is not None and repeated is not None and not is_same_answer(before, repeated):
+            return found._replace(status=Status.UNSTABLE, outputs=outputs, detail=NOT_REPEATABLE)
+        before = repeated
         found = found._replace(outputs=outputs, confirmed=number + 1)
     return found
 
@@ -107,7 +127,7 @@ def _not_repeated(severity: str, digests: Sequence[str]) -> str:
 
 
 def _errors(unconfirmed: dict[str, Confirmed]) -> list[str]:
-    return [one.detail for one in unconfirmed.values()]
+    return list(dict.fromkeys(one.detail for one in unconfirmed.values()))
 
 
 def _join(*parts: str) -> str:

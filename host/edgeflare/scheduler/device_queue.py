@@ -142,7 +142,8 @@ class Deployed(Protocol):
     """The deployed model on one device; requests are answered in any order.
 
     `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached,
-    `detail`: why. After `withdraw` pending requests fail with DeviceAwayError.
+    `detail`: why. After `withdraw` pending requests fail with DeviceAwayError; after `give_up` it is
+    RETIRED, and they fail with that error.
     """
 
     @property
@@ -166,6 +167,10 @@ class Deployed(Protocol):
 
     def withdraw(self) -> None:
         """Fail what is pending."""
+        ...
+
+    def give_up(self, error: EdgeFlareError) -> None:
+        """Send nothing there any more."""
         ...
 
 

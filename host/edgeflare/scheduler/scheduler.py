@@ -13,8 +13,9 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeAlias, runtime_checkable
 
+from edgeflare._internal.text import first_of
 from edgeflare.devices import DeviceState, Reply
-from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
+from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.device_queue import (
     MOST_BATCHED_BYTES,
@@ -105,10 +106,15 @@ class _Done(Generic[R]):
 
 @dataclass(frozen=True)
 class _Lost(Generic[R]):
-    """A job whose device is lost, or that a limit on queries stopped."""
+    """A job whose device is lost, or that a limit on queries stopped.
+
+    `refusal`: what the device answered that is no failure of one input, such as that it can't use the
+    model.
+    """
 
     running: RunningJob[R]
     at_limit: bool = False
+    refusal: EdgeFlareError | None = None
 
 
 class _Exchange(Generic[R]):
@@ -337,6 +343,8 @@ class Scheduler(Generic[R]):
         if isinstance(event, BaseException):
             raise event
         queue = event.running.queue
+        if isinstance(event, _Lost) and event.refusal is not None:
+            self._refused(queue, event.refusal)
         queue.running.discard(event.running)
         if isinstance(event, _Done):
             writer.keep(event.result, queue.device.name)
@@ -345,6 +353,15 @@ class Scheduler(Generic[R]):
             queue.feed.give_back(event.running.job)
             if event.at_limit and self._on_stopped is not None:
                 self._on_stopped(queue.device.name, event.running.asked)
+
+    def _refused(self, queue: DeviceQueue[R], refusal: EdgeFlareError) -> None:
+        """Give a device up where others can go on; raise what it said where it was the last."""
+        if queue.device.state is DeviceState.RETIRED:  # by another job's answer
+            return
+        others = (one for one in self._queues if one is not queue and one.feed is queue.feed)
+        if all(one.device.state is DeviceState.RETIRED for one in others):
+            raise refusal
+        queue.device.give_up(refusal)
 
     def _write_remaining(self, writer: ResultWriter[R]) -> None:
         while True:
@@ -375,10 +392,12 @@ class Scheduler(Generic[R]):
             raise self._no_device_left()
 
     def _no_device_left(self) -> DeviceError:
-        reasons = "; ".join(
-            f"{queue.device.name}: {queue.device.detail or queue.device.state.value}"
-            for queue in self._queues
-            if not queue.up
+        reasons = first_of(
+            [
+                f"{queue.device.name}: {queue.device.detail or queue.device.state.value}"
+                for queue in self._queues
+                if not queue.up
+            ]
         )
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
@@ -476,8 +495,12 @@ class Scheduler(Generic[R]):
                 self._submit(running, partial(running.generator.throw, error))
             elif error is not None:
                 retired = running.queue.device.state is DeviceState.RETIRED
-                gone = retired or isinstance(error, DeviceAwayError)
-                self._events.put(_Lost(running) if gone else error)
+                if retired or isinstance(error, DeviceAwayError):
+                    self._events.put(_Lost(running))
+                elif isinstance(error, EdgeFlareError):
+                    self._events.put(_Lost(running, refusal=error))
+                else:
+                    self._events.put(error)
             else:
                 deployed = None if reply is None else reply.result()
                 counters = running.job.counters

@@ -228,7 +228,10 @@ class SearchJob:
         natural = _STATUS_OF_SEED.get(self.seed.outputs.decision)
         self.seconds_count = natural is None
         if natural is not None:
-            return (yield from self._confirm(UnconfirmedTrigger(natural, self.seed.sample)))
+            deviating = UnconfirmedTrigger(
+                natural, self.seed.sample, deployed=self.seed.outputs.deployed
+            )
+            return (yield from self._confirm(deviating))
         ending = yield from self.search()
         self.seconds_count = False
         if isinstance(ending, SearchJobResult):

@@ -128,7 +128,7 @@ class SurveyJob(Generic[K]):
         if kind is None:
             return SurveyAnswer(one, decision)
         found = yield from confirm(
-            UnconfirmedTrigger(kind, one.sample),
+            UnconfirmedTrigger(kind, one.sample, deployed=one.deployed),
             self.sample_store,
             self.confirmations,
             self.counters,

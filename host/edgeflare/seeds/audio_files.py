@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
+from edgeflare._internal.text import distinct_number
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import UnreadableError, sha256_of
 
@@ -144,7 +145,8 @@ def _blocks(
         yield block
     if done < least:
         raise UnreadableError(
-            f"it is cut short: {least / rate:.1f} s by its header, {done / rate:.1f} s are there"
+            f"it is cut short: {distinct_number(least / rate, done / rate)} s by its header, "
+            f"{distinct_number(done / rate, least / rate)} s are there"
         )
 
 

@@ -34,6 +34,8 @@ _LONG_WINDOW_S = 10
 class NoticeCounts:
     """Counts of recordings, of clips, and of resampled recordings by their rate in Hz."""
 
+    clips: int = 0
+    recordings: int = 0
     mixed: int = 0
     resampled: Counter[int] = field(default_factory=Counter)
     cut: int = 0
@@ -46,7 +48,9 @@ class NoticeCounts:
 
     def add(self, recording: Recording, clip: Clip, rules: AudioRules, *, is_first: bool) -> None:
         """Count a clip that is taken, and its recording with the first of them."""
+        self.clips += 1
         if is_first:
+            self.recordings += 1
             self.mixed += recording.channels > 1
             self.cut += clip.of_longer
             if recording.rate != rules.rate:
@@ -58,8 +62,17 @@ class NoticeCounts:
         if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
             self.shorter += len(clip.samples) < rules.samples
 
-    def notices(self, rules: AudioRules, repeated: int) -> Iterator[str]:
-        """Yield a sentence for each count that is not 0; `repeated` clips equal another one."""
+    def notices(self, rules: AudioRules, repeated: int, limit: int | None) -> Iterator[str]:
+        """Yield a sentence for each count that is not 0; `repeated` clips equal another one.
+
+        `limit`: how many clips are taken at most.
+        """
+        if self.windows and self.clips == limit:
+            yield (
+                f"The limit counts clips, and windows are clips: {_counted(limit, 'clip')} of "
+                f"{_counted(self.recordings, 'recording')} taken, one of each recording before a second "
+                "one of any."
+            )
         if self.mixed:
             yield f"{_counted(self.mixed, 'recording')} had several channels; their mean was taken."
         for rate, count in sorted(self.resampled.items()):
@@ -93,6 +106,16 @@ class NoticeCounts:
         short = f"; the rest of {self.dropped}, less than half a window, was dropped"
         dropped = short if self.dropped else ""
         return f"{longer}, cut into {self.windows} windows of {length}{dropped}."
+
+
+@dataclass
+class _Progress:
+    """How far a recording was read: its clips, those that were given, and whether there are more."""
+
+    clips: int = 0
+    given: int = 0
+    ended: bool = False
+    is_clipped: bool = False
 
 
 def _counted(count: int, what: str) -> str:
@@ -154,29 +177,63 @@ class _AudioSeeds(MediaSeeds[_Opening]):
         return super().__iter__()
 
     def _counts(self, repeated: int) -> Iterator[str]:
-        return self._tally.notices(self._rules, repeated)
+        return self._tally.notices(self._rules, repeated, self._limit)
 
-    def _seeds_of(self, item: MediaItem[_Opening]) -> Generator[SeedInput, None, None]:
-        given, tally = 0, self._tally
+    def _visits(self) -> Iterator[Generator[SeedInput, None, None]]:
+        """Yield the seeds of each recording; with a limit a window of each, then the next one of each.
+
+        Windows of one recording are alike, so a limit takes as many recordings as it can. They are
+        opened again for each window, as there is no knowing how long a compressed one is.
+        """
+        if self._rules.cut != "windows" or self._limit is None:
+            yield from super()._visits()
+            return
+        begun: dict[str, _Progress] = {}
+        while not begun or not all(one.ended for one in begun.values()):
+            for item in self._found.items():
+                progress = begun.setdefault(item.id, _Progress())
+                if not progress.ended:
+                    yield self._seeds_of(item, progress, 1)
+
+    def _seeds_of(
+        self,
+        item: MediaItem[_Opening],
+        progress: "_Progress | None" = None,
+        most: int | None = None,
+    ) -> Generator[SeedInput, None, None]:
+        """Yield a recording's seeds after those of its `progress`, at most so many."""
+        done, tally = progress or _Progress(), self._tally
+        last = None if most is None else done.given + most
         try:
             with item.read() as recording:
                 clips = Clips(item.id, recording, self._rules)
                 try:
-                    for clip in clips:
+                    for place, clip in enumerate(clips):
+                        if place < done.clips:
+                            continue
+                        if done.given == last:
+                            return
+                        done.clips = place + 1
                         seed_id = _id(item.id, clip, self._rules.rate)
                         reason = _unusable(clip.samples)
                         if reason is not None:
                             self.skipped.append(Skipped(seed_id, reason))
                             continue
-                        given += 1
-                        tally.add(recording, clip, self._rules, is_first=given == 1)
+                        done.given += 1
+                        done.ended = clip.start is None
+                        tally.add(recording, clip, self._rules, is_first=done.given == 1)
                         sample = np.ascontiguousarray(np.clip(clip.samples, -1, 1))
                         yield SeedInput(seed_id, sample, item.label, recording.digest)
+                    done.ended = True
                 finally:
-                    tally.clipped += bool(given and clips.clipped)
-                    tally.dropped += bool(given and clips.dropped)
+                    is_clipped = bool(done.given and clips.clipped)
+                    tally.clipped += is_clipped and not done.is_clipped
+                    done.is_clipped |= is_clipped
+                    tally.dropped += bool(done.given and clips.dropped)
         except UnreadableError as error:
-            before = f"; what is before that was taken, {given} windows" if given else ""
+            done.ended = True
+            taken = _counted(done.given, "window")
+            before = f"; what is before that was taken, {taken}" if done.given else ""
             self.skipped.append(Skipped(item.id, f"{error}{before}"))
 
 

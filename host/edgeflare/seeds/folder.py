@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.files import natural_key
+from edgeflare._internal.text import reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import Medium, other_medium, sha256_of
 from edgeflare.types import Skipped
@@ -227,7 +228,7 @@ def read_names(path: Path, called: str) -> Any:
             data = toml.loads(text)
             return data.get("labels", data)
     except (ValueError, RecursionError) as error:
-        raise SeedError(f"{called} is not valid: {error}") from error
+        raise SeedError(f"{called} is not valid: {reason(error)}") from error
     return [line.strip() for line in text.rstrip().splitlines()]
 
 

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import above_text
 from edgeflare.seeds.types import UnreadableError
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import MOST_PIXELS
@@ -248,7 +249,7 @@ def check_pixels(count: int) -> None:
     """Raise UnreadableError for an image of more than MOST_PIXELS pixels."""
     if count > MOST_PIXELS:
         raise UnreadableError(
-            f"it has {count / 1e6:,.0f} megapixels, and images of up to {MOST_PIXELS / 1e6:.0f} "
+            f"it has {above_text(count / 1e6, MOST_PIXELS / 1e6)} megapixels, and images of up to {MOST_PIXELS / 1e6:.0f} "
             "are read: make it smaller"
         )
 

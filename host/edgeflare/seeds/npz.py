@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import OTHER_INPUTS, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import DecodedImage, check_pixels, over_black
 from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
@@ -195,7 +196,7 @@ class Archive:
             zlib.error,
             lzma.LZMAError,
         ) as error:
-            raise SeedError(f"the archive {self.path} can't be read: {error}") from error
+            raise SeedError(f"the archive {self.path} can't be read: {reason(error)}") from error
 
 
 def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:
@@ -209,7 +210,17 @@ def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
     name, other = medium.called, other_medium(medium)
     if member(archive, other.called) is not None:
         return f"the archive {path} holds {other.called}, and the model takes {name}{medium.hint}"
-    return f"the archive {path} has no array named {name!r}"
+    held = sorted(one.removesuffix(".npy") for one in archive.namelist())
+    return (
+        f"the archive {path} has no array named {name!r}; it has {', '.join(held[:5]) or 'none'}: put the seeds "
+        f"there as {_LAYOUTS[name]} ({OTHER_INPUTS})"
+    )
+
+
+_LAYOUTS = {
+    "images": "uint8 [N, height, width, channels]",
+    "audio": "float32 or int16 [N, samples], with their `rate`",
+}
 
 
 def _decoded(pixels: Sample) -> DecodedImage:
@@ -224,7 +235,7 @@ def _check_images(header: Header, path: Path) -> None:
     if header.dtype != np.uint8:
         raise SeedError(
             f"'images' in {path} is {header.dtype}; it must be uint8, the pixels as a camera or "
-            "file gives them, 0 to 255, before any scaling"
+            f"file gives them, 0 to 255, before any scaling ({OTHER_INPUTS})"
         )
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3, 4)):
         raise SeedError(

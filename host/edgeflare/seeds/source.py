@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from edgeflare._internal.text import above_text
 from edgeflare.errors import SeedError
 from edgeflare.seeds.folder import labelled_files, wrong_medium
 from edgeflare.seeds.images import (
@@ -122,10 +123,10 @@ class MediaSeeds(ABC, Generic[_T]):
         self.notices = list(self._found.notices)
         seen: set[bytes] = set()
         taken = 0
-        for item in self._found.items():
+        for visit in self._visits():
             if taken == self._limit:
                 break
-            with closing(self._seeds_of(item)) as seeds:
+            with closing(visit) as seeds:
                 for seed in seeds:
                     taken += 1
                     seen.add(digest_of_sample(seed.sample))
@@ -135,6 +136,11 @@ class MediaSeeds(ABC, Generic[_T]):
         if not taken:
             raise _no_usable_seed(self._kind, self._source, self.skipped)
         self.notices += self._counts(taken - len(seen))
+
+    def _visits(self) -> Iterator[Generator[SeedInput, None, None]]:
+        """Yield the seeds of each item, in the order in which they are taken."""
+        for item in self._found.items():
+            yield self._seeds_of(item)
 
     @abstractmethod
     def _seeds_of(self, item: MediaItem[_T]) -> Generator[SeedInput, None, None]:
@@ -254,7 +260,7 @@ def _read(path: Path) -> _Read:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise UnreadableError(
-                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to "
+                f"its file has {above_text(path.stat().st_size / 1e6, _LARGEST_FILE / 1e6)} MB, and images of up to "
                 f"{_LARGEST_FILE / 1e6:,.0f} MB are read"
             )
         data = path.read_bytes()

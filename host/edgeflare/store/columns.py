@@ -1,12 +1,13 @@
 """Figures of a campaign's outcomes and answers as arrays, without a record for each."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, Text, cast, func, select, tuple_
+from sqlalchemy import Connection, Select, Table, Text, cast, func, select, tuple_
 
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database
@@ -167,6 +168,34 @@ class Columns:
         query = select(func.count()).select_from(_ANSWERS).where(_ANSWERS.c.replica == replica)
         with self._database.reading() as connection:
             return connection.execute(query).scalar_one()
+
+    def decisions(self, replica: str = "") -> Counter[str]:
+        """How many of this replica's answers to seeds and to the survey have each decision."""
+        return self._counted(_ANSWERS, "decision", replica) + self._counted(
+            _SURVEY, "decision", replica
+        )
+
+    def statuses(self, replica: str = "") -> Counter[str]:
+        """How many of this replica's outcomes have each status."""
+        return self._counted(_OUTCOMES, "status", replica)
+
+    def unstable(self, least_margin: float, replica: str = "") -> int:
+        """How many of this replica's outcomes are unstable, without those of a smaller margin."""
+        table = _OUTCOMES.c
+        margin = table.deployed_margin
+        query = select(func.count()).where(
+            table.replica == replica,
+            table.status == Status.UNSTABLE.value,
+            margin.is_(None) | (margin >= least_margin),
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def _counted(self, table: Table, column: str, replica: str) -> Counter[str]:
+        query = select(table.c[column], func.count()).where(table.c.replica == replica)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(table.c[column])).all()
+        return Counter({str(text): int(count) for text, count in rows})
 
     def seed_labels(self) -> LabelCounts:
         """Count the answers of the replica that answered first."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
-from edgeflare._internal.files import is_unused, sync_folder
+from edgeflare._internal.files import is_unused, make_folder, sync_folder
 from edgeflare.errors import StoreError
 from edgeflare.store import postgres
 from edgeflare.store.database import (
@@ -78,7 +78,7 @@ def make(
     location = location_for(folder, schema, database, samples)
     with translate_errors(folder, resumable=False):
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         copies = [folder / file.name for file in files]
         place: Samples | None = None
         made_schema = False
@@ -251,7 +251,7 @@ def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
 
 
 def _point(folder: Path, location: Location) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_pointer(folder, location)
 
 

@@ -26,11 +26,12 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
-from edgeflare._internal.files import is_disk_full
+from edgeflare._internal.files import check_regular, is_disk_full
+from edgeflare._internal.text import reason
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import postgres
-from edgeflare.store.documents import read_json
+from edgeflare.store.documents import UnstorableError, read_json, write_json
 from edgeflare.store.location import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -52,10 +53,16 @@ _SQLITE_SENTENCES = (
     ("not a database", "is damaged: its database can't be read; restore it from a copy"),
     ("malformed", "is damaged: its database can't be read; restore it from a copy"),
     ("could not decode", "is damaged: its database can't be read; restore it from a copy"),
+    ("row was found", "is damaged: a row of its database is missing; restore it from a copy"),
+    ("rows were found", "is damaged: a row of its database is there twice; restore it from a copy"),
     ("no such column", "is damaged: its database can't be read; restore it from a copy"),
     ("integer overflow", "is damaged: its database can't be read; restore it from a copy"),
     ("disk i/o", "can't be read or written: its disk reports an error"),
 )
+_SQLITE = b"SQLite format 3\0"
+_WITH_LOG = b"\2\2"
+_HEAD = 20
+"""How SQLite's files begin; the last two bytes of the 20 are these where they have a write-ahead log, as ours."""
 _LEAST_FREE = 1 << 20
 _UNREADABLE = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
@@ -77,7 +84,7 @@ def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
         if not resumable:
             error.kept, error.advice = _AT_START
         raise
-    except (OSError, SQLAlchemyError, sqlite3.Error) as error:
+    except (OSError, SQLAlchemyError, sqlite3.Error, UnstorableError) as error:
         translated = (
             _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
         )
@@ -92,7 +99,7 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        cause = " ".join(str(error).split())[:_LONGEST_CAUSE] or type(error).__name__
+        cause = reason(error)[:_LONGEST_CAUSE]
         raise StoreError(
             f"{folder} is damaged: {what} can't be read ({cause}); restore it from a copy"
         ) from error
@@ -131,6 +138,11 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
 
 def _of_database(error: Exception, folder: Path) -> StoreError:
     cause = error.orig if isinstance(error, StatementError) else error
+    if isinstance(cause, UnstorableError):
+        return StoreError(
+            f"what was to be stored in {folder} isn't, since it couldn't be read again ({cause}); what "
+            "was there is unchanged: report this as a defect of edgeflare"
+        )
     if (translated := _of_server(cause, folder)) is not None:
         return translated
     text = str(cause).lower()
@@ -140,7 +152,7 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
             return StoreError(f"{folder} {sentence}")
-    return StoreError(f"the database of {folder} failed: {cause}")
+    return StoreError(f"the database of {folder} failed: {str(cause)[:_LONGEST_CAUSE]}")
 
 
 def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
@@ -335,8 +347,15 @@ def no_campaign_error(folder: Path) -> StoreError:
         return StoreError(
             f"{folder} is a history of nights, not a campaign folder; name one of the campaigns in it"
         )
+    if os.path.lexists(folder / DATABASE_NAME):
+        try:
+            check_database_files(folder, DATABASE_NAME)
+        except OSError as error:
+            return _of_files(error, folder)
     if (folder / f"{DATABASE_NAME}{UNFINISHED}").is_file():
-        return _interrupted(folder, "campaign")
+        return _interrupted_text(folder, "campaign")
+    if _has_samples(folder):
+        return _without_database(folder, DATABASE_NAME, "is missing")
     return StoreError(
         f"{folder} is not a campaign folder: it has no {DATABASE_NAME}, and no {POINTER_NAME} that "
         "says where its database is; check the path (of a bench, `edgeflare bench show` has the "
@@ -344,7 +363,25 @@ def no_campaign_error(folder: Path) -> StoreError:
     )
 
 
-def _interrupted(folder: Path, kind: Kind) -> StoreError:
+def _interrupted(folder: Path, schema: Schema) -> StoreError:
+    """Return the error of a folder whose database has no tables: nothing began, or it was lost."""
+    if _has_samples(folder):
+        return _without_database(folder, schema.file, "is empty")
+    return _interrupted_text(folder, schema.kind)
+
+
+def _without_database(folder: Path, name: str, what: str) -> StoreError:
+    return StoreError(
+        f"{folder} is damaged: its database {name} {what}, though its samples are there; restore it from "
+        "a copy, and keep the folder until then"
+    )
+
+
+def _has_samples(folder: Path) -> bool:
+    return any((folder / "samples").glob("??/*"))
+
+
+def _interrupted_text(folder: Path, kind: Kind) -> StoreError:
     return StoreError(
         f"the {kind} in {folder} was interrupted before it began: delete the folder and run it anew"
     )
@@ -362,16 +399,54 @@ def open_engine(folder: Path, name: str, location: Location | None) -> Engine:
     return connect(folder, name=name) if location is None else postgres.engine_on(location)
 
 
+def begin_again_when_lost(store: type) -> None:
+    """Have a class's methods of one transaction begin again where a server's connection is lost in them."""
+    postgres.begin_again_when_lost(store)
+
+
+def check_database_files(folder: Path, name: str) -> None:
+    """Raise OSError where the file `name`, or one that SQLite opens beside it, is a special file.
+
+    So are links that lead out of the folder: SQLite would write to what they name.
+    """
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path = folder / f"{name}{suffix}"
+        if os.path.lexists(path):
+            check_regular(path, inside=folder)
+
+
+def check_database(folder: Path, schema: Schema) -> None:
+    """Raise StoreError where a folder's file is not a database of this schema; nothing is written.
+
+    SQLite alone would make one of an empty file, and change another program's to a write-ahead log.
+    """
+    check_database_files(folder, schema.file)
+    with (folder / schema.file).open("rb") as file:
+        head = file.read(_HEAD)
+    if not head:
+        raise _interrupted(folder, schema)
+    if head.startswith(_SQLITE) and head[-len(_WITH_LOG) :] != _WITH_LOG:
+        engine = connect_to_read(folder / schema.file)
+        try:
+            with engine.connect() as connection:
+                read_version(connection, folder, schema)
+        finally:
+            engine.dispose()
+
+
 def connect(folder: Path, *, name: str) -> Engine:
     """Return an engine on the file `name` in the folder.
 
     SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
     when its commit returns. On a read-only disk a campaign can still be read.
     """
+    check_database_files(folder, name)
     if _only_readable(folder, name):
         return connect_to_read(folder / name)
     engine = create_engine(
-        URL.create("sqlite", database=str(folder / name)), json_deserializer=read_json
+        URL.create("sqlite", database=str(folder / name)),
+        json_serializer=write_json,
+        json_deserializer=read_json,
     )
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin)
@@ -433,7 +508,7 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
     if not there and location is not None:
         raise postgres.no_tables_error(connection, folder, location)
     if not there:
-        raise _interrupted(folder, schema.kind)
+        raise _interrupted(folder, schema)
     if schema.about.name not in there:
         raise StoreError(
             f"{folder} is not a {schema.kind} folder: its database is another program's"

@@ -8,7 +8,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -176,24 +177,49 @@ _FACTS: dict[str, Any] = {
 }
 
 
-def read_json(text: str | bytes) -> Any:
+class UnstorableError(ValueError):
+    """A value that the reader of a campaign would refuse, and that is therefore not written."""
+
+
+def read_json(text: str | bytes, *, unknown: bool = False) -> Any:
     """Return the value of a JSON document whose numbers are finite, floats and what fits into one.
 
-    Raises ValueError, also for one that is nested too deep.
+    `unknown`: NaN and infinities, which earlier versions wrote, are read as null. Raises
+    ValueError, also for one that is nested too deep.
     """
     text = text.decode() if isinstance(text, bytes) else text
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_unknown if unknown else None)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
+    _check_document(text, value)
+    return value
+
+
+def write_json(value: Any) -> str:
+    """Return a value as a JSON document, which `read_json` takes. Raises UnstorableError."""
+    try:
+        text = json.dumps(value)
+        _check_document(text, value)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise UnstorableError(str(error)) from error
+    return text
+
+
+def _unknown(_name: str) -> None:
+    return None
+
+
+def _check_document(text: str, value: Any) -> None:
+    """Raise ValueError for a number that isn't finite, half a character, and what is nested too deep."""
     if text.count("[") + text.count("{") <= _DEEPEST and not _UNUSUAL.search(text):
-        return value
+        return
     if "\\ud" in text.lower():  # maybe half a character, which nothing can print: raises
         json.dumps(value, ensure_ascii=False).encode()
-    for _, one in leaves(value, _DEEPEST, _TOO_DEEP):
+    for name, one in leaves(value, _DEEPEST, _TOO_DEEP):
         if isinstance(one, (int, float)) and not abs(one) <= _LARGEST:
-            raise ValueError("JSON has a number that is not finite")
-    return value
+            where = f"{name!r} is" if name else "JSON has"
+            raise ValueError(f"{where} a number that is not finite")
 
 
 def config(value: Any) -> dict[str, Any]:
@@ -211,6 +237,47 @@ def fact(name: str, value: Any) -> Any:
     return value if value is None or name not in _FACTS else _checked(_FACTS[name], value)
 
 
+def storable(read: Callable[[Any], _T], value: Any) -> Any:
+    """Return a JSON value as it is stored. Raises UnstorableError where `read` would refuse it."""
+    stored = read_json(write_json(value))
+    try:
+        read(stored)
+    except ValueError as error:
+        raise UnstorableError(str(error)) from error
+    return stored
+
+
+def check_record(one: Any) -> None:
+    """Raise UnstorableError for a dataclass or NamedTuple that `record` would not make of a row."""
+    values = vars(one) if hasattr(one, "__dict__") else one._asdict()
+    try:
+        _check_finite(values)
+        validated(type(one), values)
+    except ValueError as error:
+        raise UnstorableError(str(error)) from error
+
+
+def result_from(kind: type[_T], value: Any, parts: Iterable[str] = ()) -> _T | None:
+    """Return the dataclass that a result was stored of, without those of its `parts` that don't fit.
+
+    Parts may be None. A result that doesn't fit otherwise raises ValueError.
+    """
+    if value is None:
+        return None
+    try:
+        found: _T = validated(kind, value)
+    except ValueError:
+        if not parts:
+            raise
+        left = {name: one for name, one in value.items() if name not in parts}
+        for name in parts:
+            with suppress(ValueError):
+                validated(kind, left | {name: value.get(name)})
+                left[name] = value.get(name)
+        found = validated(kind, left)
+    return found
+
+
 def record(kind: type[_T], row: Any, **other: Any) -> _T:
     """Return a dataclass or NamedTuple of a row's columns; `other` fields take precedence."""
     fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
@@ -220,11 +287,15 @@ def record(kind: type[_T], row: Any, **other: Any) -> _T:
         for name in fields
         if name not in other
     }
+    _check_finite(values)
+    found: _T = validated(kind, values | other)
+    return found
+
+
+def _check_finite(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value.__class__ is float and not math.isfinite(value):
             raise ValueError(f"{name} is {value}")
-    found: _T = validated(kind, values | other)
-    return found
 
 
 def moment(text: str) -> datetime:

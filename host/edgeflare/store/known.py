@@ -7,8 +7,8 @@ import shlex
 import threading
 from pathlib import Path
 
-from edgeflare._internal.files import state_folder
-from edgeflare.errors import StoreError
+from edgeflare._internal.files import make_folder, state_folder
+from edgeflare.errors import HostError, StoreError
 from edgeflare.store.location import POINTER_NAME
 
 _FILE = "databases"
@@ -26,10 +26,10 @@ def add_database(url: str) -> None:
             return
         try:
             path = _path()
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             with path.open("a", encoding="utf-8") as file:
                 file.write(f"{url}\n")
-        except (OSError, RuntimeError):  # a read-only disk, or no home: this process knows it
+        except (OSError, HostError):  # a read-only disk, or no home: this process knows it
             return
 
 
@@ -49,5 +49,5 @@ def _path() -> Path:
 def _listed() -> set[str]:
     try:
         return set(_path().read_text(encoding="utf-8", errors="replace").splitlines())
-    except (OSError, RuntimeError):
+    except (OSError, HostError):
         return set()

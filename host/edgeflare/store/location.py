@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from edgeflare._internal.files import cache_folder, write_durably
-from edgeflare.errors import StoreError
+from edgeflare._internal.files import cache_folder, read_regular, write_durably
+from edgeflare._internal.text import reason
+from edgeflare.errors import HostError, StoreError
 from edgeflare.store.documents import read_json, validated
 
 DATABASE_NAME = "campaign.sqlite"
@@ -34,6 +35,7 @@ _LONGEST = 63
 LONGEST_NAME = 35
 """Bytes of the name of a new campaign's folder, so that there is room for its parts' behind it."""
 _DIGITS = 8
+_MOST_BYTES = 1 << 20
 _OTHERS = re.compile(r"[^A-Za-z0-9._/-]")
 
 
@@ -213,7 +215,7 @@ def stated_samples(folder: Path) -> str | None:
 def _pointer(folder: Path) -> Location | None:
     path = folder / POINTER_NAME
     try:
-        content = read_json(path.read_bytes())
+        content = read_json(read_regular(path, _MOST_BYTES, inside=folder))
         if not isinstance(content, dict) or not content.keys() >= {"kind", "url", "name"}:
             return None  # another program's
         found: Location = validated(Location, content)
@@ -225,7 +227,7 @@ def _pointer(folder: Path) -> Location | None:
         return None
     except (OSError, ValueError) as error:
         raise StoreError(
-            f"{path} can't be read ({error}); restore it from a copy, or name the campaign by its "
+            f"{path} can't be read ({reason(error)}); restore it from a copy, or name the campaign by its "
             f"address, {_EXAMPLE}/NAME"
         ) from error
     return found
@@ -241,7 +243,7 @@ def campaign_text(folder: str | os.PathLike[str]) -> str:
 
     Any other is its folder's path, as given.
     """
-    with suppress(OSError, RuntimeError, StoreError):
+    with suppress(OSError, HostError, StoreError):
         path = Path(folder).resolve()
         if path.is_relative_to(stores_folder().resolve()) and (found := read_pointer(path)):
             return found.address

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from edgeflare._internal.files import write_durably
+from edgeflare._internal.files import check_regular, read_regular, write_durably
 from edgeflare.errors import StoreError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
@@ -29,6 +29,7 @@ LOCK_NAMES = frozenset({_LOCK, _NOTE})
 
 _PATIENCE = 0.2  # s; `is_held` of another process takes the lock for an instant, too
 _PAUSE = 0.01
+_MOST_BYTES = 1 << 20
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -147,6 +148,8 @@ def _lock_of(folder: Path) -> BaseFileLock:
 
 def _take(lock: BaseFileLock) -> bool:
     """Take the lock and return True, or return False where somebody has it."""
+    if Path(lock.lock_file).exists():  # else it is made here
+        check_regular(lock.lock_file, inside=Path(lock.lock_file).parent)
     try:
         lock.acquire(timeout=_PATIENCE, poll_interval=_PAUSE)
     except Timeout:
@@ -205,7 +208,7 @@ def _write_note(folder: Path) -> None:
 def _note(folder: Path) -> _Holder | None:
     """Return the note of the last process that had the lock, None where it can't be read."""
     try:
-        note = read_json((folder / _NOTE).read_bytes())
+        note = read_json(read_regular(folder / _NOTE, _MOST_BYTES, inside=folder))
         return _Holder(int(note["pid"]), str(note["host"]), str(note["since"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None

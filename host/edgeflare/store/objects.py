@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from edgeflare.errors import StoreAwayError, StoreError, UsageError
-from edgeflare.store.samples import SUFFIXES, Samples, check_content, decode_sample
+from edgeflare.store.samples import SUFFIXES, Samples, check_content, check_digest, decode_sample
 from edgeflare.types import Sample
 
 _T = TypeVar("_T")
@@ -114,6 +114,8 @@ class SampleObjects(Samples):
                     continue
             path = f"{self.place}/{_name(digest, suffix)}"
             check_content(data, digest, path)
+            if suffix == ".wav":
+                self.check_rate()
             self._recent.put(digest, (data, suffix))
             return decode_sample(data, suffix)
         raise StoreError(
@@ -227,6 +229,7 @@ class SampleObjects(Samples):
 
 
 def _name(digest: str, suffix: str) -> str:
+    check_digest(digest)
     return f"{digest[:2]}/{digest}{suffix}"
 
 

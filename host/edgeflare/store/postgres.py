@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,11 +22,12 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError
+from sqlalchemy.engine.interfaces import ExceptionContext
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
-from edgeflare.store.documents import read_json
+from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Kind, Location, is_schema_name
 
@@ -77,6 +78,7 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
     try:
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
+            json_serializer=write_json,
             json_deserializer=read_json,
             pool_pre_ping=True,
             pool_size=_CONNECTIONS,
@@ -119,6 +121,7 @@ class _Connecting:
         self._patience_s = patience_s
         self._connected = False
         event.listen(engine, "do_connect", self._connect)
+        event.listen(engine, "handle_error", _note_loss)
 
     def _connect(self, dialect: Any, _record: Any, args: Any, parameters: Any) -> Any:
         until = time.monotonic() + self._patience_s
@@ -145,6 +148,64 @@ class _Connecting:
             connection.close()
             raise
         return connection
+
+
+_REPEATABLE = "edgeflare_repeatable"
+"""The mark of an error by which a transaction was lost that is not committed."""
+
+_MOST_LOSSES = 3
+"""Losses in a row of one transaction after which it is not begun again: a server that ends each one."""
+
+_OF_ONE_TRANSACTION = (
+    *("_campaign_row", "fact", "result", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
+    *("set_campaign", "set_models", "set_fact", "set_result", "set_unit_scores", "change_fact"),
+    *("add_environment", "add_device", "add_notice", "add_telemetry", "complete_seeds"),
+    *("add_seed_answers", "add_survey", "add_reference_answers", "add_outcome", "add_replay"),
+)
+"""Methods of a store that are one transaction each and can be called twice: what they are given is
+no iterator."""
+
+
+def begin_again_when_lost(store: type) -> None:
+    """Have methods of a store, each a transaction, begin again where the connection is lost in them.
+
+    They then wait for the server as they do where it refuses the connection.
+    """
+    for name in _OF_ONE_TRANSACTION:
+        if name in vars(store):
+            setattr(store, name, _beginning_again(vars(store)[name]))
+
+
+def _beginning_again(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        losses = 0
+        while True:
+            try:
+                return method(*arguments, **named)
+            except StoreAwayError as error:
+                losses += 1
+                cause = getattr(error.__cause__, "orig", None)
+                if losses > _MOST_LOSSES or not getattr(cause, _REPEATABLE, False):
+                    raise
+                time.sleep(_PAUSE_S)
+            except StoreError as error:
+                # A row of its own transaction may have been stored as its connection was lost; no
+                # other process adds one, as this one has the campaign's lock.
+                if losses and isinstance(error.__cause__, IntegrityError):
+                    return True
+                raise
+
+    return call
+
+
+def _note_loss(context: ExceptionContext) -> None:
+    """Mark the error of a statement by which the connection was lost; a commit has no statement."""
+    cause = context.original_exception
+    sqlstate = getattr(cause, "sqlstate", None)
+    said = " ".join(str(cause).split()).lower()
+    if context.statement is not None and _sentence(cause, sqlstate, said) is _LOST:
+        setattr(cause, _REPEATABLE, True)
 
 
 @cache

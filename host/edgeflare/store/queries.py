@@ -1,18 +1,23 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
+    Column,
     Connection,
     Executable,
     Row,
     Select,
     Table,
+    Text,
     and_,
     case,
+    cast,
     delete,
     func,
     insert,
@@ -22,11 +27,13 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
-from edgeflare.store import tables
+from edgeflare.store import documents, tables
 from edgeflare.store.database import Database, batches
+from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.outputs import is_answer, output_from
 from edgeflare.store.records import (
     SEARCH_ENDS,
@@ -37,6 +44,7 @@ from edgeflare.store.records import (
 )
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 
+_T = TypeVar("_T")
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
@@ -55,23 +63,80 @@ def make_tables(connection: Connection) -> None:
 
 
 def fact(connection: Connection, key: str) -> Any:
-    """Return the JSON value under a key, None where there is none."""
-    query = select(tables.facts.c.value).where(tables.facts.c.name == key)
-    return connection.execute(query).scalar()
+    """Return the JSON value under a key, None where there is none; its NaN is None, too."""
+    query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == key)
+    text = connection.execute(query).scalar()
+    return None if text is None else read_json(text, unknown=True)
+
+
+def facts_with_unknown(connection: Connection) -> list[str]:
+    """Return the names of the facts with numbers that aren't finite, as earlier versions wrote them."""
+    table, text = tables.facts.c, cast(tables.facts.c.value, Text)
+    found = []
+    for name, one in connection.execute(
+        select(table.name, text).where(or_(text.contains("NaN"), text.contains("Infinity")))
+    ):
+        try:
+            read_json(one)
+        except ValueError:
+            found.append(name)
+    return found
 
 
 def set_fact(connection: Connection, key: str, value: Any) -> None:
-    """Store a JSON value under a key; replaces what was there."""
-    table = tables.facts
+    """Store a JSON value under a key; replaces what was there. Raises UnstorableError."""
+    table, value = tables.facts, documents.storable(partial(documents.fact, key), value)
     change = update(table).where(table.c.name == key).values(value=value)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(name=key, value=value))
+
+
+def set_result(connection: Connection, key: str, result: Any) -> None:
+    """Store a dataclass under a key, as `documents.result_from` reads it. Raises UnstorableError."""
+    read = partial(documents.result_from, type(result))
+    set_fact(connection, key, documents.storable(read, asdict(result)))
+
+
+def result(connection: Connection, key: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
+    """Return what `set_result` stored; None of one with figures that aren't known, beside `parts`."""
+    try:
+        return documents.result_from(kind, fact(connection, key), parts)
+    except ValueError:
+        if key in facts_with_unknown(connection):
+            return None
+        raise
+
+
+def notices_of_damage(connection: Connection) -> list[str]:
+    """Return a notice for what of a campaign is lost, where the rest of it can be read."""
+    notices = [
+        f"{number} outcomes name {parent.name} that are gone from the database: what is said of those "
+        "isn't known; restore it from a copy"
+        for column, parent in (
+            (_OUTCOMES.c.device, tables.devices),
+            (_OUTCOMES.c.environment, tables.environments),
+        )
+        if (number := connection.execute(_orphans(column, parent.c.digest)).scalar_one())
+    ]
+    expected = seed_count(connection) * len(fact(connection, "replicas") or [""])
+    if fact(connection, "finished") and (lost := expected - tally(connection, None).done) > 0:
+        notices.append(
+            f"{lost} outcomes are missing, though the campaign was finished: restore the database from a "
+            "copy, or search those seeds again with `edgeflare resume`"
+        )
+    return notices + [
+        f"figures of {name!r} are stored as NaN or infinity and count as not known: run the command "
+        "that made them again"
+        for name in facts_with_unknown(connection)
+    ]
 
 
 def set_unit_scores(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace all scores of units; a row has the columns of their table but `position`."""
     connection.execute(delete(tables.unit_scores))
     for some in batches(rows):
+        for row in some:
+            write_json(dict(row))  # raises where a score isn't finite
         connection.execute(insert(tables.unit_scores), list(some))
 
 
@@ -79,6 +144,25 @@ def add_notices(connection: Connection, texts: Iterable[str]) -> None:
     """Add notices."""
     for text in texts:
         connection.execute(insert(tables.notices).values(text=text))
+
+
+def add_seeds(database: Database, rows: Sequence[dict[str, Any]]) -> None:
+    """Add seeds behind those there are. Raises StoreError where one is there already."""
+    if not rows:
+        return
+    try:
+        with database.writing() as connection:
+            for place, row in enumerate(rows, start=seed_count(connection)):
+                row["position"] = place
+            connection.execute(insert(_SEEDS), rows)
+    except StoreError as error:
+        if not isinstance(error.__cause__, IntegrityError):
+            raise
+        with database.reading() as connection:
+            there = set(connection.execute(select(_SEEDS.c.id)).scalars())
+        often = Counter(row["id"] for row in rows)
+        again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
+        raise StoreError(f"the seed {again!r} is in {database.folder} already") from error
 
 
 def add_environment(connection: Connection, environment: dict[str, Any]) -> str:
@@ -126,6 +210,47 @@ def add_once(connection: Connection, table: Table, **values: Any) -> None:
 def seed_count(connection: Connection) -> int:
     """Return how many seeds there are."""
     return connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
+
+
+_REFERENCES = " UNION ALL ".join(
+    [
+        "SELECT 'seeds', count(*), max(position) FROM seeds",
+        *(
+            f"SELECT '{table.name}', count(*), 0 FROM {table.name} "  # noqa: S608 - our own names
+            "WHERE seed NOT IN (SELECT position FROM seeds)"
+            for table in tables.metadata.sorted_tables
+            if "seed" in table.c
+        ),
+    ]
+)
+
+
+def check_references(connection: Connection, folder: Path) -> None:
+    """Raise StoreError where rows belong to seeds that are missing, or seeds are missing themselves.
+
+    PostgreSQL keeps that so itself. SQLite does while edgeflare writes; other programs may not. Only
+    indices are read, so that this is cheap in a large campaign.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    counts = connection.exec_driver_sql(_REFERENCES).all()  # as text: nothing is to be compiled
+    (name, count, last), *orphans = counts
+    missing = {} if last is None or last < count else {name: last + 1 - count}
+    found = {name: number for name, number, _ in orphans if number}
+    words = [f"{number} rows of {name} are missing" for name, number in missing.items()]
+    if found:
+        rows = " and ".join(f"{number} rows of {name}" for name, number in found.items())
+        words.append(f"{rows} belong to seeds that are gone")
+    if words:
+        raise StoreError(
+            f"{folder} is damaged: in its database {', '.join(words)}; restore it from a copy, or run "
+            "the campaign anew in another folder"
+        )
+
+
+def _orphans(column: Column[Any], parent: Column[Any]) -> Select[Any]:
+    """Return the query that counts the rows whose column names no row of another table."""
+    return select(func.count()).where(column.is_not(None), column.not_in(select(parent)))
 
 
 def first_replica(connection: Connection) -> str:
@@ -192,6 +317,12 @@ def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
     if replica is not None:
         query = query.where(_OUTCOMES.c.replica == replica)
     return OutcomeCounts(*(int(value or 0) for value in connection.execute(query).one()))
+
+
+def remove_failed(connection: Connection, replica: str) -> None:
+    """Remove a replica's outcomes of searches that failed."""
+    failed = and_(_OUTCOMES.c.replica == replica, _OUTCOMES.c.status == Status.FAILED.value)
+    connection.execute(delete(_OUTCOMES).where(failed))
 
 
 def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:

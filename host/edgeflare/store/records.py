@@ -12,7 +12,7 @@ from sqlalchemy import Row
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.metrics import disagreement
 from edgeflare.oracles import Margins
-from edgeflare.store.documents import moment, record, validated
+from edgeflare.store.documents import check_record, moment, record, validated
 from edgeflare.store.outputs import check_same_kind, output_columns, output_from
 from edgeflare.types import (
     NOTHING_SEARCHED,
@@ -260,7 +260,8 @@ def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
 
 
 def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str, Any]:
-    """Return the columns of the table outcomes, but for the seed's."""
+    """Return the columns of the table outcomes, but for the seed's. Raises UnstorableError."""
+    check_record(outcome)
     row = vars(outcome) | {
         "status": outcome.status.value,
         "chain_seed": str(outcome.chain_seed),
@@ -290,7 +291,8 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
 
 
 def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
-    """Return the columns of the table replays, but for the seed's."""
+    """Return the columns of the table replays, but for the seed's. Raises UnstorableError."""
+    check_record(replay)
     row = vars(replay) | {
         **output_columns("deployed", replay.deployed),
         "decision": replay.decision.value,
@@ -306,7 +308,8 @@ def replay_from_row(row: Row[Any]) -> ReplayRecord:
 
 
 def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
-    """Return the columns of the table telemetry."""
+    """Return the columns of the table telemetry. Raises UnstorableError."""
+    check_record(minute)
     buckets = minute.latencies or {}
     return vars(minute) | {
         "minute": minute.minute.isoformat(),

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from edgeflare._internal.files import is_disk_full, remove_torn, sync_folder, write_temporary
-from edgeflare.errors import StoreError, UsageError
-from edgeflare.store.database import Database, decoding, translate_errors
+from edgeflare._internal.files import (
+    check_inside,
+    is_disk_full,
+    read_regular,
+    remove_torn,
+    sync_folder,
+    write_temporary,
+)
+from edgeflare._internal.text import counted
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
+from edgeflare.store.database import Database, begin_again_when_lost, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.types import Sample
 
@@ -63,6 +71,10 @@ SUFFIXES = (".npy", ".wav")
 """The ends of a sample's name: of any array, and of audio."""
 _BELOW = re.compile(r"[0-9a-f]{2}")
 _NAME = re.compile(r"[0-9a-f]{64}\.(npy|wav)")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 1 << 30
+"""Of a sample's file: seeds have as much at most."""
+_SHOWN = 80
 _WRITERS = 8
 _MISTYPED = re.compile(r"(?:^|/)s3:", re.IGNORECASE)
 
@@ -122,16 +134,25 @@ class Samples(ABC):
         """Return the digest that `put` would return; nothing is written."""
         return self.file_of(sample)[0]
 
+    def check_rate(self) -> int:
+        """Return the rate of audio. Raises StoreError where it isn't known."""
+        if self.rate is None:
+            raise StoreError(f"the rate of the audio of {self.place} is not known")
+        return self.rate
+
     def file_of(self, sample: Sample) -> tuple[str, bytes, str]:
         """Return a sample's digest, the bytes of its file and the end of that one's name."""
         if sample.ndim == 1 and sample.dtype == np.float32:
-            if self.rate is None:
-                raise StoreError(f"the rate of the audio of {self.place} is not known")
-            data, suffix = wav_bytes(sample, self.rate), ".wav"
+            data, suffix = wav_bytes(sample, self.check_rate()), ".wav"
         else:
             buffer = io.BytesIO()
             np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
             data, suffix = buffer.getvalue(), ".npy"
+        if len(data) > _MOST_BYTES:
+            raise StoreError(
+                f"a sample of {len(data)} bytes can't be stored in {self.place}, where one has "
+                f"{_MOST_BYTES} at most: use smaller seeds"
+            )
         return hashlib.sha256(data).hexdigest(), data, suffix
 
 
@@ -159,6 +180,15 @@ def absolute_place(place: str) -> str:
             f"{place!r} is neither a folder nor the URL of a place; write s3://bucket/prefix"
         )
     return str(Path(place).expanduser().absolute())
+
+
+def check_digest(digest: str) -> None:
+    """Raise StoreError for a text that can't be a sample's digest: it is the name of a file."""
+    if not _DIGEST.fullmatch(digest):
+        raise StoreError(
+            f"{digest[:_SHOWN]!r} is not the digest of a sample, 64 hexadecimal digits: what names it is "
+            "damaged; restore it from a copy"
+        )
 
 
 def check_content(data: bytes, digest: str, path: str) -> None:
@@ -226,6 +256,7 @@ class SampleFiles(Samples):
 
     def path(self, digest: str) -> Path:
         """Return the path of the sample of that digest, or of an image where there is none."""
+        check_digest(digest)
         image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in SUFFIXES)
         return audio if audio.exists() else image
 
@@ -262,11 +293,11 @@ class SampleFiles(Samples):
 
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
+        check_digest(digest)
         base = os.path.join(self.folder, digest[:2], digest)  # noqa: PTH118 - many samples are read
         for suffix in SUFFIXES:
             try:
-                with open(base + suffix, "rb", buffering=0) as file:  # noqa: PTH123
-                    data = file.read()
+                data = read_regular(base + suffix, _MOST_BYTES, inside=self.folder)
                 break
             except FileNotFoundError:
                 continue
@@ -280,6 +311,8 @@ class SampleFiles(Samples):
                 f"the sample file {self.path(digest)} is missing; restore it from a copy"
             )
         check_content(data, digest, base + suffix)
+        if suffix == ".wav":
+            self.check_rate()
         return decode_sample(data, suffix)
 
     def _stage(self, sample: Sample) -> "_Staged":
@@ -288,6 +321,7 @@ class SampleFiles(Samples):
         path = self.folder / digest[:2] / (digest + suffix)
         if path.parent not in self._made:
             path.parent.mkdir(parents=True, exist_ok=True)
+            check_inside(path.parent, self.folder)
             sync_folder(self.folder)
             self._made.add(path.parent)
         if path.exists() and path.stat().st_size == len(data):
@@ -335,6 +369,10 @@ def discard_samples(folder: Path) -> None:
 class StoredFolder:
     """A folder with a database and samples: the base of a campaign's store and of a corpus."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        begin_again_when_lost(cls)
+
     def __init__(self, database: Database) -> None:
         self.folder = database.folder
         self._database = database
@@ -365,6 +403,44 @@ class StoredFolder:
         """Whether the sample of this digest is stored."""
         with translate_errors(self.folder):
             return self._samples.exists(digest)
+
+
+class SampleReader:
+    """Reads samples for people to look at: one that is missing or damaged stops no report.
+
+    `damaged` says why, by digest. `read` is `Store.get_sample` or like it.
+    """
+
+    def __init__(self, read: Callable[[str], Sample]) -> None:
+        self._read = read
+        self.damaged: dict[str, str] = {}
+
+    def get(self, digest: str, make: Callable[[], Sample] | None = None) -> Sample | None:
+        """Return a sample, by `make` where that is given; None where it can't be read.
+
+        Raises StoreAwayError and DiskFullError.
+        """
+        try:
+            return self._read(digest) if make is None else make()
+        except (StoreAwayError, DiskFullError):
+            raise
+        except StoreError as error:
+            self.damaged[digest] = str(error)
+            return None
+
+    def pair(self, first: str, second: str) -> tuple[Sample, Sample] | None:
+        """Return two samples, None where one of them can't be read."""
+        one = self.get(first)
+        other = one if first == second else self.get(second)
+        return None if one is None or other is None else (one, other)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """A notice where some could not be read."""
+        if not self.damaged:
+            return ()
+        some = counted(len(self.damaged), "sample")
+        return (f"{some} can't be read: {next(iter(self.damaged.values()))}",)
 
 
 class LazySamples(Sequence[Sample]):

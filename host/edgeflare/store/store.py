@@ -1,12 +1,11 @@
 """A campaign's folder: its database and its samples."""
 
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -48,12 +47,7 @@ from edgeflare.store.records import (
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
-from edgeflare.store.survey import (
-    ReferenceAnswer,
-    SurveyCounts,
-    SurveyedSeed,
-    SurveyRecord,
-)
+from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
@@ -63,6 +57,7 @@ _SAMPLE_RATE = "sample_rate"
 _ENVIRONMENT = "environment"
 """The fact that has the digest of the environment in force."""
 
+_T = TypeVar("_T")
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
@@ -114,13 +109,13 @@ class Store(StoredFolder):
         about = {
             "id": id or uuid.uuid4().hex,
             "created_at": datetime.now(timezone.utc).isoformat(),
-            "config": campaign,
             "models": {},
         }
 
         def fill(connection: Connection) -> None:
             queries.make_tables(connection)
-            connection.execute(insert(tables.campaign).values(**about))
+            config = documents.storable(documents.config, campaign)
+            connection.execute(insert(tables.campaign).values(**about, config=config))
             if environment is not None:
                 digest = queries.add_environment(connection, environment)
                 queries.set_fact(connection, _ENVIRONMENT, digest)
@@ -152,6 +147,7 @@ class Store(StoredFolder):
                 newest = tables.environments.c.position.desc()
                 query = select(tables.environments.c.digest).order_by(newest).limit(1)
                 with store._database.reading() as connection:
+                    queries.check_references(connection, folder)
                     last = connection.execute(query).scalar()
                 store._environment = store.fact(_ENVIRONMENT) or last
                 store._samples.rate = store.fact(_SAMPLE_RATE)
@@ -214,7 +210,8 @@ class Store(StoredFolder):
     def set_campaign(self, campaign: dict[str, Any], notices: Sequence[str] = ()) -> None:
         """Replace the resolved configuration and add notices, in one transaction."""
         with self._database.writing() as connection:
-            connection.execute(update(tables.campaign).values(config=campaign))
+            config = documents.storable(documents.config, campaign)
+            connection.execute(update(tables.campaign).values(config=config))
             queries.add_notices(connection, notices)
 
     @property
@@ -225,8 +222,10 @@ class Store(StoredFolder):
 
     def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
         """Replace what is known of the two models, both JSON objects."""
-        models = {"original": original, "deployed": deployed}
         with self._database.writing() as connection:
+            models = documents.storable(
+                documents.models, {"original": original, "deployed": deployed}
+            )
             connection.execute(update(tables.campaign).values(models=models))
 
     def fact(self, key: str) -> Any | None:
@@ -246,11 +245,22 @@ class Store(StoredFolder):
                 value = documents.fact(key, queries.fact(connection, key))
             queries.set_fact(connection, key, change(value))
 
-    def set_unit_scores(self, rows: Iterable[Mapping[str, Any]], key: str, value: Any) -> None:
-        """Replace all rows of the table unit_scores, and the fact of this key, in one transaction."""
+    def set_result(
+        self, key: str, result: Any, units: Iterable[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Store a result, a dataclass, as a fact; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:
-            queries.set_unit_scores(connection, rows)
-            queries.set_fact(connection, key, value)
+            if units is not None:
+                queries.set_unit_scores(connection, units)
+            queries.set_result(connection, key, result)
+
+    def result(self, key: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
+        """Return what `set_result` was given for this key, None where nothing was.
+
+        Figures that aren't finite aren't known: `parts` with some are left out, a result with others is.
+        """
+        with self._database.reading(f"the result {key!r}") as connection:
+            return queries.result(connection, key, kind, parts)
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -298,8 +308,10 @@ class Store(StoredFolder):
             queries.add_notices(connection, [text])
 
     def notices(self) -> list[str]:
-        """Every notice, in the order they were added."""
-        return self._database.rows(tables.notices, lambda row: str(row.text))
+        """Every notice, in the order they were added, and those of what is damaged."""
+        with self._database.reading() as connection:
+            damage = queries.notices_of_damage(connection)
+        return self._database.rows(tables.notices, lambda row: str(row.text)) + damage
 
     def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
         """Add devices' minutes in one transaction; an interrupted minute may come in parts."""
@@ -349,8 +361,7 @@ class Store(StoredFolder):
             )
         places = {seed_id: place for place, seed_id in enumerate(order)}
         rows.sort(key=lambda row: places.get(row["id"], 0))
-        if rows:
-            self._add_seed_rows(rows)
+        queries.add_seeds(self._database, rows)
         return [row["sample"] for row in rows]
 
     def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
@@ -491,9 +502,9 @@ class Store(StoredFolder):
         Raises StoreError where it has one already; with `keep_first` that one stays. Returns
         whether this one was added.
         """
-        row = outcome_to_row(outcome, self._environment)
         with self._database.adding_one() as connection:
             self._check_stored(outcome.trigger)
+            row = outcome_to_row(outcome, self._environment)
             row["seed"] = self._position(connection, outcome.seed_id)
             try:
                 added = queries.add_rows(connection, _OUTCOMES, [row], keep_first=keep_first)
@@ -529,6 +540,11 @@ class Store(StoredFolder):
         with self._database.reading() as connection:
             return set(connection.execute(query).scalars())
 
+    def remove_failed(self, replica: str = "") -> None:
+        """Remove this replica's outcomes of searches that failed, so that they are done again."""
+        with self._database.writing() as connection:
+            queries.remove_failed(connection, replica)
+
     def tally(self, replica: str | None = None) -> OutcomeCounts:
         """Count the outcomes of this replica, or of all of them."""
         with self._database.reading() as connection:
@@ -536,9 +552,9 @@ class Store(StoredFolder):
 
     def add_replay(self, replay: ReplayRecord) -> None:
         """Record what a device answers to a trigger; of several answers the first one stays."""
-        row = replay_to_row(replay)
         with self._database.adding_one() as connection:
             self._check_stored(replay.trigger)
+            row = replay_to_row(replay)
             row["seed"] = self._position(connection, replay.seed_id)
             queries.add_rows(connection, _REPLAYS, [row], keep_first=True)
 
@@ -559,20 +575,6 @@ class Store(StoredFolder):
     def _campaign_row(self) -> Row[Any]:
         with self._database.reading() as connection:
             return connection.execute(select(tables.campaign)).one()
-
-    def _add_seed_rows(self, rows: list[dict[str, Any]]) -> None:
-        try:
-            with self._database.writing() as connection:
-                for position, row in enumerate(rows, start=queries.seed_count(connection)):
-                    row["position"] = position
-                connection.execute(insert(_SEEDS), rows)
-        except StoreError as error:
-            if not isinstance(error.__cause__, IntegrityError):
-                raise
-            there = self.seed_ids()
-            often = Counter(row["id"] for row in rows)
-            again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
-            raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
 
     def _seed(self, row: Row[Any]) -> SeedRecord:
         self._positions[row.id] = row.position

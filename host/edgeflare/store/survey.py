@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 from sqlalchemy import Row, func, select
@@ -10,7 +10,7 @@ from sqlalchemy import Row, func, select
 from edgeflare.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
-from edgeflare.store.documents import record
+from edgeflare.store.documents import check_record, record
 from edgeflare.store.outputs import output_columns, output_from
 from edgeflare.types import Decision, Output
 
@@ -22,6 +22,10 @@ SurveyKey: TypeAlias = tuple[str, str, int]
 
 SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
 """The even survey, the pursuit of what it saw, and the check of a fault's description."""
+
+OWN: Final = "seed"
+"""The phase of a reference's answers to the seeds as they are; a seed's number is 0."""
+ReferencePhase: TypeAlias = SurveyPhase | Literal["seed"]
 
 _Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 _RUNS = tables.surveyed_seeds
@@ -107,9 +111,10 @@ class SurveyRecord:
 
 @dataclass(frozen=True)
 class ReferenceAnswer:
-    """What a reference model, in place of the deployed one, answers to one input of the survey.
+    """What a reference model, in place of the deployed one, answers to a seed or a survey's input.
 
-    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`.
+    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`; of a
+    seed as it is the phase is "seed".
     """
 
     __pydantic_config__ = _WITH_ARRAYS
@@ -120,7 +125,7 @@ class ReferenceAnswer:
     deployed: Output
     decision: Decision
     total_variation: _Share | None = None
-    phase: SurveyPhase = "survey"
+    phase: ReferencePhase = "survey"
 
     @property
     def key(self) -> SurveyKey:
@@ -157,6 +162,8 @@ def add(
         positions = queries.positions(connection, database.folder, ids)
         answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
         queries.add_rows(connection, _SURVEY, answers, keep_first=keep_first)
+        for run in runs:
+            check_record(run)
         finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
         queries.add_rows(connection, _RUNS, finished, keep_first=keep_first)
 
@@ -229,6 +236,8 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
     """Add answers of references in one transaction."""
     with database.adding() as connection:
+        for answer in answers:
+            check_record(answer)
         ids = {one.seed_id for one in answers}
         positions = queries.positions(connection, database.folder, ids)
         rows = [
@@ -254,6 +263,7 @@ def read_references(database: Database, reference: str) -> Iterator[ReferenceAns
 
 
 def _survey_to_row(one: SurveyRecord) -> dict[str, Any]:
+    check_record(one)
     return {
         **_without_seed(vars(one)),
         **output_columns("original", one.original),

@@ -3,11 +3,15 @@
 Pei et al., SOSP 2017, section 6.2: the light of the whole image, a single rectangle that covers a
 part of it, and small dark patches.
 
-Differences: by the authors' code a step of ``light`` is 10,000 times the mean gradient, which makes
-all of an image white or black at once; here its sign at the first step counts, so that a step is
-`step` levels and all go the same way. They clip images once, at the end, and never round them; here
-each step ends at an image that a file can hold (see `moved`): of images that are rounded at the end
-many no longer make a difference. Their patch of ``blackout`` may fall where all is black already.
+Differences: by the authors' code a step of ``light`` is the step's length times the mean gradient,
+for ImageNet 10,000 times that and for driving 500 times, which makes all of an image white or black
+at once; here its sign at the first step counts, so that a step is `step` levels and all go the same
+way. They clip images once, at the end, and never round them; here each step ends at an image that a
+file can hold (see `moved`): of images that are rounded at the end many no longer make a difference.
+Their rectangle of ``occlusion`` lies where the caller says, in the upper left corner by default; here
+where the gradient at the first step is steepest, or at random. Their patch of ``blackout`` is drawn
+once a step, and may fall where all is black already or where it doesn't raise the objective; here
+up to a hundred are drawn.
 """
 
 from collections.abc import Callable, Mapping

@@ -6,6 +6,11 @@ activated is to become active. The models are the original and further ONNX mode
 on the host, such as a float copy of the deployed one. Images on which they differ are asked about
 on the device.
 
+The paper's settings for MNIST and ImageNet, which the authors' code leaves to its caller: a weight of
+1 of the model that is to deviate (lambda 1), 0.1 of units (lambda 2), a step of 10, a threshold of 0.
+The gradient is divided by its root mean square, and in that code a step is in units of the models'
+input: 0 to 1 for MNIST, so that 10 is 2,550 levels of 255; levels for ImageNet.
+
 Differences:
 
 - The models differ on the host; what counts here is that the device decides otherwise than the
@@ -13,15 +18,20 @@ Differences:
   where they agree. The authors end with the first difference.
 - A seed on which the models differ already is left out: its campaign has asked the device about it.
 - Each model in turn is the one that is to deviate, in a random order, until the device does; the
-  authors draw one for each seed.
+  paper draws one for each seed, and in the authors' code it is the first unless stated.
 - Which units are covered is counted for each seed by itself: the authors count over all, so that a
   seed's result depends on those before it. Of the units that no image of this search activated one
-  is drawn at random for each model, at each step.
+  is drawn at random for each model, at each step; the authors' code draws once for each seed.
+- A step is 10 levels of 255, as theirs is for ImageNet. One of 2,550 levels makes a value black or
+  white wherever its gradient is a tenth of the root mean square.
+- A unit is active above 0.5 of its layer's range (the authors: 0, which nearly each unit is above).
+- A score is the logarithm of a probability, up to what all classes have in common, see
+  `JointObjective`; the authors take the output before the softmax for MNIST, and for ImageNet's
+  models the probability.
 - Images are clipped and rounded at each step, see `constraints`, which has further ones.
-- The weight of the model that is to deviate is 2; the authors take 1, with which the scores of two
-  models that are nearly the same cancel each other out, and no step leads to the boundary. The
-  other settings are those that they use for MNIST: a weight of units of 0.1, a step of 10. What
-  units change was measured (docs/research/gradient-search.md): nothing that can be told.
+- The weight of the model that is to deviate is 2; with the authors' 1 the scores of two models that
+  are nearly the same cancel each other out, and no step leads to the boundary. What units change
+  was measured (docs/research/gradient-search.md): nothing that can be told.
 """
 
 from collections.abc import Generator, Mapping

@@ -20,13 +20,16 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
+from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
+from edgeflare._internal.text import reason
 from edgeflare.detections import DifferenceKind, differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores, is_scores
@@ -73,6 +76,9 @@ _USUAL_RATE = 16_000
 _REQUEST_BYTES = 1 << 20
 
 
+_DAMAGED = (OSError, ValueError, EOFError, BadZipFile)
+
+
 class ShrinkOptions(BaseModel):
     """Moves triggering inputs nearer to their seed inputs, while they still deviate.
 
@@ -96,10 +102,13 @@ class ShrinkOptions(BaseModel):
     def samples(self) -> "np.lib.npyio.NpzFile":
         """The file, open. Raises UsageError."""
         try:
+            check_regular(self.triggers)
+            if not is_zipfile(self.triggers):  # numpy leaves such a file open
+                raise ValueError("it is damaged, or another kind of file")
             found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except _DAMAGED as error:
             raise UsageError(
-                f"can't read the triggering inputs in {self.triggers}: {error}"
+                f"can't read the triggering inputs in {self.triggers}: {reason(error)}"
             ) from error
         return found
 
@@ -109,11 +118,11 @@ class ShrinkOptions(BaseModel):
         if self.changes is None:
             return {}
         try:
-            found = json.loads(self.changes.read_bytes())
+            found = json.loads(read_regular(self.changes))
             return {name: NaturalChange.from_json(one) for name, one in found.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (*_DAMAGED, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
-                f"can't read what made the triggering inputs in {self.changes}: {error}"
+                f"can't read what made the triggering inputs in {self.changes}: {reason(error)}"
             ) from error
 
     def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:

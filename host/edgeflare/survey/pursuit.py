@@ -77,7 +77,10 @@ class Screen(NamedTuple):
 
 
 class Screened(NamedTuple):
-    """The original's answer: its margin, 0..1, its class, or None of a transcript, and itself."""
+    """The original's answer: its margin, 0..1, its class, or None of a transcript, and itself.
+
+    The margin is below 0 where it can't answer.
+    """
 
     margin: float
     label: int | None

@@ -76,7 +76,7 @@ class FakeAgent:
 
         agent = FakeAgent(Replace("LOADED", {"outputs": [
             {"name": "y", "shape": [1e400, 2], "dtype": "float32", "quantization": None}]}))
-        with pytest.raises(DeviceProtocolError, match="makes no sense"):
+        with pytest.raises(DeviceProtocolError, match="sent outputs"):
             open_device(LOCAL, model, connect=connecting({"local": agent}))
 
     A header that no JSON encoder writes, such as one nested 100,000 deep, is made by `raw_frame`::

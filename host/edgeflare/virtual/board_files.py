@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare._internal.files import cache_folder, write_whole
+from edgeflare._internal.files import cache_folder, make_folder, write_whole
 from edgeflare.devices import Device
 from edgeflare.devices.inventory import state_root
 from edgeflare.devices.transports.ssh.config import known_name
@@ -110,7 +110,7 @@ def board_folder(name: str) -> Path:
 def make_private(folder: Path) -> Path:
     """Make a folder that only this user may enter, and return it. Raises DeviceError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder, 0o700)
         folder.chmod(0o700)
     except OSError as error:
         raise DeviceError(f"can't make the folder {folder}: {error.strerror}") from error

@@ -1,14 +1,15 @@
 """DRepair and abstention on real pairs: tables 7 and 8 of DFLARE, and what an abstention catches.
 
 python tests/benchmarks/repair/drepair.py --data FOLDER [--pairs LeNet-1 "lenet4, pruned" ...]
-    [--strategy dflare] [--seeds 500] [--what repair abstain] [--keep FOLDER2]
+    [--strategy dflare] [--seeds 500] [--what repair abstain] [--variants paper bound standardised]
+    [--no-search] [--total-queries N] [--keep FOLDER2]
 
 A campaign without a survey for each pair. "repair": of each variant the mean over five folds of seed
 inputs, five times, with random seeds 0 to 4, in per cent: triggering inputs repaired, others induced,
 deviations less; then the same search on the repaired model, with its success and how many times the
 queries it takes. "abstain": the threshold that catches 95 % on half of the seed inputs; caught of the
 other half's deviations and of fresh searches' by dflare and boundary, and inputs deferred. FOLDER2
-keeps the campaigns.
+keeps the campaigns. --no-search leaves new searches out. Else each gives the device as many inputs as `edgeflare repair` does, or N.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from shared_models import PAIRS
 
 from edgeflare import resume_campaign, search
 from edgeflare.errors import EdgeFlareError
-from edgeflare.repair import abstain_campaign, train_campaign
+from edgeflare.repair import RepairedCampaign, abstain_campaign, train_campaign
+from edgeflare.repair.campaigns import FRESH
 from edgeflare.store.location import DATABASE_NAME
 
 _MNIST = DEMO.parent / "mnist"
@@ -37,11 +39,11 @@ _OWN = {
 }
 _SHARED = ("LeNet-1", "LeNet-5", "ResNet-20", "ResNet-8")
 _DIGITS = "images/mnist_test_0_499.npz"
-_VARIANTS: tuple[tuple[Any, float | None], ...] = (
-    ("paper", None),
-    ("paper", 0.01),
-    ("standardised", None),
-)
+_VARIANTS: dict[str, tuple[Any, float | None]] = {
+    "paper": ("paper", None),
+    "bound": ("paper", 0.01),
+    "standardised": ("standardised", None),
+}
 _REPAIR = (
     "repaired",
     "induced",
@@ -79,12 +81,23 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def repairs(folder: Path) -> Iterator[tuple[str, ...]]:
+def times(found: RepairedCampaign) -> str:
+    """Return how many times the queries a new search takes; nothing without one."""
+    more = found.search and found.search.more_queries
+    return "" if more is None else f"{more:.2f}"
+
+
+def repairs(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Yield the row of each variant."""
-    for variant, bound in _VARIANTS:
-        found = train_campaign(folder, variant=variant, max_inducing=bound)
+    for variant, bound in (_VARIANTS[name] for name in arguments.variants):
+        found = train_campaign(
+            folder,
+            variant=variant,
+            max_inducing=bound,
+            search=arguments.search,
+            total_queries=arguments.total_queries,
+        )
         assert found.trained is not None
-        assert found.search is not None
         accuracy = found.trained.accuracy
         yield (
             variant if bound is None else f"{variant}, at most {percent(bound)}",
@@ -92,23 +105,23 @@ def repairs(folder: Path) -> Iterator[tuple[str, ...]]:
             f"{100 * found.trained.mean('inducing_ratio'):.2f}",
             percent(found.trained.mean("improvement_ratio")),
             "" if accuracy is None else ", ".join(map(percent, accuracy)),
-            percent(found.search.after.success),
-            f"{found.search.more_queries or 0:.2f}",
+            percent(found.search and found.search.after.success),
+            times(found),
         )
 
 
-def abstentions(folder: Path) -> Iterator[tuple[str, ...]]:
+def abstentions(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Yield the row of a threshold."""
-    found = abstain_campaign(folder)
+    found = abstain_campaign(folder, search=arguments.search, total_queries=arguments.total_queries)
     assert found.abstention is not None
-    assert found.search is not None
     told = found.abstention
     yield (
         "",
         f"{told.threshold:.4g}",
         *(percent(one.share) for one in told.caught),
+        *([""] * (1 + len(FRESH) - len(told.caught))),
         f"{percent(told.deferred_share)} (at most {percent(told.deferred_bound)})",
-        f"{found.search.more_queries or 0:.2f}",
+        times(found),
     )
 
 
@@ -125,6 +138,9 @@ def main() -> None:
     parser.add_argument(
         "--what", nargs="+", choices=("repair", "abstain"), default=["repair", "abstain"]
     )
+    parser.add_argument("--variants", nargs="+", choices=_VARIANTS, default=list(_VARIANTS))
+    parser.add_argument("--no-search", dest="search", action="store_false")
+    parser.add_argument("--total-queries", type=int)
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -143,7 +159,7 @@ def main() -> None:
                     ran = campaign(
                         name, arguments.data, folder, arguments.strategy, arguments.seeds
                     )
-                    for row in rows(ran):
+                    for row in rows(ran, arguments):
                         print(f"| {name} | {' | '.join(row)} |", flush=True)
                 except EdgeFlareError as error:
                     print(f"| {name} | failed: {error} |", flush=True)

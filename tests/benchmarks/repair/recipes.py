@@ -31,7 +31,6 @@ _COLUMNS = (
     *("pair", "recipe", "bytes", "disagreement", "share of the present", "p", "ms", "accuracy"),
     *("natural", "front"),
 )
-_DEFAULT = ("ResNet-8", "LeNet-5", "LeNet-5, pruned", "LeNet-5, distilled", "EfficientNet-Lite0")
 
 
 def rows(pair: str, found: RecipesFound) -> Iterator[str]:
@@ -93,7 +92,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     pairs = [name for name in NAMES if name != SPEECH]
-    parser.add_argument("--pairs", nargs="+", choices=pairs, default=_DEFAULT)
+    parser.add_argument("--pairs", nargs="+", choices=pairs, default=pairs)
     parser.add_argument("--device", default="local")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--keep-float", type=int, default=2)

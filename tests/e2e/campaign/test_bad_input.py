@@ -161,7 +161,8 @@ def test_a_scaling_that_contradicts_the_files_quantisation_is_reported(home: Pat
     ran = run(home, deployed_input="mean=127.5", max_queries=1)
     assert ran.code == 0, ran.err
     assert (
-        "mean=127.5, stated for the deployed model, makes pixels -128 to 128, but the " in ran.err
+        "mean=127.5, stated for the deployed model, makes pixels -127.5 to 127.5, but the "
+        in ran.err
     )
     assert "quantisation of its file says scale=1/255" in ran.err
 

@@ -12,12 +12,22 @@ import pytest
 from command import ROOT, edgeflare
 from small_models import dense_onnx, flat_weights
 
-from edgeflare import CampaignConfig, Notice, config_from, run_campaign
+from edgeflare import (
+    CampaignConfig,
+    Notice,
+    campaign_status,
+    config_from,
+    resume_campaign,
+    run_campaign,
+    summarize,
+)
+from edgeflare.campaign import survey_alone
 from edgeflare.devices import connect
-from edgeflare.errors import DeviceError
+from edgeflare.devices.session.agent_errors import MAPPED
+from edgeflare.errors import DeviceError, EdgeFlareError, InferenceFailedError
 from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, Replace, connecting
-from edgeflare_agent.wire import Frame
+from edgeflare_agent.wire import Frame, Kind
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
@@ -86,6 +96,16 @@ def with_seconds(value: Any) -> Callable[[Frame], Frame]:
     )
 
 
+def error(code: str, kind: str = "RESULT", first: int = 40) -> Replace:
+    """Replies of a kind become errors with this code, after the preflight's and the seeds' own."""
+    about = {"code": code, "message": "says the device"}
+    return Replace(
+        kind,
+        lambda honest: Frame(Kind.ERROR, {"id": honest.header.get("id"), **about}),
+        first=first,
+    )
+
+
 HOSTILE = {
     "NaN seconds": results(with_seconds(float("nan"))),
     "twice the values": results(with_array(np.eye(1, 8, 7, dtype=np.float32))),
@@ -95,7 +115,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_the_other_device_does_what_a_hostile_one_leaves(tmp_path: Path, case: str) -> None:
     folder, told = run(tmp_path, agent(HOSTILE[case]), agent())
-    assert any("local is lost: what the agent on local said" in text for text in told), told
+    assert any("local is lost: the agent on local sent " in text for text in told), told
     with Store.open(folder) as store:
         outcomes = list(store.outcomes())
     assert len(outcomes) == SEEDS
@@ -106,9 +126,89 @@ def test_the_other_device_does_what_a_hostile_one_leaves(tmp_path: Path, case: s
 def test_a_campaign_on_a_hostile_device_alone_ends_as_a_devices_fault(
     tmp_path: Path, case: str
 ) -> None:
-    with pytest.raises(DeviceError, match="makes no sense") as caught:
+    with pytest.raises(DeviceError, match=r"the agent on local sent .* = .*, expected") as caught:
         run(tmp_path, agent(HOSTILE[case]))
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("code", [*MAPPED, "err_17"])
+def test_an_error_of_any_code_ends_no_campaign_that_has_another_device(
+    tmp_path: Path, code: str
+) -> None:
+    folder, _ = run(tmp_path, agent(error(code)), agent())
+    with Store.open(folder) as store:
+        outcomes = list(store.outcomes())
+    assert len(outcomes) == SEEDS
+    assert "exhausted" in {str(one.status.value) for one in outcomes}
+
+
+@pytest.mark.parametrize(("kind", "first"), [("RESULT", 0), ("CONFIGURED", 0), ("PONG", 5)])
+@pytest.mark.parametrize("code", [*MAPPED, "err_17"])
+def test_an_error_of_any_code_at_any_moment_is_a_stated_error(
+    tmp_path: Path, code: str, kind: str, first: int
+) -> None:
+    with pytest.raises(EdgeFlareError, match="says the device") as caught:
+        run(tmp_path, agent(error(code, kind, first)))
+    assert caught.value.exit_code in (2, 3)
+
+
+class Refusing:
+    """A device that answers on the seeds; on all other inputs it can't, while it is `broken`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.broken = True
+        self._file = folder / "seeds.npz"
+
+    def agent(self) -> FakeAgent:
+        def infer_seeds(sample: np.ndarray) -> np.ndarray:
+            is_seed = (
+                (np.load(self._file)["images"] == sample.reshape(8, 8, 1)).all((1, 2, 3)).any()
+            )
+            return infer(sample) if is_seed or not self.broken else np.full((1, 4), np.nan)
+
+        def refuse(honest: Frame) -> Frame:
+            if not any(np.isnan(array).any() for array in honest.arrays):
+                return honest
+            header = {"id": honest.header["id"], "code": "inference", "message": "too hot"}
+            return Frame(Kind.ERROR, header)
+
+        return FakeAgent(Replace("RESULT", refuse), loaded=LOADED, infer=infer_seeds)
+
+
+def test_where_every_search_failed_a_campaign_ends_with_code_3_and_can_be_resumed(
+    tmp_path: Path,
+) -> None:
+    device = Refusing(tmp_path)
+    with pytest.raises(InferenceFailedError, match=r"any of 4 searches.*too hot") as caught:
+        run(tmp_path, device.agent())
+    assert caught.value.exit_code == 3
+    folder = tmp_path / "out"
+    assert campaign_status(folder).state == "failed"
+    again = connecting({"local": device.agent()}, connect)
+    with pytest.raises(InferenceFailedError, match="any of 4 searches"):
+        resume_campaign(folder, connect=again)
+    device.broken = False
+    resume_campaign(folder, connect=connecting({"local": device.agent()}, connect))
+    summary = summarize(folder)
+    assert (summary.finished, summary.by_status["failed"]) == (SEEDS, 0)
+
+
+def test_a_finished_campaign_whose_searches_all_failed_is_not_called_done(tmp_path: Path) -> None:
+    """As those of earlier versions are."""
+    device = Refusing(tmp_path)
+    with pytest.raises(InferenceFailedError):
+        run(tmp_path, device.agent())
+    with Store.open(tmp_path / "out") as store:
+        store.set_fact("finished", True)
+    with pytest.raises(InferenceFailedError):
+        resume_campaign(tmp_path / "out", connect=connecting({"local": device.agent()}, connect))
+
+
+def test_a_survey_that_the_device_answers_nowhere_ends_with_code_3(tmp_path: Path) -> None:
+    config_ = survey_alone(config(tmp_path, 1))
+    agents = {"local": Refusing(tmp_path).agent()}
+    with pytest.raises(InferenceFailedError, match=r"nothing could be surveyed.*too hot"):
+        run_campaign(config_, connect=connecting(agents, connect))
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31mboard\u202e" + "x" * 8000

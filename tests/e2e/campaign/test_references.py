@@ -87,17 +87,23 @@ def test_a_healthy_deployment_is_sound(sound: Ran, home: Path) -> None:
     assert len(found["references"]) == 8
     assert found["inputs"] > 250
     assert found["unexplained"] == 0
+    assert found["evidence"][0].startswith("on the seeds as they are the deployed model is right")
+    assert found["own"]["inputs"] == found["own"]["labelled"] == 100
+    assert [one["inputs"] for one in found["own_references"].values()] == [100] * 8
     assert sorted(one.suffix for one in (home / "sound" / "references").iterdir()) == [".onnx"] * 8
     report = edgeflare("report", "sound", "--format", "markdown", home=home).out
     first = report.splitlines()[2]
     assert first.startswith("**Passed. The deployed model is sound")
 
 
-def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse: Ran, home: Path) -> None:
+def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(
+    worse: Ran, sound: Ran, home: Path
+) -> None:
     assert worse.code == 1
     found = worse.json["soundness"]
     assert found["verdict"] == "worse"
     assert found["references"] == ["sound"]
+    assert found["own_references"]["sound"] == sound.json["soundness"]["own"]
     assert found["excess"] > found["allowed_excess"]
     assert "verdict" in worse.json["limits_crossed"]
     assert not (home / "worse" / "references").exists()
@@ -274,7 +280,7 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     found = summarize(home / "like-worse").soundness
     assert found is not None
     assert found.verdict == "cannot-tell"
-    assert "worse was itself judged worse" in found.evidence[0]
+    assert "worse was itself judged worse" in found.evidence[1]
 
 
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
@@ -282,6 +288,34 @@ def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> 
     ran = edgeflare("replay", "worse", "--out", "replay", home=home)
     assert ran.code == 0, ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(("is_gone", "answers"), [(False, 100), (True, 0)])
+def test_a_reference_that_was_not_asked_about_the_seeds_is_asked_by_resume(
+    home: Path, worse: Ran, is_gone: bool, answers: int
+) -> None:
+    """As by earlier versions; where it is gone by now, the campaign is finished without."""
+    del worse
+    folder = home / f"earlier-{is_gone}"
+    shutil.copytree(home / "worse", folder)
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        database.execute("delete from reference_answers where phase = 'seed'")
+        database.execute("update facts set value = 'false' where name = 'finished'")
+        database.execute(
+            "update facts set value = json_remove(value, '$.sound.seeds') where name = 'references'"
+        )
+    database.close()
+    if is_gone:
+        (home / "sound").rename(home / "elsewhere")
+    try:
+        assert edgeflare("resume", folder, home=home).code == 1  # the verdict stays worse
+    finally:
+        if is_gone:
+            (home / "elsewhere").rename(home / "sound")
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        count = "select count(*) from reference_answers where phase = 'seed'"
+        assert database.execute(count).fetchone() == (answers,)
+    database.close()
 
 
 @pytest.mark.slow

@@ -4,11 +4,12 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -274,6 +275,27 @@ def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
     ran = edgeflare("resume", interrupted, "--json", home=interrupted.parent)
     assert ran.code == 0, ran.err
     assert ran.json["unfinished"] == 0
+
+
+@pytest.mark.extended
+def test_lost_outcomes_are_searched_again_and_damaged_samples_named(tmp_path: Path) -> None:
+    arguments = [4 if one == SEEDS else one for one in ARGUMENTS]
+    assert edgeflare(*arguments, "--out", "lost", home=tmp_path).code == 0
+    folder = tmp_path / "lost"
+    before = found_in(folder)
+    with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection:
+        connection.execute("DELETE FROM outcomes WHERE position > 2")
+        connection.commit()
+    shown = edgeflare("show", folder, home=tmp_path)
+    assert "2 outcomes are missing" in " ".join(shown.out.split())
+    assert edgeflare("resume", folder, home=tmp_path).code == 0
+    assert found_in(folder) == before
+    with Store.open(folder) as store:
+        trigger = next(one.trigger for one in store.outcomes() if one.trigger is not None)
+    path = folder / "samples" / trigger[:2] / f"{trigger}.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+    ran = edgeflare("resume", folder, home=tmp_path)
+    assert (ran.code, "1 sample can't be read" in ran.err, trigger in ran.err) == (0, True, True)
 
 
 def test_no_campaign_no_resume(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What `explain` says that each layer contributes to findings of compression."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from small_models import save_onnx
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.explanation import Explanation, Layers, explain_campaign
+from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
+from edgeflare.models import OutputReader, TensorInfo
+from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
 
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
@@ -145,6 +149,68 @@ def linear(path: Path, *weights: Any) -> Path:
     scores = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
     known = {f"w{place}": one.astype(np.float32) for place, one in enumerate(weights)}
     return save_onnx(path, nodes, [given], [scores], known)
+
+
+def logarithmic(path: Path, *, quantised: bool) -> Path:
+    """Write a classifier of the logarithms of four numbers; quantised, small ones are 0 before it."""
+    names = ("shifted", "logged")
+    nodes = [helper.make_node("Add", ["x", "least"], ["shifted"])]
+    ends = dict(zip(names, names, strict=True))
+    known: dict[str, Any] = {
+        "least": np.float32(1e-3),
+        "weights": np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32),
+    }
+    for name, scale, zero in zip(names, (0.1, 0.05), (0, 255), strict=True):
+        if quantised:
+            ends[name] = f"{name}_DequantizeLinear_Output"
+            grid = [f"{name}_scale", f"{name}_zero"]
+            known |= {grid[0]: np.float32(scale), grid[1]: np.uint8(zero)}
+            nodes += [
+                helper.make_node(
+                    "QuantizeLinear", [name, *grid], [f"{name}_QuantizeLinear_Output"]
+                ),
+                helper.make_node(
+                    "DequantizeLinear", [f"{name}_QuantizeLinear_Output", *grid], [ends[name]]
+                ),
+            ]
+        if name == "shifted":
+            nodes.append(helper.make_node("Log", [ends[name]], ["logged"]))
+    nodes += [
+        helper.make_node("MatMul", [ends["logged"], "weights"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["y"]),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
+    scores = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])
+    return save_onnx(path, nodes, [given], [scores], known)
+
+
+def test_a_cut_without_a_finite_answer_joins_the_layers_beside_it(tmp_path: Path) -> None:
+    """The original's logarithm of a 0 of the deployed model, of which that model's own grid ends."""
+    pair = [
+        ReadModel(
+            f"{name}.onnx",
+            open_graph(
+                logarithmic(tmp_path / f"{name}.onnx", quantised=name == "int8"), "onnx", {}, "y"
+            ),
+            None,
+            OutputReader(TensorInfo("y", (1, 3), "float32"), "probabilities"),
+        )
+        for name in ("float", "int8")
+    ]
+    inputs = np.random.default_rng(3).random((6, 1, 4)).astype(np.float32)
+    inputs[:, 0, 1] = 0.01
+    findings = []
+    for number, one in enumerate(inputs):
+        own, deployed = (model.margin(model.graph.read(one, [])["y"], (0, 1)) for model in pair)
+        findings.append(
+            ReadFinding(str(number), partial(inputs.__getitem__, number), (0, 1), (own, deployed))
+        )
+    layers = contributions(*pair, findings, list(inputs))
+    assert [one.name for one in layers.layers] == ["x", "logged", "logits", "y"]
+    assert layers.layers[1].operators == "Add, Log"
+    for finding in findings:
+        change = finding.margins[1] - finding.margins[0]
+        assert sum(layers.contributions[finding.id]) == pytest.approx(change, abs=1e-6)
 
 
 @pytest.mark.extended

@@ -12,9 +12,11 @@ from command import DEMO, DEMO_PAIR, edgeflare
 from edgeflare import replay_base, replay_config, search
 from edgeflare.analysis import Estimate
 from edgeflare.explanation import explain_campaign
-from edgeflare.repair import PRESENT, RecipeFigures
+from edgeflare.repair import PRESENT, RecipeFigures, RecipesFound
 from edgeflare.repair.recipes import front_of, winner_of
 from edgeflare.repair.tflite_recipes import find_quantizer
+from edgeflare.reports import recipes_document
+from edgeflare.reports.document import Text
 
 MNIST = DEMO.parent / "mnist"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 6}
@@ -147,9 +149,11 @@ def test_a_stated_python_without_the_quantiser_is_told(tmp_path: Path) -> None:
     assert "has no ai-edge-quantizer" in ran.sentence
 
 
-def figures(name: str, size: int, disagreement: float) -> RecipeFigures:
+def figures(
+    name: str, size: int, disagreement: float, latency_s: float | None = None
+) -> RecipeFigures:
     estimate = Estimate(disagreement, disagreement, disagreement)
-    return RecipeFigures(name, "", size, estimate, None, 0, None, None)
+    return RecipeFigures(name, "", size, estimate, None, 0, latency_s, None)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,32 @@ def test_the_winner_is_no_larger_and_deviates_less(
     present = figures(PRESENT, 100, 0.3)
     found = winner_of([present, *(figures(*one) for one in others)], present)
     assert (found and found.name) == winner
+
+
+@pytest.mark.parametrize(
+    ("present_s", "least_s", "winner"),
+    [
+        pytest.param(0.010, 0.068, "other", id="six times as long is slower"),
+        pytest.param(0.010, 0.014, "least", id="less than half as long again isn't"),
+        pytest.param(0.0002, 0.0011, "least", id="nor is less than a millisecond"),
+        pytest.param(None, 5.0, "least", id="what isn't known doesn't count"),
+    ],
+)
+def test_the_winner_is_no_slower(present_s: float | None, least_s: float, winner: str) -> None:
+    present = figures(PRESENT, 100, 0.3, present_s)
+    others = [figures("least", 90, 0.1, least_s), figures("other", 90, 0.2, present_s)]
+    found = winner_of([present, *others], present)
+    assert found is not None
+    assert found.name == winner
+
+
+def test_what_deviates_less_but_is_slower_is_named_with_its_time() -> None:
+    candidates = (figures(PRESENT, 100, 0.3, 0.01), figures("b", 90, 0.1, 0.07))
+    kept = RecipesFound("", 50, 0.95, candidates, None, None, None, {}, ())
+    words = " ".join(one.text for one in recipes_document(kept) if isinstance(one, Text))
+    assert words.startswith(f"Keep the model {PRESENT}")
+    assert "b: disagreement 0.100 in place of 0.300" in words
+    assert "70 ms a query in place of 10" in words
 
 
 def test_nothing_on_the_front_is_beaten_in_size_and_disagreement() -> None:

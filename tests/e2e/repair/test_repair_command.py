@@ -105,6 +105,21 @@ def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
+def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path: Path) -> None:
+    args = ("repair", "abstain", "out", "--total-queries", 300)
+    ran = edgeflare(*args, "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "3 new searches of 40 seeds, with 300 device queries at most: 900 together" in ran.err
+    search = ran.json["search"]
+    assert 0 < search["after"]["left"] < 40
+    assert search["before"]["searched"] == search["after"]["searched"]  # of the same seeds
+    with Store.open(Path(search["folder"])) as store:
+        queries = [one.seed_queries + one.search_queries for one in store.outcomes()]
+    assert sum(queries) <= 300
+    assert "reached its bound of device queries" in edgeflare(*args, home=tmp_path).out
+
+
+@pytest.mark.extended
 def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path: Path) -> None:
     ran = edgeflare("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
     assert ran.code == 0, ran.err
@@ -277,7 +292,7 @@ def test_nothing_is_written_into_a_folder_that_is_no_campaign(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "flags", [("train", "out", "--max-inducing", "abc"), ("abstain", "out", "--catch", "")]
+    "flags", [("train", "out", "--max-inducing", "abc"), ("abstain", "out", "--catch", "most")]
 )
 def test_a_share_that_is_no_number_is_told_with_its_form(
     tmp_path: Path, flags: tuple[str, ...]

@@ -15,10 +15,10 @@ SIDE = 28
 RIGHT = {"scale": "1/255"}
 MISTAKES = {
     "scale=1": "scale=1/255 instead of scale=1",
-    "mean=127.5 std=127.5": "scale=1/255 instead of scale=1, mean=127.5, std=127.5",
+    "mean=127.5 std=127.5": "scale=1/255 instead of mean=127.5, std=127.5",
     "scale=1/255 orientation=rotate-90": "orientation=upright instead of orientation=rotate-90",
     "scale=1/255 orientation=mirror": "orientation=upright instead of orientation=mirror",
-    "mean=255 std=-255": "scale=1/255 instead of scale=1, mean=255, std=-255",
+    "mean=255 std=-255": "scale=1/255 instead of mean=255, std=-255",
 }
 
 

@@ -200,19 +200,27 @@ LOADED = {
 SAMPLE = np.zeros((4, 4, 1), np.uint8)
 SMALL = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)
 WRONG: dict[str, tuple[list[Any], Any, str]] = {
-    "one array too few": ([Y, Z, Y], 2, "3 outputs came for 2 samples with 2 outputs each"),
-    "one array too many": ([Y, Z, Y, Z, Y], 2, "5 outputs came for 2 samples"),
-    "in another order": ([Z, Y, Z, Y], 2, "output 'y' of 1 x 10 float32 was announced"),
+    "one array too few": (
+        [Y, Z, Y],
+        2,
+        "arrays = 3, expected those of 2 samples with 2 outputs each",
+    ),
+    "one array too many": ([Y, Z, Y, Z, Y], 2, "arrays = 5, expected those of 2 samples"),
+    "in another order": ([Z, Y, Z, Y], 2, 'output .y. = "1 x 6 int8", expected 1 x 10 float32'),
     "second output of another dtype": (
         [Y, Z, Y, Z.astype(np.uint8)],
         2,
-        "output 'z' of 1 x 6 int8 was announced, 1 x 6 uint8 came",
+        'output .z. = "1 x 6 uint8", expected 1 x 6 int8',
     ),
-    "second output truncated": ([Y, Z[:, :5], Y, Z], 2, "output 'z' .*, 1 x 5 int8 came"),
-    "second output empty": ([Y, Z[:0], Y, Z], 2, "output 'z' .*, 0 x 6 int8 came"),
-    "another count stated": ([Y, Z, Y, Z], 4, "2 outputs a sample were asked for, and 4 came"),
-    "no count stated": ([Y, Z, Y, Z], None, "2 outputs a sample were asked for, and one came"),
-    "a count of text": ([Y, Z, Y, Z], "2", "2 outputs a sample were asked for"),
+    "second output truncated": (
+        [Y, Z[:, :5], Y, Z],
+        2,
+        'output .z. = "1 x 5 int8", expected 1 x 6',
+    ),
+    "second output empty": ([Y, Z[:0], Y, Z], 2, 'output .z. = "0 x 6 int8", expected 1 x 6'),
+    "another count stated": ([Y, Z, Y, Z], 4, "outputs = 4, expected 2 a sample"),
+    "no count stated": ([Y, Z, Y, Z], None, "outputs = null, expected 2 a sample"),
+    "a count of text": ([Y, Z, Y, Z], "2", 'outputs = "2", expected a whole number'),
 }
 
 
@@ -254,7 +262,7 @@ def test_outputs_that_are_not_as_announced_end_the_session(
 def test_unasked_tuples_end_the_session(nothing_there: Provisioned) -> None:
     with fake(sending([Y], 1), nothing_there) as session:
         session.configure(SMALL, "y")
-        with pytest.raises(DeviceProtocolError, match="one outputs a sample were asked for"):
+        with pytest.raises(DeviceProtocolError, match="outputs = 1, expected null"):
             session.submit([SAMPLE]).result(20)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import edgeflare
+from fragile_runtime import install
 from small_models import TFLITE, dense_onnx, endless_onnx
 
-from edgeflare.errors import InferenceFailedError, ModelError
-from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.errors import DeviceAwayError, InferenceFailedError, ModelError
+from edgeflare.models import InputSpec, OriginalModel, original
+from edgeflare.models.original_process import ProcessEndedError
 from edgeflare.types import Sample
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load
@@ -95,25 +97,102 @@ def test_an_inference_that_does_not_end_is_given_up_and_the_next_one_answers(
     assert not processes()
 
 
-def test_a_process_that_is_killed_costs_the_answer_under_way_alone(tmp_path: Path) -> None:
+def killed(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """End a process at once, and wait until it has ended."""
+    os.kill(pid, number)
+    while not Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].startswith(" Z"):
+        time.sleep(0.01)
+
+
+def test_a_process_that_is_killed_costs_no_answer(tmp_path: Path) -> None:
     model = opened(endless_onnx(tmp_path / "m.onnx", above=0.5))
-    model.raw(DARK)
+    notices: list[str] = []
+    model.on_notice = notices.append
+    before = np.asarray(model.raw(DARK))
     (first,) = processes()
     os.kill(first, signal.SIGSTOP)  # it is under way for sure
     killer = threading.Timer(0.2, os.kill, (first, signal.SIGKILL))
     killer.start()
-    with pytest.raises(
-        InferenceFailedError, match=r"the runtime crashed running .*m\.onnx \(SIGKILL\)"
-    ):
-        model.raw(DARK)
+    np.testing.assert_array_equal(np.asarray(model.raw(DARK)), before)
     killer.join()
-    model.raw(DARK)
     (second,) = processes()
-    os.kill(second, signal.SIGKILL)
-    while not Path(f"/proc/{second}/stat").read_text().rsplit(")", 1)[1].startswith(" Z"):
-        time.sleep(0.01)
+    killed(second)
+    np.testing.assert_array_equal(np.asarray(model.raw(DARK)), before)
+    (third,) = processes()
+    killed(third)
     time.sleep(0.6)  # idle for longer than a moment
-    assert np.asarray(model.raw(DARK)).shape == (1, 4)
+    np.testing.assert_array_equal(np.asarray(model.raw(DARK)), before)
+    model.close()
+    (told,) = notices
+    assert "signal 9" in told
+
+
+@pytest.mark.parametrize(
+    ("way", "how"),
+    [
+        ("SIGKILL", "signal 9, as the system does when memory is short"),
+        pytest.param("SIGSEGV", "SIGSEGV", marks=pytest.mark.extended),
+        pytest.param("SIGABRT", "SIGABRT", marks=pytest.mark.extended),
+        pytest.param("exit", "exit status 0", marks=pytest.mark.extended),
+        pytest.param("half a frame", "exit status 0", marks=pytest.mark.extended),
+        pytest.param("nonsense", "exit status 0", marks=pytest.mark.extended),
+    ],
+)
+def test_only_an_input_at_which_three_processes_end_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, how: str
+) -> None:
+    monkeypatch.setattr(original, "PAUSE_S", 0.0)
+    left = install(tmp_path, monkeypatch, "values.max() > 0.5", way)
+    left.write_text("0")
+    model = opened(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]))
+    bright = np.asarray(model.raw(BRIGHT))
+    left.write_text("2")
+    np.testing.assert_array_equal(np.asarray(model.raw(BRIGHT)), bright)
+    left.write_text("3")
+    with pytest.raises(InferenceFailedError, match=f"{how}.*3 times in a row at this input"):
+        model.raw_answer([DARK, BRIGHT])
+    assert left.read_text() == "0"
+    np.testing.assert_array_equal(np.asarray(model.raw(BRIGHT)), bright)
+    model.close()
+
+
+def test_a_model_that_can_not_be_loaded_again_is_no_failure_of_an_input(tmp_path: Path) -> None:
+    path = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
+    model = opened(path)
+    before = np.asarray(model.raw(DARK))
+    path.rename(tmp_path / "away.onnx")
+    (first,) = processes()
+    killed(first)
+    with pytest.raises(DeviceAwayError, match=r"m\.onnx; it could be loaded before"):
+        model.raw(DARK)
+    (tmp_path / "away.onnx").rename(path)
+    np.testing.assert_array_equal(np.asarray(model.raw(DARK)), before)
+    model.close()
+
+
+def test_where_no_further_process_can_be_started_those_that_run_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = opened(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]))
+    model._most, model._start_s = 4, 0.0  # another one is wanted as soon as one thread waits
+    tries: list[str] = []
+
+    def refused(path: str, *_: object) -> None:
+        tries.append(path)
+        raise ProcessEndedError(f"no process can be started for {path}", may_pass=True)
+
+    monkeypatch.setattr(original, "ModelProcess", refused)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(model.raw, images(40)))
+    assert len(answers) == 40
+    assert tries
+    (last,) = processes()
+    killed(last)
+    monkeypatch.setattr(original, "PAUSE_S", 0.0)
+    tries.clear()
+    with pytest.raises(DeviceAwayError):
+        model.raw(DARK)
+    assert len(tries) == original._MOST_LOADS
     model.close()
 
 

@@ -135,7 +135,23 @@ def test_the_users_default_keys_are_tried(ssh_server, tmp_path):
     ):
         SshTransport.connect(device)
     (folder / "id_ed25519").write_bytes(ssh_server.key.read_bytes())
+    (folder / "id_ed25519").chmod(0o600)
     assert answer(device) == b"42\n"
+
+
+def test_a_key_that_others_may_read_is_refused_as_ssh_does(ssh_server, tmp_path):
+    key = tmp_path / "home" / ".ssh" / "id_ed25519"
+    key.parent.mkdir()
+    key.write_bytes(ssh_server.key.read_bytes())
+    key.chmod(0o640)
+    for device in (
+        ssh_server.device(key=key),
+        ssh_server.device().model_copy(update={"key": None}),
+    ):
+        with pytest.raises(AuthenticationError, match=r"others .*`chmod 600 .*id_ed25519`"):
+            SshTransport.connect(device)
+    key.chmod(0o600)
+    assert answer(ssh_server.device(key=key)) == b"42\n"
 
 
 @pytest.mark.sshd

@@ -9,10 +9,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis import Soundness, SurveyScores, campaign_soundness, judge
+from edgeflare.analysis import (
+    Soundness,
+    SurveyScores,
+    campaign_soundness,
+    check_limits,
+    judge,
+)
+from edgeflare.oracles import LabelOracle
 from edgeflare.reports import report_text
-from edgeflare.store import ReferenceAnswer, SeedInput, Store, SurveyRecord
-from edgeflare.types import Decision
+from edgeflare.store import (
+    OutcomeRecord,
+    ReferenceAnswer,
+    SeedAnswer,
+    SeedInput,
+    Store,
+    SurveyRecord,
+)
+from edgeflare.types import Decision, Status
 
 REFERENCES = 6
 FAMILIES = ("gain", "noise", "mix", "patch")
@@ -258,6 +272,171 @@ def test_a_report_with_limits_judges_each_device_once(
         inputs.append(len(deployed.seed_ids))
         return judge(deployed, *others, **settings)
 
-    monkeypatch.setattr("edgeflare.analysis.soundness.judge", counted)
+    monkeypatch.setattr("edgeflare.analysis.campaign_verdict.judge", counted)
     assert "worse than its healthy reference" in report_text(fleet, "markdown")
     assert inputs == [24, 24]
+
+
+SCORES: Mapping[str, list[float]] = {
+    "right": [0.9, 0.1],
+    "wrong": [0.1, 0.9],
+    "tied": [0.5, 0.5],
+    "nan": [np.nan, 0.5],
+}
+
+
+class Seeds:
+    """A campaign whose survey tells nothing against the deployed model, and what its seeds tell.
+
+    Each model's answers to 60 seeds are given by counts; the original is right on all others.
+    """
+
+    def __init__(self, folder: Path, *, labels: bool, limits: bool = True) -> None:
+        self.names = [f"s{number}" for number in range(60)]
+        config = {"limits": {"verdict": "sound"}} if limits else {}
+        self.store = Store.create(folder, config)
+        self.store.add_seeds(
+            SeedInput(name, np.full((2, 2, 1), place, np.uint8), 0 if labels else None)
+            for place, name in enumerate(self.names)
+        )
+        self.store.set_fact("finished", True)
+
+    def answers(self, **counts: int) -> list[NDArray[np.float64] | None]:
+        """So many answers of each kind, the others right."""
+        kinds = [kind for kind, count in counts.items() for _ in range(count)]
+        kinds += ["right"] * (len(self.names) - len(kinds))
+        return [None if kind == "none" else np.array(SCORES[kind]) for kind in kinds]
+
+    def deployed(self, original: Mapping[str, int] | None = None, **counts: int) -> None:
+        oracle = LabelOracle()
+        for name, first, second in zip(
+            self.names, self.answers(**(original or {})), self.answers(**counts), strict=True
+        ):
+            assert first is not None
+            if second is None:
+                self.store.add_outcome(OutcomeRecord(name, Status.FAILED, "0", detail="no answer"))
+            else:
+                answer = SeedAnswer(name, first, second, oracle.decide(first, second))
+                self.store.add_seed_answers([answer])
+
+    def reference(self, name: str, *, asked: bool = True, **counts: int) -> None:
+        """A reference that answers the survey as the original does, and the seeds as counted."""
+        right = np.array(SCORES["right"])
+        facts = self.store.fact("references") or {}
+        if not facts:
+            self.store.add_survey([self._surveyed(*key) for key in self._inputs()], [])
+        about = {"kind": "int8", "path": name, "sha256": "0" * 64}
+        self.store.set_fact("references", {**facts, name: about})
+        answers = [
+            ReferenceAnswer(name, seed, number, right, Decision.AGREE, 0.01)
+            for seed, number in self._inputs()
+        ]
+        if asked:
+            answers += [
+                ReferenceAnswer(
+                    *(name, seed, 0, answer, LabelOracle().decide(right, answer)), phase="seed"
+                )
+                for seed, answer in zip(self.names, self.answers(**counts), strict=True)
+                if answer is not None
+            ]
+        self.store.add_reference_answers(answers)
+
+    def verdict(self) -> tuple[str | None, str, tuple[str, ...], tuple[str, ...]]:
+        """The verdict, whether the limit is kept, the evidence, and the references left out."""
+        found = campaign_soundness(self.store)
+        (limit,) = check_limits(self.store) or (None,)
+        self.store.close()
+        kept = "none"
+        if limit is not None:
+            kept = "crossed" if limit.crossed else "undecided" if limit.undecided else "kept"
+        if found is None:
+            return None, kept, (), ()
+        return found.verdict, kept, found.evidence, found.left_out
+
+    def _inputs(self) -> list[tuple[str, int]]:
+        return [(seed, number) for seed in self.names for number in range(3)]
+
+    def _surveyed(self, seed: str, number: int) -> SurveyRecord:
+        right = np.array(SCORES["right"])
+        return SurveyRecord(
+            *(seed, number, "gain", 3, {}, f"{seed}-{number}", right, right, Decision.AGREE),
+            total_variation=0.0,
+        )
+
+
+@pytest.mark.parametrize(
+    ("labels", "deployed", "references", "verdict", "kept", "left_out"),
+    [
+        (True, {}, [{}], "sound", "kept", 0),
+        (True, {"wrong": 4}, [{}], "sound", "kept", 0),  # a fall of 4
+        (True, {"wrong": 5}, [{}], "worse", "crossed", 0),
+        (True, {"nan": 3, "tied": 1, "none": 1}, [{}], "worse", "crossed", 0),
+        (True, {"wrong": 5}, [{"wrong": 4}], "worse", "crossed", 0),
+        (True, {"wrong": 8}, [{"wrong": 7}, {"wrong": 6}], "worse", "crossed", 2),
+        (True, {}, [{"wrong": 7}, {}], "sound", "kept", 1),
+        (True, {}, [{"wrong": 7}], "cannot-tell", "undecided", 1),
+        (False, {"wrong": 4}, [{}], "sound", "kept", 0),
+        (False, {"wrong": 5}, [{}, {}], "worse", "crossed", 0),
+        (False, {"tied": 2, "none": 3}, [{}], "worse", "crossed", 0),
+        (False, {"wrong": 6}, [{"wrong": 3}], "sound", "kept", 0),  # as many as twice
+        (False, {"wrong": 6}, [{"wrong": 6}, {}], "worse", "crossed", 1),
+        (False, {"wrong": 30}, [{"wrong": 30}], "cannot-tell", "undecided", 0),
+    ],
+)
+def test_nothing_is_sound_against_the_seeds_as_they_are(
+    labels: bool,
+    deployed: dict[str, int],
+    references: list[dict[str, int]],
+    verdict: str,
+    kept: str,
+    left_out: int,
+    tmp_path: Path,
+) -> None:
+    """Though neither deviates anywhere far from the seeds."""
+    seeds = Seeds(tmp_path / "c", labels=labels)
+    seeds.deployed(**deployed)
+    for number, counts in enumerate(references):
+        seeds.reference(f"int8-{number}", **counts)
+    found = seeds.verdict()
+    assert found[:2] == (verdict, kept)
+    assert found[2][0].startswith("on the seeds as they are the deployed model ")
+    assert len(found[3]) == left_out
+    assert all(name in found[2][1] for name in found[3])
+
+
+def test_labels_that_the_original_has_wrong_are_no_measure(tmp_path: Path) -> None:
+    seeds = Seeds(tmp_path / "c", labels=True)
+    seeds.deployed(original={"wrong": 48}, wrong=48)
+    seeds.reference("int8")
+    verdict, kept, evidence, _ = seeds.verdict()
+    assert (verdict, kept) == ("cannot-tell", "undecided")
+    assert "only 12 of 60 labelled seeds" in evidence[1]
+
+
+def test_a_tie_of_the_original_is_no_flip(tmp_path: Path) -> None:
+    seeds = Seeds(tmp_path / "c", labels=False)
+    seeds.deployed(original={"tied": 8}, wrong=8)
+    seeds.reference("int8")
+    assert seeds.verdict()[:2] == ("sound", "kept")
+
+
+def test_a_campaign_whose_references_were_not_asked_about_the_seeds_is_judged(
+    tmp_path: Path,
+) -> None:
+    """As those of earlier versions: by the survey while the seeds say nothing against it."""
+    for wrong, labels, verdict in (
+        (1, False, "sound"),
+        (6, False, "cannot-tell"),
+        (6, True, "worse"),
+    ):
+        seeds = Seeds(tmp_path / f"{wrong}{labels}", labels=labels)
+        seeds.deployed(wrong=wrong)
+        seeds.reference("int8", asked=False)
+        assert seeds.verdict()[0] == verdict
+
+
+def test_without_references_labels_alone_tell_that_a_model_is_worse(tmp_path: Path) -> None:
+    for wrong, labels, verdict in ((5, True, "worse"), (4, True, None), (9, False, None)):
+        seeds = Seeds(tmp_path / f"{wrong}{labels}", labels=labels, limits=False)
+        seeds.deployed(wrong=wrong)
+        assert seeds.verdict()[0] == verdict

@@ -81,7 +81,8 @@ def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(
     stated: dict[str, Any],
 ) -> None:
     expected = {"kind": "ssd-raw", "outputs": ["scores", "boxes"], **stated}
-    assert detector_format(outputs_of(stated)) == DetectorOptions.model_validate(expected)
+    found = detector_format(outputs_of(stated))
+    assert found.options == DetectorOptions.model_validate(expected)
 
 
 def test_a_stated_kind_does_not_hide_what_the_file_says() -> None:

@@ -64,6 +64,12 @@ def test_what_single_measures_lack_is_refused() -> None:
     check_priority(config(None), (SPEECH, SPEECH))
 
 
+def test_rarity_needs_an_original_in_onnx() -> None:
+    with pytest.raises(UsageError, match=r"a\.tflite: export it to ONNX"):
+        check_priority(config("rarity", original={"path": "a.tflite"}), (SCORES, SCORES))
+    check_priority(config("surprise", original={"path": "a.tflite"}), (SCORES, SCORES))
+
+
 def test_without_a_survey_there_is_no_order_by_its_answers() -> None:
     for measure, left in (("drift", None), ("margin", "margin"), (None, None)):
         found = config(measure, survey={"references": ["int8"]}).without_survey

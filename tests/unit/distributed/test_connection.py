@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from edgeflare import UsageError
+from edgeflare.campaign import FleetConfig
+from edgeflare.cli.distributed import Scheduler
 from edgeflare.distributed.connection import (
     Tls,
     connection_error,
@@ -71,3 +73,16 @@ def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:
         Tls(file, file, tmp_path / "gone.pem").check()
     Tls().check()
     Tls(file, file, file).check()
+
+
+def test_a_key_that_others_may_read_is_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = tmp_path / "key.pem"
+    key.touch()
+    scheduler = Scheduler("tls://lab:8786", None, None, key, insecure=False)
+    for mode, notes in ((0o644, 1), (0o600, 0)):
+        key.chmod(mode)
+        with pytest.raises(UsageError), scheduler.cluster(FleetConfig()):
+            pass
+        assert capsys.readouterr().err.count(f"chmod 600 {key}") == notes

@@ -110,7 +110,7 @@ IMAGENET = InputOptions(scale="1/255", mean=(0.485, 0.456, 0.406), std=(0.229, 0
     [
         (SIGNED, SCALED, NOTHING, "scale=1/255, .* 0 to 1, but .* says mean=127.5, std=127.5; "),
         (tensor(1, 8, 8, 3), SCALED, InputOptions(scale=1), "metadata of its file say scale=1"),
-        (NORMALISED, SCALED, NOTHING, "its file is quantised for values from -2.13 to 2.67"),
+        (NORMALISED, SCALED, NOTHING, "its file is quantised for values from -2.127 to 2.673"),
         (NORMALISED, InputOptions(scale=1), NOTHING, "makes pixels 0 to 255, but its file"),
     ],
 )

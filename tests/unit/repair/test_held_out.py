@@ -5,9 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
-from edgeflare.repair import Examples
+from edgeflare.repair import Examples, RepairedCampaign
 from edgeflare.repair.abstention import abstention_of
 from edgeflare.repair.training import train_repair
+from edgeflare.reports import repaired_document
 
 
 def made_examples(
@@ -35,8 +36,11 @@ def both_kinds(rng: np.random.Generator, count: int) -> Examples:
     return examples._replace(groups=np.tile(np.arange(count), 2))
 
 
-def test_nothing_is_learnt_of_a_test_input_from_others_of_its_seed() -> None:
+def test_nothing_is_learnt_of_a_test_input_from_others_of_its_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The class of each seed's inputs is drawn by chance: only a leak would tell it."""
+    monkeypatch.setattr("edgeflare.repair.training._ITERATIONS", 300)  # so much remembers them
     rng = np.random.default_rng(0)
     count = 40
     scores = np.tile(rng.dirichlet(np.ones(4), count), (8, 1))
@@ -73,6 +77,35 @@ def noisy(rng: np.random.Generator, count: int) -> Examples:
         triggering,
         "probabilities",
     )
+
+
+def test_a_fall_of_accuracy_is_harm_though_fewer_inputs_deviate() -> None:
+    """The original is wrong where it differs: the repair copies it, and so loses what was right."""
+    examples = noisy(np.random.default_rng(1), 400)
+    harmed = examples._replace(labels=examples.decided)
+    trained = train_repair(harmed, variant="standardised", random_seeds=1)
+    right, wrong = trained.changed_accuracy
+    assert trained.accuracy is not None
+    before, after = trained.accuracy
+    assert (before, right) == (1.0, 0)
+    assert wrong == round((before - after) * 400) > 5
+    assert trained.loses_accuracy
+    assert RepairedCampaign("", "", 0, "dflare", trained).is_harmful
+
+    unlabelled = train_repair(examples, variant="standardised", random_seeds=1)
+    assert (unlabelled.changed_accuracy, unlabelled.loses_accuracy) == ((0, 0), False)
+
+
+def test_training_that_does_not_converge_is_told(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr("edgeflare.repair.training._ITERATIONS", 3)
+    trained = train_repair(both_kinds(np.random.default_rng(0), 20), random_seeds=1)
+    assert trained.unconverged == 6  # of five folds, and its own
+    words = str(repaired_document(RepairedCampaign("", "", 0, "dflare", trained)))
+    assert "6 of 6 trainings" in words
+    assert "did not converge after 3 iterations" in words
+    assert not recwarn.list
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import DiskFullError, StoreError
-from edgeflare.reports import export_campaign
+from edgeflare.reports import export_campaign, write_text_report
+from edgeflare.reports.html import write_html_report
 from edgeflare.reports.media import difference, panel, png
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -52,6 +53,7 @@ def test_every_finding_has_a_line_and_its_files(finished, tmp_path):
         "by_status": {"found": 4, "unstable": 1, "nonfinite": 1, "seed-deviates": 1},
         "files": len(files),
         "survey_findings": 0,
+        "notices": (),
     }
 
 
@@ -213,3 +215,24 @@ def test_a_failing_disk_is_one_sentence_and_leaves_the_earlier_file(
     with pytest.raises(kind, match=r"choose another folder|export again"):
         export_campaign(finished, exported)
     assert (exported / "campaign.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
+def test_a_damaged_sample_stops_no_report(finished, tmp_path, damage):
+    finding = next(one for one in finished.outcomes() if one.trigger is not None)
+    path = finished.folder / "samples" / finding.trigger[:2] / f"{finding.trigger}.npy"
+    content = path.read_bytes()
+    path.write_bytes({"cut": content[:-9], "changed": content[:-1] + b"\7"}.get(damage, b""))
+    if damage == "missing":
+        path.unlink()
+    exported = export_campaign(finished, tmp_path / "pictures")
+    page = write_html_report(finished, tmp_path / "report.html")
+    assert exported.notices == page.notices
+    assert len(page.notices) == 1
+    assert finding.trigger in page.notices[0]
+    assert (exported.findings, page.findings) == (7, 7)
+    assert sum(not row["files"] for row in rows_of(tmp_path / "pictures")) == 1
+    assert finding.trigger in (tmp_path / "report.html").read_text()
+    written = write_text_report(finished.folder, "markdown", tmp_path / "report.md")
+    assert written.pictures > 0
+    assert finding.trigger in (tmp_path / "report.md").read_text()

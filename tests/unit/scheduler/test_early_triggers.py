@@ -6,13 +6,27 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+import pytest
 from search_models import Device, Linear, Shelf
 
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
-from edgeflare.types import Ask, Decision, Outcome, Outputs, Sample, Scores, Search, Seed, Status
+from edgeflare.scheduler.confirmation import NOT_REPEATABLE, UnconfirmedTrigger, confirm
+from edgeflare.scheduler.job import Counters
+from edgeflare.types import (
+    Answer,
+    Ask,
+    Decision,
+    Outcome,
+    Outputs,
+    Sample,
+    Scores,
+    Search,
+    Seed,
+    Status,
+)
 
 DARK = np.zeros((2, 2, 1), np.uint8)
 SURE = np.array([0.875, 0.125])
@@ -195,6 +209,31 @@ class TestOneThatDoesNotRepeat:
         assert result.detail == (
             f"a less severe input did not repeat (digest {digest_of(shelf, 8)})"
         )
+
+    @pytest.mark.parametrize(
+        ("answers", "status", "confirmed"),
+        [
+            ([(0.1, 0.8, 0.1), (0.1, 0.8, 0.1)], Status.FOUND, 2),
+            ([(0.1, 0.8, 0.1), (0.1, 0.1, 0.8)], Status.UNSTABLE, 1),  # another wrong class
+            ([(0.1, 0.8, 0.1), (0.1, 0.5, 0.4)], Status.UNSTABLE, 1),  # other scores
+        ],
+    )
+    def test_a_deviation_repeats_by_the_same_answer_alone(
+        self, answers: list[tuple[float, ...]], status: Status, confirmed: int
+    ) -> None:
+        original = np.array([0.8, 0.1, 0.1])
+        steps = confirm(UnconfirmedTrigger(Status.FOUND, picture(9)), Shelf(), 2, Counters())
+        next(steps)
+        ended = None
+        for scores in answers:
+            outputs = Outputs(original, np.array(scores), Decision.DEVIATION)
+            try:
+                steps.send(Answer([outputs]))
+            except StopIteration as stop:
+                ended = stop.value
+        assert ended is not None
+        assert (ended.status, ended.confirmed) == (status, confirmed)
+        assert ended.detail == ("" if status is Status.FOUND else NOT_REPEATABLE)
 
     def test_is_not_tried_twice(self) -> None:
         result, _ = run(at_once(trigger(9, trigger(9), Outcome(None), trigger(4))), moody={9: 2})

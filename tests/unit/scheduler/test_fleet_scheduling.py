@@ -13,7 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import DeviceState, Reply
-from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError
+from edgeflare.errors import (
+    DeviceAwayError,
+    DeviceBusyError,
+    DeviceError,
+    DeviceRuntimeError,
+    EdgeFlareError,
+    ModelError,
+    UsageError,
+)
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
@@ -60,6 +68,10 @@ class Controlled:
             future.set_exception(DeviceError(f"{self.name} is retired"))
         return future
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        self.state, self.detail = DeviceState.RETIRED, str(error)
+        self._fail(error)
+
     def withdraw(self) -> None:
         self._fail(DeviceAwayError(f"{self.name} is away"))
         self.withdrawn += 1
@@ -72,6 +84,10 @@ class Controlled:
             samples, future = self._pending.pop(which % len(self._pending))
         future.set_result(Reply(DEPLOYED.scores(samples), [SLOW_S] * len(samples)))
         return True
+
+    def refuse(self, error: EdgeFlareError) -> None:
+        """Answer what is pending with an error, as an agent may with any of its codes."""
+        self._fail(error)
 
     def lose(self) -> None:
         if self.state is DeviceState.UP:
@@ -251,6 +267,24 @@ def test_with_every_device_retired_the_run_ends_and_says_why() -> None:
             shared_feed(1),
             FleetLimits(),
             lambda answered: devices[0].retire() if answered == 30 else None,
+        )
+
+
+@pytest.mark.parametrize("error", [UsageError, ModelError, DeviceBusyError, DeviceRuntimeError])
+def test_what_a_device_refuses_the_others_do(error: type[EdgeFlareError]) -> None:
+    devices = [Controlled("a"), Controlled("b")]
+
+    def before(answered: int) -> None:
+        if answered >= 40:
+            devices[0].refuse(error("says the device"))
+
+    found, _ = run_controlled(devices, shared_feed(2), FleetLimits(), before)
+    assert devices[0].state is DeviceState.RETIRED
+    assert found == {seed: [value] for seed, value in EXPECTED.items()}
+    alone = Controlled("c")
+    with pytest.raises(error, match="says the device"):
+        run_controlled(
+            [alone], shared_feed(1), FleetLimits(), lambda _: alone.refuse(error("says the device"))
         )
 
 

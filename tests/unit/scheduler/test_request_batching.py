@@ -293,6 +293,9 @@ class Going(Batches):
         for samples, future in self.kept:
             future.set_result(Reply(self.model.scores(samples), [0.0] * len(samples)))
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        raise error
+
     def withdraw(self) -> None:
         kept, self.kept = self.kept, []
         for _, future in kept:

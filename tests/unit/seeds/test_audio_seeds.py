@@ -216,7 +216,31 @@ def test_windows_cover_a_file_but_for_a_rest_of_less_than_half_a_window(tmp_path
         "2 recordings longer than 1 s, cut into 22 windows of 1 s; "
         "the rest of 1, less than half a window, was dropped."
     )
-    assert load(tmp_path, cut="windows", limit=3).ids == loaded.ids[:3]
+
+
+def test_a_limit_takes_a_window_of_each_recording_before_a_second_one(tmp_path):
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, 4 * RATE).astype("f4")
+    write(tmp_path / "a.wav", samples, subtype="FLOAT")
+    write(tmp_path / "b.wav", samples[: 2 * RATE], subtype="FLOAT")
+    write(tmp_path / "c.wav", samples[:RATE], subtype="FLOAT")
+    (tmp_path / "d.wav").write_bytes(b"no audio")
+    whole = load(tmp_path, cut="windows")
+    order = [
+        0,
+        4,
+        6,
+        1,
+        5,
+        2,
+        3,
+    ]  # of "a.wav@0.000s" to "a.wav@3.000s", "b.wav@0.000s", ..., "c.wav"
+    for limit in (2, 5, 7, 9):
+        loaded = load(tmp_path, cut="windows", limit=limit)
+        assert loaded.ids == [whole.ids[place] for place in order[:limit]]
+        assert len(loaded.reasons) == int(limit > 3)  # named once, however often windows are taken
+        counted = f"{limit} clips of {min(limit, 3)} recordings taken"
+        assert any(counted in notice for notice in loaded.notices) is (limit < 9)
+    assert loaded.notices == whole.notices
 
 
 def test_a_rest_of_half_a_window_is_a_clip_of_its_own(tmp_path):

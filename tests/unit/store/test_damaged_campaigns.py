@@ -113,6 +113,7 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
         ("faults", '{"": [{"words": "dark"}]}'),
         ("faults", "[]"),
         ("references", '{"int8": "x"}'),
+        ("sample_rate", '"16 kHz"'),
     ],
 )
 def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:
@@ -230,3 +231,47 @@ def test_large_values_are_stored_as_they_are() -> None:
     found = output_from(columns["a"], columns["a_pieces"])
     assert isinstance(found, Values)
     np.testing.assert_array_equal(found.array, array)
+
+
+def change(home: Path, script: str) -> Path:
+    with closing(sqlite3.connect(home / "campaign" / "campaign.sqlite")) as connection:
+        connection.executescript(script)
+    return home / "campaign"
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("DELETE FROM seeds", ("outcomes", "seed_answers", "replays")),
+        ("DELETE FROM seeds WHERE position = 0", ("rows of seeds are missing", "outcomes")),
+        ("UPDATE outcomes SET seed = 999 WHERE position = 1", ("1 rows of outcomes",)),
+        ("DELETE FROM campaign", ("a row of its database is missing",)),
+    ],
+)
+def test_rows_that_belong_to_nothing_are_named(
+    home: Path, script: str, named: tuple[str, ...]
+) -> None:
+    folder = change(home, script)
+    before = {path.name for path in folder.iterdir()}
+    ran = run("show", folder)
+    assert ran.code == 2, ran.text
+    assert f"{folder} is damaged: " in ran.text
+    assert [one for one in named if one not in ran.text] == []
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("DELETE FROM devices; DELETE FROM facts", "devices that are gone"),
+        (
+            """INSERT OR REPLACE INTO facts VALUES ('finished', 'true');
+            DELETE FROM outcomes WHERE position = 1""",
+            "outcomes are missing",
+        ),
+    ],
+)
+def test_what_is_lost_beside_the_outcomes_is_a_notice(home: Path, script: str, named: str) -> None:
+    ran = run("show", change(home, script))
+    assert ran.code == 0, ran.text
+    assert named in " ".join(ran.text.split())

@@ -1,6 +1,5 @@
 """What the user sees of a virtual board where nothing needs to boot."""
 
-import io
 import json
 import os
 import subprocess
@@ -175,16 +174,15 @@ def test_a_state_folder_that_cannot_be_made_is_reported(
     assert f"can't make the folder {tmp_path}/file/edgeflare/virtual" in done.stderr
 
 
-def test_the_steps_are_shown_as_they_go() -> None:
-    stream = io.StringIO()
-    steps = Steps(stream)
+def test_the_steps_are_shown_as_they_go(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps()
     steps("fetching", None)
-    assert stream.getvalue() == "fetching ..."
+    assert capsys.readouterr().err == "fetching ..."
     steps("fetching", 1.25)
     steps("booting", None)
     steps.close()
     steps.close()
-    assert stream.getvalue() == "fetching ... 1.2 s\nbooting ...\n"
+    assert capsys.readouterr().err == " 1.2 s\nbooting ...\n"
 
 
 def test_the_closing_paragraph_names_the_next_commands(stopped: Path) -> None:

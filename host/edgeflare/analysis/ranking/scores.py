@@ -13,6 +13,7 @@ import numpy as np
 
 from edgeflare.analysis.answer_stats import DifferenceCounts, detection_figures
 from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
@@ -110,13 +111,19 @@ class CandidateCampaign:
 
 
 def read_campaign(store: Store) -> CandidateCampaign:
-    """Read what a comparison needs. Raises UsageError without any answer, and StoreError."""
+    """Read what a comparison needs. Raises UsageError without any answer that can be used, and
+    StoreError."""
     models = store.models
     if not models:
         raise UsageError(
             f"{store.folder} has no answers yet, so that nothing can be compared; go on with it first "
             "(`edgeflare resume`)"
         )
+    for problem in unusable_answers(store):
+        if problem.kind != "non-finite":  # that counts as the worst answer: `nonfinite_as_worst`
+            raise UsageError(
+                f"{store.folder} can't be ranked: {problem.words}; leave that candidate out"
+            )
     with decoding(store.folder, "the setting search"):
         search = SearchConfig.model_validate(store.campaign.get("search", {}))
     replicas = set(replica_names(store))

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from pydantic import Field, ValidationError, field_validator
 
+from edgeflare._internal.files import check_regular, read_regular
 from edgeflare.bench.faults.catalogue import Draw, Size, draws, faulty_model, is_reserved
 from edgeflare.bench.faults.evaluation import (
     FEW_QUERIES,
@@ -161,7 +162,9 @@ def open_fault_bench(folder: Path) -> FaultBench:
         suite = FaultSuite.model_validate(values["suite"])
         with translate_errors(folder):
             path = folder / _RESULTS
-            text = path.read_text("utf-8") if path.is_file() else ""
+            text = ""
+            if path.exists():
+                text = read_regular(path, inside=folder).decode()
         whole = text[: text.rfind("\n") + 1]
         lines = [Evaluated.from_json(json.loads(one)) for one in whole.splitlines()]
     return FaultBench(folder, suite, tuple(lines))
@@ -205,9 +208,12 @@ def resume_faults(folder: Path, watch: Watch) -> FaultBench:
 
 
 def _run(bench: FaultBench, watch: Watch) -> FaultBench:
-    with translate_errors(bench.folder), bench.file.open("ab+") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
+    with translate_errors(bench.folder):
+        if bench.file.exists():
+            check_regular(bench.file, inside=bench.folder)
+        with bench.file.open("ab+") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
     done = {(one.original, one.name) for one in bench.evaluated}
     with_faults = {one.original for one in bench.evaluated if one.size}
     for name in bench.suite.originals:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgeflare._internal.text import counted, shape_text
+from edgeflare._internal.text import counted, names_text, shape_text
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -11,17 +11,20 @@ from edgeflare.models import (
     AnswerReader,
     DetectionReader,
     DetectorOptions,
+    InferredFormat,
     InputSpec,
     check_format,
+    choose_format,
     complete_options,
     infer_format,
     keep_anchors,
 )
+from edgeflare.models.detectors.reader import RawOutputs
 from edgeflare.models.value_outputs import TagsReader
 
 
-def detector_format(model: ModelOutputs) -> DetectorOptions:
-    """Return the format of a detector's outputs, as stated or inferred.
+def detector_format(model: ModelOutputs) -> InferredFormat:
+    """Return the format of a detector's outputs, as stated or inferred; of stated ones no reason.
 
     Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
     """
@@ -46,18 +49,19 @@ def detector_format(model: ModelOutputs) -> DetectorOptions:
         raise UsageError(f"the decoder that is stated for {model.whose} makes text, not boxes")
     if stated.kind != "auto":
         check_format(stated, model.tensors, model.metadata)
-        return stated
+        return InferredFormat(stated, "")
     named = [one for one in model.named if one.name in stated.outputs] or model.named
     found = infer_format(named, model.size, model.metadata)
     if found is None:
-        shapes = ", ".join(f"{one.name} {shape_text(one.shape)}" for one in model.tensors)
+        shapes = names_text([f"{one.name} {shape_text(one.shape)}" for one in model.tensors])
         raise ModelError(
             f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
             "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "
             "else another --task"
         )
     kept = {name: value for name, value in stated if name != "kind" and value not in (None, ())}
-    return found.options.model_copy(update=kept)
+    others = tuple(one.model_copy(update=kept) for one in found.others)
+    return found._replace(options=found.options.model_copy(update=kept), others=others)
 
 
 def detector_sides(
@@ -67,18 +71,18 @@ def detector_sides(
     compared = Comparison(config.detection.rules(), config.detection.nms)
     formats = detector_format(original), detector_format(deployed)
     first, second = (
-        _side(model, options, compared)
-        for model, options in zip((original, deployed), formats, strict=True)
+        _side(model, found, compared)
+        for model, found in zip((original, deployed), formats, strict=True)
     )
     readers = _usual_reader(first), _usual_reader(second)
-    if formats[0].background == formats[1].background:
+    if formats[0].options.background == formats[1].options.background:
         check_same_objects(*readers)
     return first._replace(inferred=reason), second
 
 
-def _side(model: ModelOutputs, options: DetectorOptions, compared: Comparison) -> ModelInterface:
+def _side(model: ModelOutputs, found: InferredFormat, compared: Comparison) -> ModelInterface:
     """Return a detector's side: its outputs are those that the format names, in its order."""
-    tensors = tuple(model.named)
+    options, tensors = found.options, tuple(model.named)
     named = [tensor for name in options.outputs for tensor in tensors if tensor.name == name]
     tensors = tuple(named) or tensors
     return ModelInterface(
@@ -87,6 +91,7 @@ def _side(model: ModelOutputs, options: DetectorOptions, compared: Comparison) -
         task="detection",
         outputs=tensors,
         detector=options,
+        formats=found if found.others else None,
         compared=compared,
     )
 
@@ -95,6 +100,37 @@ def _usual_reader(side: ModelInterface) -> AnswerReader:
     assert side.detector is not None  # noqa: S101 - it is a detector's side
     usual = complete_options(side.detector, side.outputs, side.size, ())
     return side._replace(detector=usual).reader("detections")
+
+
+def format_by_values(
+    side: ModelInterface, raws: Sequence[RawOutputs], original: AnswerReader | None, whose: str
+) -> tuple[DetectorOptions | None, str]:
+    """Return the format that a detector's values fit, and a notice; "": the usual one.
+
+    `original`: how the original is read; outputs of the same shape are read alike, whatever damage
+    makes of a deployed model's values. Raises ModelError as `choose_format`.
+    """
+    if side.formats is None:
+        return side.detector, ""
+    formats, usual = (side.formats.options, *side.formats.others), side.formats.options
+    if isinstance(original, DetectionReader):
+        shapes = [sorted(map(str, one.shape)) for one in (original.tensors[0], side.outputs[0])]
+        same = tuple(one for one in formats if one.kind == original.options.kind)
+        formats = same if same and shapes[0] == shapes[1] else formats
+    options = choose_format(formats, side.outputs, side.size, raws, is_usual=side.formats.is_usual)
+    exchanged = options.kind == "ssd"
+    is_said = isinstance(original, DetectionReader) and original.options.kind == options.kind
+    if (options == usual and side.formats.is_usual) or (is_said and not exchanged):
+        return options, ""
+    how = (
+        f"{options.outputs[1]} as classes and {options.outputs[2]} as scores, against their names"
+        if exchanged
+        else f"kind {options.kind}"
+    )
+    return options, (
+        f"the {whose} model's outputs are read as {how}, by their values on the seeds; state "
+        f"{'--decoder outputs=' if exchanged else '--decoder kind='} if that is wrong"
+    )
 
 
 def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
@@ -145,4 +181,4 @@ def keeping_boxes(side: ModelInterface, most: int | None) -> ModelInterface:
     if most is None or side.detector is None:
         return side
     keep, outputs = keep_anchors(side.outputs, side.detector, most)
-    return side._replace(outputs=outputs, output=outputs[0], keep=keep)
+    return side._replace(outputs=outputs, output=outputs[0], keep=keep, formats=None)

@@ -24,8 +24,15 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.metrics import class_scores
-from edgeflare.models import ONE_INPUT, AnswerReader, InputSpec, OriginalModel, as_output
+from edgeflare.metrics import class_scores, numbers
+from edgeflare.models import (
+    ONE_INPUT,
+    AnswerReader,
+    InputSpec,
+    OriginalModel,
+    as_output,
+)
+from edgeflare.models.outputs import softmax
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,
@@ -33,8 +40,9 @@ from edgeflare.models.usual_inputs import (
     usual_ways,
     with_values_of,
 )
+from edgeflare.models.value_outputs import TEMPERATURE
 from edgeflare.seeds import SeedSource
-from edgeflare.types import Output, Query, SampleWithRow, SeedInput, with_row
+from edgeflare.types import Output, Query, SampleWithRow, SeedInput, Task, with_row
 
 Probabilities: TypeAlias = NDArray[np.float64]
 
@@ -52,7 +60,8 @@ _CLOSE, _COMBINED = 0.1, 6
 _FEWEST_LABELS = 8
 _OF_DISTANCE, _OF_CHANGE = 2.0, 0.03
 _NAMES = ("original", "deployed")
-_DEFAULTS = {"scale": "1", "color": "RGB", "orientation": "upright"}
+_READ_AS = ("classification", "embedding")
+_DEFAULTS = {"color": "RGB", "orientation": "upright"}
 
 
 class InputPair(NamedTuple):
@@ -93,6 +102,7 @@ class FoundInputs(NamedTuple):
 
     `stated` is the way that is stated or that the files tell, None where neither tells all.
     `labelled` of the `seeds` have a label. Queries are those of the device and of the original.
+    `task`: what the outputs are read as, "classification" or "embedding".
     """
 
     pairs: tuple[InputPair, ...]
@@ -102,6 +112,7 @@ class FoundInputs(NamedTuple):
     device: str
     device_queries: int
     original_queries: int
+    task: Task = "classification"
 
     def changes(self) -> list[str]:
         """Return in words how the likeliest way differs from the stated one, by model."""
@@ -113,6 +124,7 @@ class FoundInputs(NamedTuple):
             changed = [key for key in (before | after) if before.get(key) != after.get(key)]
             new, old = (
                 ", ".join(f"{key}={of[key]}" for key in changed if key in of)
+                or f"no {' and '.join(changed)}"
                 for of in (after, before)
             )
             if changed:
@@ -143,15 +155,24 @@ def find_among(
     """
     whole, sides = _resolved(config, original, fleet)
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
-    if len(specs) < 2 or not sides[0].has_classes:
-        raise UsageError("the preprocessing can be found of models that classify images alone")
+    task = sides[0].task
+    if len(specs) < 2 or task not in _READ_AS:
+        read_as = "" if len(specs) < 2 else f"; the outputs are read as {sides[0].answers} ({task})"
+        raise UsageError(
+            "the preprocessing can be found of models that classify images or embed them "
+            f"(--task {' or '.join(_READ_AS)}) alone{read_as}"
+        )
     reporter(Stage("seeds", config.seeds.path.name))
     chosen, labels = _chosen(source, config.search.seed, count)
     rows = seed_rows(sides, [one.id for one in chosen])
     samples = [with_row(one.sample, rows.get(one.id)) for one in chosen]
+    scores_of: _ScoresOf = class_scores
+    if not sides[0].has_classes:
+        scores_of = _direction_scores
+        labels = np.full(len(labels), -1)  # the largest value of an embedding is no class
     session = fleet.sessions[0]
-    first = _Model(specs[0], samples, _asking_original(original))
-    second = _Model(specs[1], samples, _asking_device(session, sides[1]))
+    first = _Model(specs[0], samples, _asking_original(original), scores_of)
+    second = _Model(specs[1], samples, _asking_device(session, sides[1]), scores_of)
     reporter(Stage("inputs", "both models under the usual preprocessing"))
     raws = [
         [one for one in model.raws(model.spec, len(samples)) if one is not None]
@@ -174,6 +195,7 @@ def find_among(
         session.name,
         second.queries,
         first.queries,
+        task,
     )
 
 
@@ -249,6 +271,7 @@ def _chosen(source: SeedSource, seed: int, count: int) -> tuple[list[SeedInput],
 
 
 _Ask: TypeAlias = Callable[[Sequence[Query], InputSpec], Iterator[Output | None]]
+_ScoresOf: TypeAlias = Callable[[Output], Probabilities]
 """Yields the raw output for each sample under a preprocessing, None where the model fails on it."""
 
 
@@ -280,10 +303,13 @@ def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
 class _Model:
     """A model's answers on the seeds under any preprocessing, each asked for once."""
 
-    def __init__(self, spec: InputSpec, samples: Sequence[Query], ask: _Ask) -> None:
+    def __init__(
+        self, spec: InputSpec, samples: Sequence[Query], ask: _Ask, scores_of: _ScoresOf
+    ) -> None:
         self.spec = spec
         self._samples = samples
         self._ask = ask
+        self._scores_of = scores_of
         self._raws: dict[InputSpec, list[Output | None]] = {}
         self.reader: AnswerReader | None = None
         self.queries = 0
@@ -301,7 +327,7 @@ class _Model:
         """Return the answers [count, classes]; NaN where there is none."""
         assert self.reader is not None  # noqa: S101
         found = [
-            None if raw is None else class_scores(self.reader.read(raw))
+            None if raw is None else self._scores_of(self.reader.read(raw))
             for raw in self.raws(spec, count)
         ]
         classes = max((len(one) for one in found if one is not None), default=1)
@@ -314,6 +340,13 @@ class _Model:
         sample = first.sample if isinstance(first, SampleWithRow) else first
         height, width = sample.shape[:2]
         return height, width
+
+
+def _direction_scores(answer: Output) -> Probabilities:
+    """Return the softmax of what an embedding is at length 1; NaN where its length is 0."""
+    values = numbers(answer)
+    length = float(np.linalg.norm(values))
+    return softmax(values / (length * TEMPERATURE)) if length > 0 else np.full_like(values, np.nan)
 
 
 class _Search:

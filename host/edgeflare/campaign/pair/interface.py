@@ -12,6 +12,7 @@ from edgeflare.models import (
     ChosenInput,
     DetectionReader,
     DetectorOptions,
+    InferredFormat,
     InputSpec,
     OutputKind,
     OutputReader,
@@ -20,6 +21,7 @@ from edgeflare.models import (
     TensorInfo,
 )
 from edgeflare.models.value_outputs import GalleryReader, TagsReader, ValuesReader
+from edgeflare.oracles import TASKS
 from edgeflare.store.database import decoding
 from edgeflare.types import DetectionRules, Task, ValueRules
 
@@ -58,6 +60,8 @@ class ModelInterface(NamedTuple):
     detector: DetectorOptions | None = None
     keep: Mapping[str, Any] | None = None
     """How the device reduces its boxes."""
+    formats: InferredFormat | None = None
+    """What the outputs' shapes tell of the format where values are still to decide it."""
     compared: Comparison = Comparison()
     decoder: Mapping[str, Any] | None = None
     repair: Repair | None = None
@@ -71,6 +75,11 @@ class ModelInterface(NamedTuple):
     def transcribes(self) -> bool:
         """Whether the answers are text."""
         return self.task == "transcript"
+
+    @property
+    def answers(self) -> str:
+        """What the answers are, in words."""
+        return TASKS[self.task]
 
     @property
     def has_classes(self) -> bool:

@@ -9,6 +9,7 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.detectors import (
     check_same_objects,
     detector_sides,
+    format_by_values,
     keeping_boxes,
     with_background_of,
 )
@@ -19,6 +20,9 @@ from edgeflare.campaign.pair.tasks import (
     check_same_classes,
     check_settings,
     find_task,
+    unbatched_like,
+    unbatched_outputs,
+    with_batch,
 )
 from edgeflare.campaign.pair.texts import text_sources, transcribing_side, vocabulary_notices
 from edgeflare.campaign.pair.values import value_sides
@@ -48,17 +52,25 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.outputs import load_repair
-from edgeflare.oracles import TASKS, VALUE_TASKS
+from edgeflare.oracles import VALUE_TASKS
 from edgeflare.types import Output, Query, Transcript
 
 
-def _check_no_frames(output: TensorInfo, whose: str) -> None:
-    """Raise ModelError where an output of a model of audio has scores for each moment."""
-    if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
+def _check_no_frames(model: ModelOutputs, output: TensorInfo) -> None:
+    """Raise ModelError where an output has scores for each moment, of a model of audio or time first."""
+    shape, axes = output.shape, ""
+    is_first = output.name in model.unbatched and sum(size != 1 for size in shape) > 1
+    if is_first:
+        shape = shape[1:]
+        axes = ", whose first axis is no batch (one input has several entries there, such as moments in time)"
+    elif not isinstance(model.spec, AudioSpec) or len(shape) != 3:
+        return
+    if is_first or sum(size != 1 for size in shape[1:]) > 1:
         raise ModelError(
-            f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one "
+            f"output {output.name!r} of {model.whose} has shape {shape_text(shape)}{axes}: not one "
             "score for each class; if it returns text, state how its outputs become text "
             "with `--decoder vocabulary=FILE` (a token a line)"
+            + (", else --task dense, vector or embedding" if is_first else "")
         )
 
 
@@ -182,22 +194,27 @@ def resolve_pair(
         ),
     )
     check_inputs(*specs)
+    original.fix_inputs(chosen[0].given)
+    unbatched = unbatched_outputs(original, specs[0])
+    unbatched_there = unbatched_like(model.outputs, original.outputs, unbatched)
     outputs = (
         ModelOutputs(
-            original.outputs,
+            with_batch(original.outputs, unbatched),
             original.metadata,
             config.original,
             specs[0],
             whose[0],
             chosen[0].given.parts,
+            unbatched,
         ),
         ModelOutputs(
-            model.outputs,
+            with_batch(model.outputs, unbatched_there),
             model.metadata,
             config.deployed,
             specs[1],
             whose[1],
             chosen[1].given.parts,
+            unbatched_there,
         ),
     )
     if texts is not None:
@@ -218,7 +235,6 @@ def resolve_pair(
     )
     sides = sides[0], keeping_boxes(_repaired(sides[1], config), config.detection.keep)
     decoders = (None, None) if texts is None else (texts[0].decoder, texts[1].decoder)
-    original.fix_inputs(chosen[0].given)
     original.configure(sides[0].spec, sides[0].asked, decoders[0])
     for session in fleet:
         session.configure(
@@ -241,7 +257,7 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     repair = load_repair(config.deployed.repair)
     has_scores = deployed.has_classes and deployed.compared.gallery is None
     if not has_scores or deployed.labels_only:
-        found = TASKS[deployed.task] if not deployed.has_classes else "no score for each"
+        found = deployed.answers if not deployed.has_classes else "no score for each"
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
             f"model returns {'a label alone' if deployed.labels_only else found}; leave it out"
@@ -267,12 +283,8 @@ def _answering(
     first, second = (
         one.single("the class scores", ", or state another --task") for one in (original, deployed)
     )
-    for spec, output, whose in (
-        (original.spec, first, original.whose),
-        (deployed.spec, second, deployed.whose),
-    ):
-        if isinstance(spec, AudioSpec):
-            _check_no_frames(output, whose)
+    _check_no_frames(original, first)
+    _check_no_frames(deployed, second)
     if task == "multi-label":
         counts = [
             1 if has_one_value(one) else output_classes(one, side.whose)
@@ -310,7 +322,7 @@ def readers(
         plain: list[Any] = [one for one in outputs if not isinstance(one, Transcript)]
         if read:
             side = with_background_of(read[0], side)  # noqa: PLW2901
-        reader, doubt = _reader(side, model.output, plain, whose, read[0].kind if read else None)
+        reader, doubt = _reader(side, model.output, plain, whose, read[0] if read else None)
         read.append(reader)
         doubts += [doubt] if doubt else []
     check_same_objects(read[0], read[1])
@@ -330,20 +342,21 @@ def _reader(
     stated: str,
     outputs: Sequence[Any],
     whose: str,
-    original: OutputKind | None,
+    original: AnswerReader | None,
 ) -> tuple[AnswerReader, str]:
-    """Return how a model's outputs become answers, and a notice, as `_kind` has it."""
+    """Return how a model's outputs become answers, and a notice; `original`: how that one is read."""
     if side.transcribes:
         return side.reader("transcript"), ""
     if side.compared.gallery is not None:
         return side.reader("gallery"), ""
     if side.task in VALUE_TASKS:
         return side.reader("values"), ""
-    if side.detector is not None:
-        raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
-        whole = complete_options(side.detector, side.outputs, side.size, raws)
-        return side._replace(detector=whole).reader("detections"), ""
-    kind, doubt = _kind(side, stated, outputs, whose, original)
+    raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
+    detector, notice = format_by_values(side, raws, original, whose)
+    if detector is not None:
+        whole = complete_options(detector, side.outputs, side.size, raws)
+        return side._replace(detector=whole).reader("detections"), notice
+    kind, doubt = _kind(side, stated, outputs, whose, original.kind if original else None)
     if side.task == "multi-label":
         logits = kind in ("logits", "sigmoid-logits")
         return side.reader("tag-logits" if logits else "tags"), ""

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import counted, duration
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.detections import differences, kind_counts
-from edgeflare.errors import PreflightError, SeedError
+from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
-from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
 from edgeflare.transcripts import excerpts
 from edgeflare.types import (
@@ -23,6 +22,7 @@ from edgeflare.types import (
     Outputs,
     Query,
     Seed,
+    SeedInput,
     Transcript,
     Values,
     with_row,
@@ -96,7 +96,10 @@ def better_preprocessing(
     asked = [with_row(seed.sample, seed.row) for seed in tried]
     found = []
     for change, spec in _alternatives(*specs).items():
-        other = _distances(tried, [view(answer(one, spec)) for one in asked])
+        try:
+            other = _distances(tried, [view(answer(one, spec)) for one in asked])
+        except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
+            continue
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (
@@ -186,22 +189,25 @@ def check_pair(
     *,
     allow: bool,
     audio: bool = False,
+    is_tried: bool = False,
 ) -> list[str]:
     """Check both models' answers on the seeds; return notices for the user.
 
     Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
     where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
-    With fewer than 20 seeds it only warns. `audio`: the models take audio. A notice says where all
+    With fewer than 20 seeds it only warns. `audio`: the models take audio. `is_tried`: the usual
+    mistakes of preprocessing were looked at, whether or not there is an `explanation`. A notice says where all
     labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
     notices = _one_class(seeds) + _unlikely_objects(seeds)
+    original = _accuracy(seeds, "original")
     problems = [
         problem
         for problem in (
-            _disagreement(seeds),
+            disagreement_problem(seeds),
             explanation.sentence() if explanation else "",
-            _accuracy(seeds, "original"),
+            original,
             _accuracy(seeds, "deployed"),
         )
         if problem
@@ -214,10 +220,23 @@ def check_pair(
         return [*notices, f"{text}; with only {few} this may be chance"]
     if allow:
         return [*notices, f"{text}; going on, as --allow-disagreement says"]
+    # `edgeflare inputs` is for images of models that have classes
+    finder = "" if audio or not seeds[0].classes else "; `edgeflare inputs` finds the likeliest"
+    what = f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`{finder})"
+    if explanation is not None:
+        advice = f"correct {what}"
+    elif original:
+        advice = f"check the labels, and {what}"
+    elif is_tried:
+        advice = (
+            "no usual mistake of preprocessing explains it, so check that the deployed file is a version "
+            "of the original, and what is stated of its input and output alone"
+        )
+    else:
+        advice = f"check {what}"
     raise PreflightError(
-        f"{text}; the preprocessing or the model pair looks wrong: check "
-        f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`), "
-        "or go on with --allow-disagreement"
+        f"{text}; the preprocessing or the model pair looks wrong: {advice}, or go on with "
+        "--allow-disagreement (`edgeflare explain` then names the cause)"
     )
 
 
@@ -295,7 +314,8 @@ def slowness(
     return [sentence]
 
 
-def _disagreement(seeds: Sequence[SeedFigures]) -> str:
+def disagreement_problem(seeds: Sequence[SeedFigures]) -> str:
+    """Return that two models disagree on far more seeds than compression explains, or ""."""
     differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
     if not differing or not _is_too_much(seeds, len(differing)):
         return ""

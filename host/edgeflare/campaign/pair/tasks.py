@@ -3,13 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.pair.interface import picture_size
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
-from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import DetectorOptions, InputSpec, Spec, TensorInfo, infer_format
+from edgeflare.errors import InferenceFailedError, ModelError, UsageError
+from edgeflare.models import (
+    DetectorOptions,
+    InputSpec,
+    OriginalModel,
+    Spec,
+    TensorInfo,
+    infer_format,
+)
 from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
-from edgeflare.types import Task
+from edgeflare.types import Sample, Task
 
 
 class ModelOutputs(NamedTuple):
@@ -22,6 +32,8 @@ class ModelOutputs(NamedTuple):
     whose: str
     parts: int = 1
     """The number of the inputs that samples become."""
+    unbatched: frozenset[str] = frozenset()
+    """Outputs whose first axis in the file is no batch; in `tensors` they have one of 1 before it."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -34,7 +46,7 @@ class ModelOutputs(NamedTuple):
         name = self.config.output_name
         found = [one for one in self.tensors if name in (None, one.name)]
         if not found:
-            names = ", ".join(one.name for one in self.tensors)
+            names = names_text([one.name for one in self.tensors])
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
 
@@ -46,12 +58,64 @@ class ModelOutputs(NamedTuple):
         found = self.named
         if len(found) == 1:
             return found[0]
-        names = ", ".join(one.name for one in found)
+        names = names_text([one.name for one in found])
         flag = "original" if "original" in self.whose else "deployed"
         raise ModelError(
             f"{self.whose} has {len(found)} outputs ({names}); name the one with {what} with "
             f"`--{flag}-output-name`{advice}"
         )
+
+
+def unbatched_outputs(original: OriginalModel, spec: Spec) -> frozenset[str]:
+    """Return the names of the original's outputs whose first axis is no batch, such as [time, 1, symbols].
+
+    Some have more than 1 there in the file. Others have it open, though the model takes one sample
+    alone: a blank one tells.
+    """
+    found = {one.name for one in original.outputs if _has_other_first_axis(one)}
+    is_batch_open = any(not all(one.shape[:1]) for one in original.inputs)
+    is_open = [one.name for one in original.outputs if len(one.shape) > 1 and not one.shape[0]]
+    if not is_open or is_batch_open:
+        return frozenset(found)
+    if isinstance(spec, InputSpec):
+        blank: Sample = np.zeros((*spec.upright_size, spec.channels), np.uint8)
+    else:
+        blank = np.zeros(spec.samples or spec.rate, np.float32)
+    original.configure(spec, is_open)
+    try:
+        raws = original.raw(blank)
+    except InferenceFailedError:
+        return frozenset(found)
+    for name, raw in zip(is_open, raws, strict=True):
+        if isinstance(raw, np.ndarray) and raw.ndim > 1 and raw.shape[0] > 1:
+            found.add(name)
+    return frozenset(found)
+
+
+def unbatched_like(
+    outputs: Sequence[TensorInfo], original: Sequence[TensorInfo], names: frozenset[str]
+) -> frozenset[str]:
+    """Return the names of a deployed model's outputs whose first axis is no batch.
+
+    Where its file leaves that open, those of the original's shape are as the original's `names`.
+    """
+    shapes = {one.shape[1:] for one in original if one.name in names}
+    return frozenset(
+        one.name
+        for one in outputs
+        if _has_other_first_axis(one) or (one.shape[:1] == (None,) and one.shape[1:] in shapes)
+    )
+
+
+def _has_other_first_axis(tensor: TensorInfo) -> bool:
+    return len(tensor.shape) > 1 and tensor.shape[0] not in (None, 0, 1)
+
+
+def with_batch(tensors: Sequence[TensorInfo], unbatched: frozenset[str]) -> list[TensorInfo]:
+    """Return outputs with a batch axis of 1 before the others where the file has none."""
+    return [
+        one._replace(shape=(1, *one.shape)) if one.name in unbatched else one for one in tensors
+    ]
 
 
 def find_task(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import names_text, shape_text
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -154,6 +154,8 @@ def _channel_axis(
         )
     if stated is not None:
         return stated
+    if output.name in model.unbatched:
+        return -1  # time first: [time, 1, symbols]
     if other is not None and not _are_alike(shape, other):
         moved = _other_layout(shape, other)
         if moved is not None:
@@ -196,7 +198,7 @@ def _check_same_shapes(original: Sequence[TensorInfo], deployed: Sequence[Tensor
 
 def _differing(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -> ModelError:
     ours, theirs = (
-        ", ".join(shape_text(one.shape) for one in outputs) for outputs in (original, deployed)
+        names_text([shape_text(one.shape) for one in outputs]) for outputs in (original, deployed)
     )
     return ModelError(
         f"the original model returns values of shape {ours} and the deployed model {theirs}: they are not two "

@@ -1,11 +1,12 @@
 """The result of each input of a replay, from the replay's folder alone."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare.answer_words import difference_text
+from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import replica_names
@@ -47,7 +48,7 @@ class ReplayedInput:
     """One input on one device, before and now.
 
     `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
-    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time, or a model's answers can't be used, as `detail` says; "nonfinite": NaN
     or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
     now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
     are class indices, None where there is none; texts are those that models return, None
@@ -140,6 +141,7 @@ def replay_inputs(store: Store) -> dict[str, ReplayInput]:
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
     """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
     inputs = replay_inputs(store)
+    unusable = {one.replica: one for one in unusable_answers(store)}
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replica_names(store):
@@ -154,9 +156,13 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
             if seed.id in inputs:
                 device = outcome.device_name or replica or ", ".join(names)
                 last = _last_answer(inputs[seed.id], {device, *alike})
-                yield _replayed(
+                result = _replayed(
                     inputs[seed.id], seed, outcome, device, last, labels_only=labels_only
                 )
+                why = unusable.get(replica)
+                if why is not None and result.decided:
+                    result = replace(result, state="unstable", detail=why.words)
+                yield result
             outcome = next(outcomes, None)
 
 

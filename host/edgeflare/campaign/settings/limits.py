@@ -133,7 +133,8 @@ class LimitsConfig(BaseModel):
     verdict: Literal["sound"] | None = Field(
         default=None,
         description="With sound, the deployed model must be no worse than its healthy references "
-        "(--reference). Where the survey can't tell, the command ends with exit code 4.",
+        "(--reference), and must not fall on the seeds as they are. Where that can't be told, the "
+        "command ends with exit code 4.",
         examples=["sound"],
     )
     new_pairs: Annotated[bool, Field(strict=True)] = Field(

@@ -194,7 +194,7 @@ class SeedsConfig(Section):
     cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
         default=None,
         description="For audio longer than the model takes: first (its beginning) or windows (one "
-        "piece after the other, each a seed).",
+        "piece after the other, each a seed; --limit takes one of each recording first).",
         examples=["windows"],
     )
     resample: Annotated[bool, Flag("--resample-audio")] = Field(

@@ -53,8 +53,8 @@ class DetectionConfig(BaseModel):
     def _can_shift(self) -> Self:
         if self.shift_iou < self.match_iou:
             raise ValueError(
-                f"shift_iou (--shift-iou, {self.shift_iou:g}) is below match_iou (--match-iou, "
-                f"{self.match_iou:g}): no object could have shifted then"
+                f"shift_iou (--shift-iou, {self.shift_iou:.15g}) is below match_iou (--match-iou, "
+                f"{self.match_iou:.15g}): no object could have shifted then"
             )
         return self
 

@@ -76,7 +76,7 @@ class SurveyConfig(BaseModel):
     ] = Field(
         default=(),
         description="Healthy deployments to compare with on the survey's inputs, for the verdict: "
-        "int8 (models made on the host from the ONNX original; needs the extra bench), int8:FILE "
+        "int8 (models made on the host from the ONNX original), int8:FILE "
         "(made from the pruned or distilled float model that was quantised), or the folder of "
         "another campaign of the same original, seeds and seed; may be repeated.",
         examples=[["int8"]],

@@ -160,10 +160,16 @@ _FEWEST_SEEDS = 2
 """Number of seeds that these must be made from."""
 
 
+_NEARLY_ALL = 0.75
+"""A condition within which so many of a pursuit's inputs lie tells nothing. Half of the inputs of
+its rounds and checks lie outside by design, so that it holds for about 0.9 of the survey's."""
+
+
 class ConfirmedFault(NamedTuple):
     """A fault as a pursuit stored it: `number` counts from 1 for each replica anew.
 
-    `entry` is what is stored, with the condition's `words`; `members` are its deviating inputs.
+    `entry` is what is stored, with the condition's `words`; where the condition holds for nearly
+    all inputs, the words say so, and it has no `thresholds`. `members` are its deviating inputs.
     """
 
     replica: str
@@ -185,4 +191,16 @@ def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
             many = len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
             if entry["words"] and entry["checked"] is not None and many:
                 number += 1
-                yield ConfirmedFault(replica, number, entry, members)
+                yield ConfirmedFault(replica, number, _told(entry, found[0]), members)
+
+
+def _told(entry: Mapping[str, Any], first: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a fault without a condition that tells nothing; the first one's counts are of all."""
+    seen, whole = entry.get("seen"), first.get("seen")
+    if seen is None or whole is None:
+        return entry
+    asked = whole["inside"] + whole["outside"]
+    if seen["inside"] < _NEARLY_ALL * asked:
+        return entry
+    words = f"nearly everywhere ({seen['inside']:,} of {asked:,} inputs asked about)"
+    return {**entry, "words": words, "thresholds": []}

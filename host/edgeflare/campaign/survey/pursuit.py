@@ -14,7 +14,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
 from edgeflare.devices import DeviceState
-from edgeflare.errors import DeviceAwayError, StoreError
+from edgeflare.errors import DeviceAwayError, InferenceFailedError, StoreError
 from edgeflare.metrics import is_scores, top_label
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.oracles import Margins, certainty
@@ -37,9 +37,10 @@ from edgeflare.survey.pursuit import (
     pursue,
 )
 from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
-from edgeflare.types import Sample, with_row
+from edgeflare.types import Output, Query, Sample, with_row
 
 _PURPOSE = "pursuit"
+_UNUSABLE = Screened(-1.0, None)
 
 
 class PursuitStage(CampaignStage):
@@ -94,7 +95,7 @@ class PursuitStage(CampaignStage):
                 round=pursuit.number,
                 first=pursuit.first_numbers[result.key.id],
             )
-            cost = replace(cost, host_only_queries=pursuit.take_screened())
+            cost = replace(cost, host_only_queries=pursuit.take_screened(result.key.id))
             self._store.add_survey(records, [cost])
             pursuit.add(records)
 
@@ -232,8 +233,13 @@ class _Pursuit:
         if all(key in self._known for key in self._keys):
             self._close()
 
-    def take_screened(self) -> int:
-        """Return how many inputs the original was given that were not counted yet."""
+    def take_screened(self, seed_id: str) -> int:
+        """Return how many inputs the original was given for the round, to count at this seed.
+
+        All of them at the seed of the round's first input, whichever is answered first: 0 at others.
+        """
+        if seed_id != self._keys[0][0]:
+            return 0
         count, self._screened = self._screened, 0
         return count
 
@@ -250,8 +256,8 @@ class _Pursuit:
             key = (seed_id, request.phase, number)
             self._check_stored(key, sample)
             self._keys.append(key)
-        if any(key in self._known for key in self._keys):
-            self._screened = 0  # counted when the first of these answers was stored
+        if self._keys and self._keys[0] in self._known:
+            self._screened = 0  # counted when this answer was stored
 
     def _check_stored(self, key: SurveyKey, sample: Sample) -> None:
         """Raise StoreError where an answer is stored to another input than this."""
@@ -278,9 +284,20 @@ class _Pursuit:
             for sample, place in zip(request.samples, request.seeds, strict=True)
         ]
         return [
-            Screened(certainty(output) or 0.0, top_label(output), output)
-            for output in self._original.scores(asked)
+            _UNUSABLE
+            if output is None
+            else Screened(certainty(output) or 0.0, top_label(output), output)
+            for output in self._answered(asked)
         ]
+
+    def _answered(self, samples: Sequence[Query]) -> list[Output | None]:
+        """Return the original's answers; None where it can't answer."""
+        try:
+            return list(self._original.scores(samples))
+        except InferenceFailedError:
+            if len(samples) == 1:
+                return [None]
+        return [answer for one in samples for answer in self._answered([one])]
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)

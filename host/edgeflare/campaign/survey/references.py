@@ -1,11 +1,11 @@
-"""Healthy references: models asked about a survey's inputs in place of the deployed one."""
+"""Healthy references: models asked about seeds and survey in place of the deployed one."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
@@ -28,9 +28,9 @@ from edgeflare.models.quantized import (
 from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
-from edgeflare.store.location import is_address, split_address
-from edgeflare.store.survey import REFERENCES
-from edgeflare.types import Output
+from edgeflare.store.location import is_address, is_campaign, split_address
+from edgeflare.store.survey import OWN, REFERENCES, ReferencePhase, SurveyKey
+from edgeflare.types import Output, Sample
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
@@ -98,7 +98,7 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
                 f"has {_plain(our)}, so that their inputs differ; state the same"
             )
     return [
-        f"the reference {folder} was surveyed with {what} {their:g}, this campaign with {our:g}: "
+        f"the reference {folder} was surveyed with {what} {their:.15g}, this campaign with {our:.15g}: "
         "only the inputs that both have count"
         for what, their, our in (
             ("--sure", theirs.sure, ours.sure),
@@ -112,8 +112,37 @@ def _plain(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
+class _Question(NamedTuple):
+    """An input that references are asked about: of the survey, or a seed as it is (no `surveyed`)."""
+
+    seed_id: str
+    phase: ReferencePhase
+    number: int
+    sample: str
+    original: Output
+    surveyed: SurveyRecord | None = None
+
+    @property
+    def key(self) -> SurveyKey:
+        return self.seed_id, self.phase, self.number
+
+    def answer(self, name: str, output: Output, oracle: Oracle) -> ReferenceAnswer:
+        return ReferenceAnswer(
+            reference=name,
+            seed_id=self.seed_id,
+            number=self.number,
+            deployed=output,
+            decision=oracle.decide(self.original, output),
+            total_variation=distance(self.original, output),
+            phase=self.phase,
+        )
+
+
+_Questions: TypeAlias = Mapping[SurveyKey, _Question]
+
+
 class ReferenceStage(CampaignStage):
-    """Asks each reference about the inputs of the survey, on the host."""
+    """Asks each reference about the seeds and the inputs of the survey, on the host."""
 
     def check(self, original: ModelInterface) -> None:
         """Check references that haven't answered yet, before a device is asked.
@@ -162,7 +191,7 @@ class ReferenceStage(CampaignStage):
         except BaseException:
             model.close()
             raise
-        if shapes[name] == original.output.shape:
+        if original.output.shape in (shapes[name], (1, *shapes[name])):  # as `with_batch` has it
             return model
         model.close()
         raise ModelError(
@@ -188,28 +217,37 @@ class ReferenceStage(CampaignStage):
         `original` is the original's interface, which int8 references share, `reader` reads their
         outputs. Raises ModelError where no int8 model can be made, StoreError.
         """
-        records = _by_key(self._store)
+        surveyed, own = _surveyed(self._store), self._own()
         known: dict[str, Any] = dict(self._store.fact(REFERENCES) or {})
-        for reference in self._config.survey.references if records else ():
+        for reference in self._config.survey.references if surveyed else ():
             model = float_model(reference, self._config.original.path)
             if model is not None:
-                known |= self._answer_int8(model, original, reader, records, known)
+                known |= self._answer_int8(model, original, reader, {**surveyed, **own}, known)
             else:
-                known |= self._copy(reference, records, known)
+                known |= self._copy(reference, surveyed, own, known)
             self._store.set_fact(REFERENCES, known)
+
+    def _own(self) -> _Questions:
+        """Return the seeds as they are, that a replica answered."""
+        return {
+            (seed.id, OWN, 0): _Question(seed.id, OWN, 0, seed.sample, seed.outputs.original)
+            for replica in self._replicas
+            for seed in self._store.seeds(replica)
+            if seed.outputs is not None and seed.outputs.original is not None
+        }
 
     def _answer_int8(
         self,
         model: Path,
         original: ModelInterface,
         reader: AnswerReader,
-        records: Mapping[tuple[str, str, int], SurveyRecord],
+        questions: _Questions,
         known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
         """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
         of = "" if model == self._config.original.path else f" of {model.name}"
         asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
-        if asked and min(asked) == len(records):
+        if asked and min(asked) == len(questions):
             return {}
 
         def report(name: str, problem: str) -> None:
@@ -227,13 +265,13 @@ class ReferenceStage(CampaignStage):
         inputs = calibration_inputs(samples, original.spec)
         with translate_errors(self._store.folder):
             made = make_references(model, inputs, self._store.folder / REFERENCES, report)
-        total = len(made) * len(records)
+        total = len(made) * len(questions)
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0
         for name, file in made.items():
             stored = {one.key for one in self._store.reference_answers(name + of)}
-            missing = [record for key, record in records.items() if key not in stored]
-            done += len(records) - len(missing)
+            missing = [one for key, one in questions.items() if key not in stored]
+            done += len(questions) - len(missing)
             self._reporter(Step(done))
             for part in self._answers(file, name + of, missing, original, reader):
                 self._store.add_reference_answers([one for one in part if one is not None])
@@ -245,7 +283,7 @@ class ReferenceStage(CampaignStage):
                 "of": str(model),
                 "path": f"{REFERENCES}/{file.name}",
                 "sha256": file_sha256(file),
-                "inputs": len(records),
+                "inputs": len(questions),
                 "dynamic": name in DYNAMIC,
             }
             for name, file in made.items()
@@ -255,36 +293,46 @@ class ReferenceStage(CampaignStage):
         self,
         file: Path,
         name: str,
-        records: Sequence[SurveyRecord],
+        questions: Sequence[_Question],
         original: ModelInterface,
         reader: AnswerReader,
     ) -> Iterator[list[ReferenceAnswer | None]]:
         """Yield a model's answers, some at a time; None where it can't answer."""
-        if not records:
+        if not questions:
             return
         inputs = SurveyInputs.begin(self._store, self._config.survey.families)
         model = self._open(file, original)
 
-        def ask(record: SurveyRecord) -> ReferenceAnswer | None:
+        def sample(one: _Question) -> Sample:
+            surveyed = one.surveyed
+            return (
+                self._store.get_sample(one.sample) if surveyed is None else inputs.sample(surveyed)
+            )
+
+        def ask(one: _Question) -> ReferenceAnswer | None:
             try:
-                (output,) = model.scores([inputs.sample(record)])
+                (output,) = model.scores([sample(one)])
             except InferenceFailedError:
                 return None
-            return _answer(name, record, output, self._oracle)
+            return one.answer(name, output, self._oracle)
 
         try:
             model.read_with(reader)
-            _ = inputs.partners, inputs.seed(records[0])  # read once, before threads ask for them
+            for one in questions:  # what they share is read once, before threads ask for it
+                if one.surveyed is not None:
+                    _ = inputs.partners, inputs.seed(one.surveyed)
+                    break
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
-                for start in range(0, len(records), _AT_ONCE):
-                    yield list(threads.map(ask, records[start : start + _AT_ONCE]))
+                for start in range(0, len(questions), _AT_ONCE):
+                    yield list(threads.map(ask, questions[start : start + _AT_ONCE]))
         finally:
             model.close()
 
     def _copy(
         self,
         reference: str,
-        records: Mapping[tuple[str, str, int], SurveyRecord],
+        surveyed: _Questions,
+        own: _Questions,
         known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any]:
         """Store what another campaign's deployed model answered to the same inputs.
@@ -293,29 +341,43 @@ class ReferenceStage(CampaignStage):
         """
         name = _name(reference)
         left_out = self._store.fact(_LEFT_OUT) or {}
-        if len(records) in (known.get(name, {}).get("inputs"), left_out.get(name)):
+        if left_out.get(name) == len(surveyed):
+            return {}
+        folder = folder_at(reference, stated=False)
+        before = known.get(name, {})
+        # Earlier versions didn't copy answers to seeds; where the reference is gone, none are.
+        if before.get("inputs") == len(surveyed) and (
+            before.get("seeds") == len(own) or not is_campaign(folder)
+        ):
             return {}
         answered = {one.key for one in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
-        with Store.open(folder_at(reference, stated=False)) as store:
+        with Store.open(folder) as store:
             for other in store.survey(_replica(store)):
-                own = records.get(other.key)
-                if own is None or own.sample != other.sample or other.deployed is None:
+                question = surveyed.get(other.key)
+                if question is None or question.sample != other.sample or other.deployed is None:
                     continue
                 shared += 1
-                if own.key not in answered:
-                    answers.append(_answer(name, own, other.deployed, self._oracle))
+                if question.key not in answered:
+                    answers.append(question.answer(name, other.deployed, self._oracle))
+            for seed in store.seeds(_replica(store)):
+                question = own.get((seed.id, OWN, 0))
+                output = None if seed.outputs is None else seed.outputs.deployed
+                if question is None or question.sample != seed.sample or output is None:
+                    continue
+                if question.key not in answered:
+                    answers.append(question.answer(name, output, self._oracle))
             deployed = store.models.get("deployed", {})
-        few = f"has {shared} of this campaign's {counted(len(records), 'input')}"
-        if shared < _LEAST_SHARED * len(records):
-            self._store.set_fact(_LEFT_OUT, {**left_out, name: len(records)})
+        few = f"has {shared} of this campaign's {counted(len(surveyed), 'input')}"
+        if shared < _LEAST_SHARED * len(surveyed):
+            self._store.set_fact(_LEFT_OUT, {**left_out, name: len(surveyed)})
             self._reporter.notice(
                 f"the reference {reference} is left out, since its survey {few}; "
                 "both campaigns need the same seeds, --seed and settings of the survey"
             )
             return {}
-        if shared < len(records):
+        if shared < len(surveyed):
             self._reporter.notice(
                 f"the survey of the reference {reference} {few}: the verdict rests on the inputs that "
                 "both have"
@@ -332,7 +394,8 @@ class ReferenceStage(CampaignStage):
                 "kind": "campaign",
                 "path": reference,
                 "sha256": deployed.get("sha256"),
-                "inputs": len(records),
+                "inputs": len(surveyed),
+                "seeds": len(own),
             }
         }
 
@@ -350,21 +413,13 @@ def _name(folder: str | Path) -> str:
     return Path(folder).resolve().name
 
 
-def _by_key(store: Store) -> dict[tuple[str, str, int], SurveyRecord]:
-    """Return the survey's answers by input; not the pursuit's: each campaign asks about its own.
+def _surveyed(store: Store) -> _Questions:
+    """Return the survey's inputs; not the pursuit's: each campaign asks about its own.
 
     Of several replicas, which share the inputs, those of the last.
     """
-    return {one.key: one for one in store.survey() if one.phase == "survey"}
-
-
-def _answer(name: str, record: SurveyRecord, output: Output, oracle: Oracle) -> ReferenceAnswer:
-    return ReferenceAnswer(
-        reference=name,
-        seed_id=record.seed_id,
-        number=record.number,
-        deployed=output,
-        decision=oracle.decide(record.original, output),
-        total_variation=distance(record.original, output),
-        phase=record.phase,
-    )
+    return {
+        one.key: _Question(one.seed_id, one.phase, one.number, one.sample, one.original, one)
+        for one in store.survey()
+        if one.phase == "survey"
+    }

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
@@ -41,7 +42,7 @@ class SurveyStage(CampaignStage):
         total = self._store.seed_count() * len(self._replicas)
         done = total - left
         self._reporter(
-            Stage("survey", f"far from the seeds, on {', '.join(self._config.devices)}", total)
+            Stage("survey", f"far from the seeds, on {names_text(self._config.devices)}", total)
         )
         self._reporter(Step(done))
 

@@ -15,6 +15,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeflare._internal.processes import MOST_DEATHS, described_status
 from edgeflare.campaign.workers.program import (
     Asked,
     Drop,
@@ -24,6 +25,7 @@ from edgeflare.campaign.workers.program import (
     Refused,
     WorkerSettings,
 )
+from edgeflare.errors import EdgeFlareError
 from edgeflare.scheduler.job import Turn
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class _Worker:
         self._waiting: dict[int, Future[Event]] = {}
         self._held: list[tuple[int, Message]] = []
         self._ended = False
+        self.ended_at_start = False
         self.searches: set[int] = set()
         self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
         self._connection, theirs = Pipe()
@@ -114,6 +117,7 @@ class _Worker:
                 if isinstance(first, Refused):
                     reason = first.reason
         except (EOFError, OSError):
+            self.ended_at_start = True
             reason += self._last_words()
         if reason:
             self.kill()
@@ -203,8 +207,7 @@ class _Worker:
     @property
     def ending(self) -> str:
         """How the process ended."""
-        code = self._process.returncode
-        return f"signal {-code}" if code < 0 else f"exit status {code}"
+        return described_status(self._process.returncode)
 
     def _last_words(self) -> str:
         """Return the last line that the process printed."""
@@ -354,24 +357,36 @@ class WorkerPool:
             thread.start()
 
     def _started(self, *, shared: bool = True) -> _Worker | None:
-        """Start a process; return None, after a notice, where it can't search."""
-        if self._refused:
-            return None
-        try:
-            worker = _Worker(self._lost)
-        except OSError as error:
-            self._refuse(error.strerror or str(error))
-            return None
-        with self._lock:
-            self._all.add(worker)
-            closed = self._closed
-        if closed:
-            worker.kill()
-        reason = worker.load(self._settings._replace(shared=shared), self._answers())
-        if not reason:
-            return worker
-        if not self._closed:
-            self._refuse(reason)
+        """Start a process; return None, after a notice, where it can't search.
+
+        One that ends while it starts may have been killed for want of memory, and is followed by
+        another.
+        """
+        for _ in range(MOST_DEATHS):
+            if self._refused:
+                return None
+            try:
+                answers = self._answers()
+                worker = _Worker(self._lost)
+            except EdgeFlareError as error:  # this process' original can't be loaded again
+                self._refuse(str(error))
+                return None
+            except OSError as error:
+                self._refuse(error.strerror or str(error))
+                return None
+            with self._lock:
+                self._all.add(worker)
+                closed = self._closed
+            if closed:
+                worker.kill()
+            reason = worker.load(self._settings._replace(shared=shared), answers)
+            if not reason:
+                return worker
+            if self._closed:
+                return None
+            if not worker.ended_at_start:
+                break
+        self._refuse(reason)
         return None
 
     def _refuse(self, reason: str) -> None:

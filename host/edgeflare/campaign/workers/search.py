@@ -1,11 +1,14 @@
 """A search that runs in a worker process; only its confirmation runs in the campaign's process."""
 
+import signal
+from collections import Counter
 from collections.abc import Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
 from edgeflare import errors
+from edgeflare._internal.processes import MEMORY_ADVICE, MOST_DEATHS, described_status
 from edgeflare.campaign.workers.pool import Link, WorkerLostError, WorkerPool
 from edgeflare.campaign.workers.program import (
     Asked,
@@ -22,7 +25,7 @@ from edgeflare.scheduler.confirmation import UnconfirmedTrigger
 from edgeflare.scheduler.search_job import ParetoFront
 from edgeflare.types import Ask, Status
 
-_ATTEMPTS = 3
+_ATTEMPTS = 10
 """The first beside other searches, the others in a process of their own."""
 
 
@@ -32,7 +35,9 @@ class RemoteSearchJob(SearchJob):
 
     A worker process that ends, as by a crash of a plug-in's library or for want of memory, costs
     nothing but time: its searches begin again, each in a process of its own. A search that ends
-    three processes is `FAILED`. `lost_queries` were made by searches that were lost so.
+    three processes at the same place, within one request, is `FAILED`: it takes the same course each
+    time, and at different places something else ended them. `lost_queries` were made by searches
+    that were lost so.
     """
 
     pool: WorkerPool
@@ -47,7 +52,7 @@ class RemoteSearchJob(SearchJob):
 
     def search(self) -> JobRun[SearchJobResult | UnconfirmedTrigger]:
         """Search from the seed; what is found is not confirmed."""
-        lost = ""
+        lost, losses = "", Counter[int]()
         for attempt in range(_ATTEMPTS):
             link = self.pool.link() if attempt == 0 else None
             alone = self.pool.turn() if attempt else None
@@ -63,15 +68,21 @@ class RemoteSearchJob(SearchJob):
             except WorkerLostError as error:
                 lost = str(error)
                 self.lost_queries += self.counters.search
+                place = self.counters.round_trips
+                losses[place] += 1
+                # The last request may have been lost with the process before it was sent.
+                if sum(losses[one] for one in (place - 1, place, place + 1)) == MOST_DEATHS:
+                    break
             finally:
                 if link is not None:
                     link.close()
                 if alone is not None:
                     self.pool.end_turn(alone)
         self._restart(seconds_count=False)
-        return self._result(
-            Status.FAILED, detail=f"the search ended its worker process {_ATTEMPTS} times: {lost}"
-        )
+        detail = f"the search ended its worker process {losses.total()} times: {lost}"
+        if lost.startswith(described_status(-signal.SIGKILL)):
+            detail += f"; {MEMORY_ADVICE}"
+        return self._result(Status.FAILED, detail=detail)
 
     def _restart(self, *, seconds_count: bool) -> None:
         self.counters = Counters(seed=1, device_seconds=self.counters.device_seconds)

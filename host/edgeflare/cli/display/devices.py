@@ -6,14 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from edgeflare import Device, DeviceError
 from edgeflare._internal.text import duration
 from edgeflare.cli import terminal
-from edgeflare.cli.display.tables import print_json, print_result
+from edgeflare.cli.display.tables import TerminalConsole, print_json, print_result
 from edgeflare.devices import CheckLine, DeviceReport, LeaseHeld, device_status
 from edgeflare.reports import Column, Table
 
@@ -52,7 +51,7 @@ def print_reports(reports: Reports, as_json: bool) -> None:
             }
         )
         return
-    console = Console()
+    console = TerminalConsole()
     for name, report in reports.items():
         console.print(f"[bold]{escape(name)}[/]", highlight=False)
         if isinstance(report, DeviceError):
@@ -151,7 +150,7 @@ _MARKS = {"ok": "[green]ok  [/]", "note": "[yellow]note[/]", "fix": "[red]fix [/
 
 def print_line(line: CheckLine) -> None:
     """Print a line of a check, and what to do below it."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = TerminalConsole(soft_wrap=True, highlight=False)
     console.print(f"{_MARKS[line.state]} {escape(f'{line.name}: {line.detail}')}")
     if line.fix:
         console.print(f"     -> {escape(line.fix)}")

@@ -11,6 +11,8 @@ from edgeflare.reports import Block, Column, CommandLine, Item, Listing, Table, 
 _SHOWN = 8
 _NEARLY = 0.02
 """Two ways whose scores differ by less can't be told apart."""
+_HARDLY_RIGHT = 0.2
+"""A model is right on more of its labelled seeds where labels and classes are the same thing."""
 
 
 def inputs_document(found: FoundInputs) -> list[Block]:
@@ -30,13 +32,27 @@ def inputs_document(found: FoundInputs) -> list[Block]:
     about = (
         f"{counted(found.seeds, 'seed')} ({found.labelled} labelled); on {found.device} "
         f"{counted(found.device_queries, 'device query', 'device queries')}, original "
-        f"{found.original_queries}"
+        f"{found.original_queries}; read as {found.task}"
     )
     notes = []
     if near:
         notes.append(
             f"{counted(len(near), 'other way is', 'other ways are')} about as likely: look at the "
             "table, and state the one that the models were trained with"
+        )
+    if best.accuracy is not None and best.accuracy < _HARDLY_RIGHT:
+        notes.append(
+            "the outputs were read as scores of classes, by which no way is right on more than "
+            f"{percent_text(max(one.accuracy or 0 for one in found.pairs))} of the labelled seeds: state "
+            "--task embedding if they are embeddings, else look at the labels"
+        )
+    alike = [
+        _words(one.original) for one in others if best.accuracy is None and _is_alike(one, best)
+    ]
+    if alike:
+        notes.append(
+            f"with {' or '.join(alike)} both models agree as well: without labels that can't be told from "
+            f"{_words(best.original)}"
         )
     if not found.labelled:
         notes.append(
@@ -50,6 +66,16 @@ def inputs_document(found: FoundInputs) -> list[Block]:
         Table(columns, [best, *others], about),
         Listing(tuple(Item(one, "warn", "note:") for one in notes)),
     ]
+
+
+def _is_alike(one: InputPair, best: InputPair) -> bool:
+    """Whether both models agree about as well with both of them changed."""
+    changed = one.original != best.original and one.deployed != best.deployed
+    return (
+        changed
+        and one.distance < best.distance + _NEARLY
+        and best.agreement - one.agreement < _NEARLY + 1e-9
+    )
 
 
 def _verdict(found: FoundInputs) -> str:
@@ -71,8 +97,8 @@ def _deployed(one: InputPair) -> str:
 
 
 def _short(value: str) -> str:
-    """Return numbers with three digits."""
-    return re.sub(r"\d+[.]\d+", lambda found: f"{float(found[0]):.3g}", value)
+    """Return numbers with six digits: as they are typed, and quotients short."""
+    return re.sub(r"\d+[.]\d+", lambda found: f"{float(found[0]):.6g}", value)
 
 
 def _accuracy(one: InputPair) -> str:

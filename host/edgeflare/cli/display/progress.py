@@ -27,6 +27,7 @@ from rich.text import Text
 from edgeflare import Event, Notice, summarize
 from edgeflare.campaign import BatchProgress, FleetStatus, Stage, Step
 from edgeflare.cli.display.status import MOST_LINES, device_sentence, device_table, rate_text
+from edgeflare.cli.display.tables import TerminalConsole
 from edgeflare.cli.terminal import StopSignal, echo_err, handling_signals
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import DiskFullError, UsageError
@@ -218,7 +219,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
 
     def __init__(self, stop: StopSignal, console: Console | None = None) -> None:
         self._stop = stop
-        self._console = Console(stderr=True) if console is None else console
+        self._console = TerminalConsole(stderr=True) if console is None else console
         width = self._console.width
         self._show_queries = width >= _USUAL
         self._bars = rich.progress.Progress(*_columns(width), console=self._console)

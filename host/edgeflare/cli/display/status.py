@@ -1,6 +1,5 @@
 """``status``: the progress of a campaign in any process, and its devices, one a line."""
 
-import json
 import shlex
 import sys
 import time
@@ -9,14 +8,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from edgeflare import campaign_status
 from edgeflare.campaign import CampaignStatus
-from edgeflare.cli.display.tables import print_json
-from edgeflare.cli.terminal import echo_err
+from edgeflare.cli.display.streams import has_no_output
+from edgeflare.cli.display.tables import TerminalConsole, json_text, print_json
+from edgeflare.cli.terminal import echo, echo_err
 from edgeflare.devices import DeviceStatus
 
 MOST_LINES = 12
@@ -195,7 +195,7 @@ def print_status(status: CampaignStatus, as_json: bool) -> None:
     if as_json:
         print_json(status.to_json())
         return
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     console.print(status_text(status, console.width, _now()), soft_wrap=True)
 
 
@@ -242,14 +242,14 @@ def status_text(status: CampaignStatus, width: int, now: datetime, most: int = M
 
 
 def _watch_in_place(folder: Path) -> None:
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             status = campaign_status(folder)
             most = max(1, min(MOST_LINES, console.height - _LINES_ABOVE_DEVICES))
             text = status_text(status, console.width, _now(), most)
             live.update(Group(text), refresh=True)
-            if status.state != "running":
+            if status.state != "running" or has_no_output():
                 return
             time.sleep(_EVERY_S)
 
@@ -263,7 +263,7 @@ def _watch_as_lines(folder: Path) -> None:
         if state != shown or time.monotonic() >= next_line:
             shown, next_line = state, time.monotonic() + _SECONDS_BETWEEN_LINES
             _print_lines(status)
-        if status.state != "running":
+        if status.state != "running" or has_no_output():
             return
         time.sleep(_EVERY_S)
 
@@ -272,17 +272,17 @@ def _print_lines(status: CampaignStatus) -> None:
     stage = f"{status.stage}: " if status.stage else ""
     found = f", found {status.found} of {status.searched} searched" if status.searched else ""
     message = f" ({status.message})" if status.message else ""
-    print(f"{status.state}{message}: {stage}{_progress(status)}{found}", flush=True)  # noqa: T201
+    echo(f"{status.state}{message}: {stage}{_progress(status)}{found}")
     if status.state == "running":
         for device in status.devices:
-            print(device_sentence(device), flush=True)  # noqa: T201
+            echo(device_sentence(device))
 
 
 def _watch_as_json(folder: Path) -> None:
     while True:
         status = campaign_status(folder)
-        print(json.dumps(status.to_json()), flush=True)  # noqa: T201
-        if status.state != "running":
+        echo(json_text(status.to_json()))
+        if status.state != "running" or has_no_output():
             return
         time.sleep(_EVERY_S)
 

@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text as RichText
 
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import counted, visible_text
+from edgeflare.cli.terminal import echo
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
@@ -17,9 +19,28 @@ if TYPE_CHECKING:
     from edgeflare.reports import ExportReport, MlflowRun
 
 
+class TerminalConsole(Console):
+    """Prints texts of any origin: nothing in them is obeyed by the terminal but rich's own styles."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield the segments to print; their texts as `visible_text` shows them."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(visible_text(segment.text), segment.style)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a JSON object in ASCII, without the one control character that JSON allows."""
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object."""
-    print(json.dumps(value, indent=2))  # noqa: T201
+    echo(json_text(value, indent=2))
 
 
 def print_result(
@@ -29,14 +50,14 @@ def print_result(
     if as_json:
         print_json(values())
     else:
-        print_document(document())
+        print_document(document(), TerminalConsole())
 
 
 def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> None:
     """Print what a campaign found; `wide`: with every step of the triggers shown."""
     from edgeflare.reports import summary_document
 
-    width = None if wide else Console().width
+    width = None if wide else TerminalConsole().width
     print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
 
 
@@ -69,6 +90,7 @@ def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json
             counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
             found = findings_text(report.findings, report.survey_findings, counts)
             yield Text(f"{found}, {report.files} files in {report.folder}")
+            yield from map(Text, report.notices)
         if run is not None:
             what = "new" if run.is_new else "brought up to date"
             yield Text(
@@ -100,7 +122,7 @@ def print_night(night: "Night", json: bool) -> None:
     if json:
         print_json(night.to_json())
         return
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     for run in night.runs:
         console.print(_night_line(run), soft_wrap=True)
         for words in run.words:
@@ -116,7 +138,7 @@ def print_accepted(lines: Sequence[str], json: bool) -> None:
         print_json({"accepted": list(lines)})
         return
     for line in lines:
-        print(line)  # noqa: T201
+        echo(line)
 
 
 def _night_line(run: "NightRun") -> RichText:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from edgeflare._internal.text import first_problem
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.scripts import invalid_answer, run_script_with_output
+from edgeflare.devices.reported import wrong_value_in
 from edgeflare.devices.transports.base import Transport
 
 FACTS = r"""
@@ -273,6 +273,6 @@ def read_system(transport: Transport, device: Device) -> SystemReading:
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:
-        raise invalid_answer(device.name, first_problem(error)) from error
+        raise invalid_answer(device.name, wrong_value_in(error)) from error
     half = max(0.0, taken - facts.took_s) / 2
     return SystemReading(facts, answer.printed, facts.clock - (sent + half), half)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from edgeflare._internal.text import first_problem
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.scripts import PROBE, invalid_answer, run_script
+from edgeflare.devices.reported import wrong_value_in
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import (
     DeviceError,
@@ -91,7 +91,7 @@ def probe(transport: Transport, device: Device) -> Probe:
     try:
         return _PROBE.validate_python({**answer, "name": device.name, "command": device.python})
     except ValidationError as error:
-        raise invalid_answer(device.name, first_problem(error)) from error
+        raise invalid_answer(device.name, wrong_value_in(error)) from error
 
 
 def require(probed: Probe, runtime: str | None = None) -> None:

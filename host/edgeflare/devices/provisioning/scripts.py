@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked
+from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, WrongValueError, checked
 from edgeflare.devices.transports.base import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
 
@@ -51,6 +51,8 @@ def run_script_with_output(
     text, end, after = rest.partition(_END)
     try:
         answer = checked(json.loads(text)) if end else None
+    except WrongValueError as error:
+        raise invalid_answer(transport.name, error) from error
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
@@ -58,11 +60,11 @@ def run_script_with_output(
     return ScriptReply(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
 
 
-def invalid_answer(name: str, why: object) -> DeviceProtocolError:
+def invalid_answer(name: str, wrong: WrongValueError) -> DeviceProtocolError:
     """Return the error for an answer whose fields are not what the script returns."""
     return DeviceProtocolError(
-        f"the Python on {name} gave an answer that makes no sense: {why}; check `python` in the "
-        "device's inventory entry"
+        f"the Python on {name} sent {wrong}; check `python` in the device's inventory entry, which "
+        "runs something else or was tampered with"
     )
 
 
@@ -189,6 +191,9 @@ def make(path):
     import os
     if os.path.isdir(path):
         return
+    home = os.path.expanduser("~")
+    if not os.path.isdir(home) and path.startswith(os.path.join(home, "")):
+        raise OSError(2, "this user's home folder does not exist", home)
     try:
         os.makedirs(path, 0o700)
     except OSError:

@@ -17,7 +17,7 @@ from edgeflare._internal.files import is_disk_full, write_whole
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import Probe, check_cache, check_python
 from edgeflare.devices.provisioning.scripts import CLEAN_CACHE, invalid_answer, run_script
-from edgeflare.devices.reported import count, texts
+from edgeflare.devices.reported import WrongValueError, count, texts
 from edgeflare.devices.runtimes import users_runtime
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, DiskFullError, ModelError
@@ -274,7 +274,7 @@ def _collect_garbage(
     try:
         removed = {name: count(answer, name) or 0 for name in ("files", "bytes")}
         return {"bad": texts(answer, "bad"), **removed}
-    except ValueError as error:
+    except WrongValueError as error:
         raise invalid_answer(probed.name, error) from error
 
 

@@ -95,11 +95,32 @@ def died_error(
 
 
 def damage_error(name: str, why: str) -> DeviceProtocolError:
-    """Return the error for bytes that are no frame, or no reply, from an agent that has greeted."""
+    """Return the error for bytes that are no frame, from an agent that has greeted."""
     return DeviceProtocolError(
-        f"what the agent on {name} said arrived damaged or makes no sense: {why}; try again, and "
-        "check cable, adapter or Wi-Fi where it happens again"
+        f"what the agent on {name} said arrived damaged: {why}; try again, and check cable, adapter "
+        "or Wi-Fi where it happens again"
     )
+
+
+MORE_THAN_STATED = (
+    "the model returns more than its file or its runtime there states, such as where its first axis "
+    "is no batch, or the agent was tampered with: look at the shapes of the model's outputs"
+)
+"""What may be wrong where a reply is longer than the announced model can have."""
+
+
+def wrong_value_error(name: str, what: str, advice: str = "") -> DeviceProtocolError:
+    """Return the error for what came whole and is no reply of this host's agent: ``FIELD = VALUE, ...``.
+
+    A link that changes bytes is found by their checksum, so it is the device that says so.
+    """
+    another = (
+        "its agent is another version than this host's, or was tampered with: run "
+        f"`edgeflare devices prune --all {name}`, so that it is put there anew"
+    )
+    error = DeviceProtocolError(f"the agent on {name} sent {what}; {advice or another}")
+    error.may_pass = False
+    return error
 
 
 def no_handshake_error(name: str, why: str, printed: Sequence[str]) -> DeviceProtocolError:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import clean_text
 from edgeflare.devices import reported
+from edgeflare.devices.reported import WrongValueError
 from edgeflare.devices.session import agent_errors
 from edgeflare.devices.session.flow_control import LARGEST, Compression
 from edgeflare.devices.session.health import AgentMonitor, Ping, boot_clock
@@ -36,6 +37,8 @@ from edgeflare_agent.wire import (
     EndOfStreamError,
     Frame,
     Kind,
+    NonsenseError,
+    TooLargeError,
     encode,
     find_first_frame,
     read_frame,
@@ -277,11 +280,14 @@ class AgentLink:
             task()
         except UnreachableError as error:
             self._fail(error)
-        except ProtocolError as error:
-            self._fail(self._protocol_error(str(error)))
+        except (ProtocolError, WrongValueError) as error:
+            self._fail(self._protocol_error(error))
         except Exception as error:  # noqa: BLE001  any error ends the link: no caller waits for ever
             self._fail(
-                self._protocol_error(str(error) if type(error) is ValueError else repr(error))
+                DeviceError(
+                    f"the link to {self.name} ended by a fault of EdgeFlare's own, "
+                    f"{type(error).__name__}: {clean_text(str(error), reported.LONGEST_LINE)}"
+                )
             )
 
     def _reader(self) -> None:
@@ -298,15 +304,19 @@ class AgentLink:
                 elif frame.kind is not Kind.HELLO:
                     self._settle(frame)
                 elif frame.header != self._greeting.future.result():
-                    raise ProtocolError("another agent's handshake came in the middle")
+                    raise NonsenseError("another handshake in the middle")
         except EndOfStreamError:
             self._stream_ended()
 
     def _greet(self, frame: Frame) -> None:
         header = reported.checked(frame.header, frame.kind.name)
-        if frame.kind is not Kind.HELLO or not isinstance(header.get("device"), dict):
-            raise ProtocolError("its handshake doesn't describe the device")
+        if frame.kind is not Kind.HELLO:
+            raise NonsenseError(f"{frame.kind.name} in place of its handshake")
+        if not isinstance(about := header.get("device", reported.MISSING), dict):
+            raise WrongValueError("HELLO device", about, "an object")
         version = reported.count(header, "protocol")
+        if version is None:
+            raise WrongValueError("HELLO protocol", None, f"{VERSION}, the protocol's version")
         if version != VERSION:
             self._fail(agent_errors.other_version_error(self.name, version))
             return
@@ -324,13 +334,18 @@ class AgentLink:
             return
         id_ = reported.count(frame.header, "id")
         if id_ is None:
-            raise ProtocolError(f"a reply to no request: {frame.kind.name}")
-        with self._changed:
-            request = self._table.find(id_)
+            raise WrongValueError(f"{frame.kind.name} id", None, "the number of a request")
+        try:
+            with self._changed:
+                request = self._table.find(id_)
+        except KeyError as error:
+            raise WrongValueError(
+                f"{frame.kind.name} id", id_, "the number of a request"
+            ) from error
         if request is None:
             return
         if not failed and frame.kind is not REPLIES[request.kind]:
-            raise ProtocolError(f"{frame.kind.name} as reply to {request.kind.name}")
+            raise NonsenseError(f"{frame.kind.name} as reply to {request.kind.name}")
         result = self._reported(frame) if failed else request.read(frame)
         with self._changed:
             if frame.kind is Kind.RESULT:
@@ -356,17 +371,23 @@ class AgentLink:
 
     def _reported(self, frame: Frame) -> EdgeFlareError:
         message = reported.text(frame.header, "message") or "an error without a message"
+        code = reported.text(frame.header, "code") or ""
         for word, users in self.user_paths.items():
             message = message.replace(word, users)
-        return agent_errors.reported_error(self.name, str(frame.header.get("code")), message)
+        return agent_errors.reported_error(self.name, code, message)
 
-    def _protocol_error(self, why: str) -> EdgeFlareError:
-        why = clean_text(why, reported.LONGEST_LINE)
+    def _protocol_error(self, error: ProtocolError | WrongValueError) -> EdgeFlareError:
+        why = clean_text(str(error), reported.LONGEST_LINE)
         version = self._from_agent.first_version()
-        if self._greeting.future.done():
-            return agent_errors.damage_error(self.name, why)
         if version not in (None, VERSION):
             return agent_errors.other_version_error(self.name, version)
+        if isinstance(error, WrongValueError):
+            return agent_errors.wrong_value_error(self.name, why, error.advice)
+        if isinstance(error, NonsenseError | TooLargeError):
+            advice = agent_errors.MORE_THAN_STATED if isinstance(error, TooLargeError) else ""
+            return agent_errors.wrong_value_error(self.name, why, advice)
+        if self._greeting.future.done():
+            return agent_errors.damage_error(self.name, why)
         return agent_errors.no_handshake_error(self.name, why, self._printed())
 
     def _writer(self) -> None:

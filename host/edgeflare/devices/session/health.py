@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.devices.reported import count, number, seconds, sensors, words
+from edgeflare.devices.reported import (
+    WrongValueError,
+    count,
+    number,
+    seconds,
+    sensors,
+    words,
+)
 from edgeflare.devices.session.flow_control import AdaptiveWindow
 from edgeflare.devices.telemetry import Health
 from edgeflare_agent.wire import Frame, Kind
@@ -30,7 +37,7 @@ class HealthHistory:
     def record(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
         """Record an answer; times are of `boot_clock`; only `empty` pings measure the round trip.
 
-        Raises ValueError for an invalid answer.
+        Raises WrongValueError for an invalid answer.
         """
         if empty:
             self._round_trips.append(received - sent)
@@ -112,11 +119,11 @@ class PendingHeartbeats:
         return ping
 
     def find(self, pong: Mapping[str, Any]) -> Ping | None:
-        """Return the heartbeat of an answer; None if it was answered before. Raises LookupError."""
-        number = pong[_NUMBER]
-        if number not in range(self._next):
-            raise LookupError(f"heartbeat {number!r} was never sent")
-        return self._pending.get(number)
+        """Return the heartbeat of an answer; None if it was answered before. Raises WrongValueError."""
+        sent = count(pong, _NUMBER)
+        if sent is None or sent >= self._next:
+            raise WrongValueError(f"PONG {_NUMBER}", sent, "the number of a heartbeat")
+        return self._pending.get(sent)
 
     def remove(self, ping: Ping) -> None:
         """Remove a heartbeat that was answered."""
@@ -148,7 +155,7 @@ class AgentMonitor:
     def record_pong(self, frame: Frame, received: float) -> Ping | None:
         """Record an answer to a heartbeat, received at `boot_clock` time; None for a second one.
 
-        Raises LookupError or ValueError for an invalid answer.
+        Raises WrongValueError for an invalid answer.
         """
         ping = self.pings.find(frame.header)
         if ping is None:

@@ -10,6 +10,7 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.text import reason
 from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
@@ -44,6 +45,8 @@ PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STABLE_S = 60.0
+_MOST_WRONG = 3
+"""Losses in a row that won't pass, after which a device is given up: one may be a bit that flipped."""
 
 
 class _Configuration(NamedTuple):
@@ -96,7 +99,8 @@ class ReconnectingSession:
     It takes over an open session. When a session fails, the device is AWAY: requests without a
     reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
     `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which
-    retires the device. The new session must have the first one's fingerprint; it is configured as
+    retires the device; so do three losses in a row by what an agent never sends. The new session must
+    have the first one's fingerprint; it is configured as
     the last one was, and every pending request is sent again, the oldest first. Each future is
     settled once, with no lock held, in a thread of the session: its callbacks may submit again, but
     must be short.
@@ -137,6 +141,7 @@ class ReconnectingSession:
         self._up_since = clock()
         self._has_answered = True
         self._retired: EdgeFlareError | None = None
+        self._wrong_in_a_row = 0
         self._reconnects = 0
         self._reconnect = ReconnectState(self.name, backoff, rng, on_notice, clock)
         self._throughput = Throughput(clock())
@@ -283,6 +288,10 @@ class ReconnectingSession:
         what = f"what {self.name} was asked is taken back"
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
+    def give_up(self, error: EdgeFlareError) -> None:
+        """Retire the device: pending requests fail with this error, as later ones do."""
+        self._retire(error)
+
     def close(self) -> None:
         """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
@@ -332,6 +341,7 @@ class ReconnectingSession:
         with self._lock:
             now = self._clock()
             taken = self._pending.take(request)
+            self._wrong_in_a_row = 0
             if taken and request.sent_at is not None:
                 self._throughput.record_reply(now, len(request.samples), now - request.sent_at)
             self._has_answered = self._has_answered or session is self._session
@@ -344,7 +354,7 @@ class ReconnectingSession:
             except ModelError as fault:
                 request.future.set_exception(fault)
             except Exception as fault:  # noqa: BLE001  the caller waits for the future
-                text = f"an output of the deployed model can't be read: {fault}"
+                text = f"an output of the deployed model can't be read: {reason(fault)}"
                 request.future.set_exception(ModelError(text))
             else:
                 request.future.set_result(Reply(outputs, reply.seconds))
@@ -387,6 +397,8 @@ class ReconnectingSession:
             self._reconnect.begin(error, new_loss=self._has_answered or stable)
             given_up = self._pending.requeue(died=isinstance(error, _PERHAPS_BY_INPUT))
             idle, self._reopening = not self._reopening, True
+        if self._is_hopeless(error):
+            self._retire(error)
         if idle:
             self._background(self._reopen_until_up(), self._stop)
         self._background(_closing(session), self._stop)
@@ -397,6 +409,14 @@ class ReconnectingSession:
                     f"{one_line(error)}"
                 )
             )
+
+    def _is_hopeless(self, error: EdgeFlareError) -> bool:
+        """Count a loss; whether it was the last of several that another attempt can't mend."""
+        if not isinstance(error, DeviceError) or error.may_pass:
+            return False
+        with self._lock:
+            self._wrong_in_a_row += 1
+            return self._wrong_in_a_row >= _MOST_WRONG
 
     def _reopen_until_up(self) -> Task:
         """Reopen the device, with delays, until it is up, retired or closed; only one runs."""
@@ -414,7 +434,9 @@ class ReconnectingSession:
             except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
-                told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
+                told = error if isinstance(error, EdgeFlareError) else DeviceError(reason(error))
+                if self._is_hopeless(told):
+                    self._retire(told)
                 with self._lock:
                     self._reconnect.cause = told
 
@@ -458,7 +480,9 @@ class ReconnectingSession:
             raise
 
     def _retire(self, error: EdgeFlareError) -> None:
-        self._end(error)
+        session = self._end(error)
+        if session is not None:
+            self._background(_closing(session), self._stop)
         if self._retired is error:  # else it was closed meanwhile
             self._on_notice(f"{self.name} takes no more part: {one_line(error)}")
 

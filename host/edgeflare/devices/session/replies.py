@@ -7,16 +7,25 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import counted, shape_text
 from edgeflare.devices import reported
+from edgeflare.devices.reported import WrongValueError
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.configuration.reduction import Reduction
-from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
+from edgeflare_agent.decoding import KINDS, Decoded, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Frame
 
 _MOST_ELEMENTS = 1 << 30
+_MOST_AXES = 32
+"""As many as numpy 1 has."""
+_MOST_TENSORS = 4096
+"""Inputs or outputs of a model, far more than any that is deployed has."""
+_NOT_AS_ANNOUNCED = (
+    "the model's file or its runtime there states another shape or dtype than the model returns: "
+    "mend that, or try another runtime or version of it"
+)
 _MOST_OPEN_BYTES = 16 << 20
 _MOST_PIECES = 1 << 16
 _PIECE_BYTES = 96
@@ -82,8 +91,12 @@ class ReplyReader:
         if reduction is not None:
             tensors = reduction.announced(tensors)
         axes = (None,) * len(tensors) if reduction is None else reduction.axes
+        # of a model that takes one sample alone an open first axis need not be the batch
+        has_batch = any(not all(one.shape[:1]) for one in model.inputs)
         self._tensors = [
-            _AnnouncedTensor(tensor, axis, 0 if reduction is None else reduction.most)
+            _AnnouncedTensor(
+                tensor, axis, 0 if reduction is None else reduction.most, has_batch=has_batch
+            )
             for tensor, axis in zip(tensors, axes, strict=True)
         ]
         self._decoded = decoded
@@ -95,20 +108,23 @@ class ReplyReader:
             self.most_bytes = sum(tensor.most_bytes for tensor in self._tensors)
 
     def read(self, frame: Frame, count: int) -> Reply[RawOutput]:
-        """Return the answer on `count` samples. Raises ValueError where it is not as announced."""
+        """Return the answer on `count` samples. Raises WrongValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
-        if frame.header.get("decoded", False) is not (self._decoded and count > 0):
-            asked = "text" if self._decoded else f"output {self._tensors[0]}"
-            raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
+        is_text = reported.truth(frame.header, "decoded") or False
+        if is_text is not (self._decoded and count > 0):
+            asked = (
+                "true, as text was" if self._decoded else f"false, as output {self._tensors[0]} was"
+            )
+            raise WrongValueError("decoded", is_text, f"{asked} asked for")
         if self._decoded and count > 0:
-            decoded = decoded_from_arrays(frame.arrays)
+            decoded = _decoded(frame.arrays)
             _check_count(len(decoded), count, 1)
             return Reply(decoded, seconds)
         each = len(self._tensors)
-        if frame.header.get("outputs") != (each if self._several else None):
-            raise ValueError(
-                f"{each if self._several else 'one'} outputs a sample were asked for, and "
-                f"{str(frame.header.get('outputs', 'one'))[:99]} came"
+        outputs = reported.count(frame.header, "outputs")
+        if outputs != (each if self._several else None):
+            raise WrongValueError(
+                "outputs", outputs, f"{each} a sample" if self._several else "null"
             )
         _check_count(len(frame.arrays), count, each)
         if not self._several:
@@ -125,16 +141,19 @@ class ReplyReader:
 class _AnnouncedTensor:
     """One output as the device announced it; its arrays are checked against that.
 
-    Along `kept_axis`, unless that is None, there are `most` values at most.
+    Along `kept_axis`, unless that is None, there are `most` values at most. `has_batch`: an open first
+    axis is the batch.
     """
 
-    def __init__(self, tensor: TensorInfo, kept_axis: int | None, most: int) -> None:
+    def __init__(
+        self, tensor: TensorInfo, kept_axis: int | None, most: int, *, has_batch: bool
+    ) -> None:
         self._tensor = tensor
         self._kept_axis = kept_axis
         self._most = most
         self._dtypes: set[DType] = set()
         """Dtypes known to be the announced one: `dtype.name` is slow."""
-        self._elements = tensor.values
+        self._elements = tensor.values if has_batch or all(tensor.shape[:1]) else None
         self.most_bytes = _MOST_OPEN_BYTES if self._elements is None else self._elements * 8
 
     def check(self, array: NDArray[Any]) -> None:
@@ -150,8 +169,11 @@ class _AnnouncedTensor:
         if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
             self._dtypes.add(array.dtype)
         if not fits or array.dtype not in self._dtypes:
-            raise ValueError(
-                f"output {self} was announced, {shape_text(array.shape)} {array.dtype.name} came"
+            raise WrongValueError(
+                f"output {self._tensor.name!r}",
+                f"{shape_text(array.shape)} {array.dtype.name}",
+                f"{shape_text(self._tensor.shape)} {self._tensor.dtype} as announced",
+                advice=_NOT_AS_ANNOUNCED,
             )
 
     def __str__(self) -> str:
@@ -161,7 +183,17 @@ class _AnnouncedTensor:
 def _check_count(came: int, count: int, each: int) -> None:
     if came != count * each:
         of_each = "" if each == 1 else f" with {each} outputs each"
-        raise ValueError(f"{came} outputs came for {count} samples{of_each}")
+        raise WrongValueError("arrays", came, f"those of {counted(count, 'sample')}{of_each}")
+
+
+def _decoded(arrays: Sequence[NDArray[Any]]) -> list[Decoded]:
+    """Return transcripts; raise WrongValueError for arrays that are none."""
+    try:
+        return decoded_from_arrays(arrays)
+    except (ValueError, RecursionError) as error:
+        raise WrongValueError(
+            "arrays", f"{len(arrays)} that hold no transcripts", "texts and their scores"
+        ) from error
 
 
 def _named(tensors: Sequence[TensorInfo], name: str | None) -> TensorInfo:
@@ -169,7 +201,7 @@ def _named(tensors: Sequence[TensorInfo], name: str | None) -> TensorInfo:
 
 
 def check_hello(header: dict[str, Any]) -> None:
-    """Raise ValueError where a field of the handshake has a wrong type."""
+    """Raise WrongValueError where a field of the handshake has a wrong type."""
     for name in ("python", "executable", "numpy"):
         reported.text(header, name)
     reported.text_table(header, "runtimes")
@@ -182,18 +214,16 @@ def check_hello(header: dict[str, Any]) -> None:
 
 
 def read_model(frame: Frame) -> LoadedModel:
-    """Return what LOADED announces. Raises LookupError, TypeError, ValueError if it is invalid."""
+    """Return what LOADED announces. Raises WrongValueError if it is invalid."""
     header = frame.header
     decoder = None
     if header.get("decoder") is not None:
         decoder = reported.table(header, "decoder")
-        if decoder.get("kind") not in KINDS:
-            raise ValueError("the model's decoder is of no known kind")
-    inputs, outputs = (
-        tuple(map(_tensor, reported.tables(header, name))) for name in ("inputs", "outputs")
-    )
-    if not inputs or not outputs:
-        raise ValueError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs")
+        kind = reported.text(decoder, "kind")
+        if kind not in KINDS:
+            raise WrongValueError("decoder.kind", kind, f"one of {', '.join(KINDS)}")
+        reported.text(decoder, "origin")
+    inputs, outputs = (_tensors(header, name) for name in ("inputs", "outputs"))
     runtime = reported.table(header, "runtime")
     for name in ("name", "package", "version"):
         reported.text(runtime, name)
@@ -210,13 +240,50 @@ def read_memory(frame: Frame) -> int | None:
     return reported.count(frame.header, "memory_available_bytes")
 
 
-def _tensor(data: dict[str, Any]) -> TensorInfo:
-    tensor = TensorInfo.from_json(data)
-    shape = data["shape"]
-    fits = all(n is None or (type(n) is int and n >= 0) for n in shape)
-    if not fits or math.prod(n for n in shape if n) > _MOST_ELEMENTS:
-        raise ValueError(f"tensor {tensor.name!r} has the shape {str(shape)[:99]}")
-    scale = 1.0 if tensor.quantization is None else tensor.quantization[0]
-    if not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"tensor {tensor.name!r} has the quantisation scale {scale:g}")
-    return tensor
+def _tensors(header: dict[str, Any], name: str) -> tuple[TensorInfo, ...]:
+    """Return the inputs or outputs that a model is announced with."""
+    entries = reported.tables(header, name)
+    if not 1 <= len(entries) <= _MOST_TENSORS:
+        raise WrongValueError(name, entries, f"a list of 1 to {_MOST_TENSORS} tensors")
+    return tuple(_tensor(entry, f"{name}.{place}") for place, entry in enumerate(entries))
+
+
+def _tensor(entry: dict[str, Any], where: str) -> TensorInfo:
+    """Return a tensor that a model is announced with; `where` names it in an error."""
+    name, dtype = (_required_text(entry, field, where) for field in ("name", "dtype"))
+    shape = entry.get("shape", reported.MISSING)
+    if not isinstance(shape, list):
+        raise WrongValueError(f"{where}.shape", shape, "a list of axes")
+    if len(shape) > _MOST_AXES:
+        raise WrongValueError(f"{where}.shape", shape, f"{_MOST_AXES} axes at most")
+    for size in shape:
+        if size is not None and (type(size) is not int or size < 0):
+            raise WrongValueError(
+                f"{where}.shape", size, "null or a whole number from 0 as an axis"
+            )
+    if math.prod(size for size in shape if size) > _MOST_ELEMENTS:
+        sizes = shape_text(shape)
+        raise WrongValueError(f"{where}.shape", sizes, f"{_MOST_ELEMENTS:,} values at most")
+    return TensorInfo(name, tuple(shape), dtype, _quantization(entry, where))
+
+
+def _quantization(entry: dict[str, Any], where: str) -> tuple[float, int] | None:
+    stated = entry.get("quantization")
+    if stated is None:
+        return None
+    expected = "null, or a scale above 0 and a whole zero point"
+    if not isinstance(stated, list) or len(stated) != len(("scale", "zero point")):
+        raise WrongValueError(f"{where}.quantization", stated, expected)
+    scale, zero_point = stated
+    if type(scale) not in (int, float) or not 0 < scale < math.inf:
+        raise WrongValueError(f"{where}.quantization", scale, expected)
+    if type(zero_point) is not int:
+        raise WrongValueError(f"{where}.quantization", zero_point, expected)
+    return float(scale), zero_point
+
+
+def _required_text(entry: dict[str, Any], field: str, where: str) -> str:
+    value = entry.get(field, reported.MISSING)
+    if not isinstance(value, str):
+        raise WrongValueError(f"{where}.{field}", value, "a text")
+    return value

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
-from edgeflare._internal.files import is_disk_full
+from edgeflare._internal.files import home_folder, is_disk_full
 from edgeflare.devices.transports.base import Completed, Deadline, read_output, start_feeder
 from edgeflare.errors import (
     DeviceDiskFullError,
@@ -43,7 +43,7 @@ class LocalTransport:
         self.name = name
         words = [sys.executable] if python is None else shlex.split(python)
         self._python = [
-            str(Path.home() / word[2:]) if word.startswith("~/") else word for word in words
+            str(home_folder() / word[2:]) if word.startswith("~/") else word for word in words
         ]
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:

@@ -56,7 +56,6 @@ from edgeflare.metrics import class_scores, is_finite
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.store.records import SeedRecord
 from edgeflare.types import AGREED
 
@@ -168,9 +167,7 @@ class ClassesFound:
 
 def stored_classes(store: Store) -> ClassesFound | None:
     """Return what `classes_of_campaign` stored last, None before. Raises StoreError."""
-    with decoding(store.folder, "the classes"):
-        fact = store.fact(_FACT)
-        return None if fact is None else validated(ClassesFound, fact)
+    return store.result(_FACT, ClassesFound)
 
 
 def classes_of_campaign(
@@ -216,7 +213,7 @@ def classes_of_campaign(
             finished=bool(store.fact("finished")),
             notices=(*notices, *left_out, *found.notices),
         )
-        unstored = store_found(store, _FACT, asdict(result))
+        unstored = store_found(store, _FACT, result)
     return replace(result, notices=(*result.notices, *unstored))
 
 

@@ -31,8 +31,6 @@ from edgeflare.inspection.units.inspection import (
 from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
 from edgeflare.metrics import is_scores
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.store.database import decoding
-from edgeflare.store.documents import validated
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 _FACT = "units"
@@ -116,9 +114,7 @@ class UnitsFound:
 
 def stored_units(store: Store) -> UnitsFound | None:
     """Return what `units_of_campaign` stored last, None before. Raises StoreError."""
-    with decoding(store.folder, "the inspection of units"):
-        fact = store.fact(_FACT)
-        return None if fact is None else validated(UnitsFound, fact)
+    return store.result(_FACT, UnitsFound)
 
 
 def units_of_campaign(
@@ -192,7 +188,7 @@ def units_of_campaign(
             hypotheses=tuple(_of_hypotheses(scores)),
             notices=(*data.notices, *_notices(scores)),
         )
-        unstored = store_found(store, _FACT, asdict(found), map(vars, scores.rows()))
+        unstored = store_found(store, _FACT, found, map(vars, scores.rows()))
     return replace(found, notices=(*found.notices, *unstored))
 
 

@@ -1,6 +1,6 @@
 """The outputs of detectors: their formats, and how they become `edgeflare.types.Detections`."""
 
-from edgeflare.models.detectors.completion import complete_options
+from edgeflare.models.detectors.completion import choose_format, complete_options
 from edgeflare.models.detectors.inference import (
     InferredFormat,
     check_format,
@@ -18,6 +18,7 @@ __all__ = [
     "GridOptions",
     "InferredFormat",
     "check_format",
+    "choose_format",
     "class_names",
     "complete_options",
     "infer_format",

@@ -1,11 +1,14 @@
 """What of an output format its values tell: decided once, on the first inputs of a campaign."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import exact
+from edgeflare._internal.text import shape_text
+from edgeflare.errors import ModelError
 from edgeflare.models.detectors.heads import SplitHead, YoloHead
 from edgeflare.models.detectors.options import (
     NO_BACKGROUND,
@@ -25,6 +28,13 @@ _LOWEST_SCORE = -0.5
 _SUM_SLACK = 0.02
 _ORDERED = 0.99
 """Share of anchors whose third and fourth values are at least the first two, of corners."""
+_MOST_LISTED, _MOST_OF_HEAD = 0.9, 0.5
+"""The same share of a list of objects is above the first (boxes of no score may be turned inside out), of
+centres and sizes at anchors all over the image below the second: there are few as wide as they are far from the left."""
+_SURE = 0.5
+_FEWEST_SURE = 5
+_MOSTLY = 0.8
+_SCORE_SLACK = 0.01
 
 
 def complete_options(
@@ -68,6 +78,124 @@ def complete_options(
             found = {"units": _units(boxes, options.box_units), "activation": "none"}
     found |= {name: value for name, value in stated.items() if value is not None}
     return options.model_copy(update=found)
+
+
+def choose_format(
+    formats: Sequence[DetectorOptions],
+    tensors: Sequence[TensorInfo],
+    size: tuple[int, int],
+    raws: Sequence[RawOutputs],
+    *,
+    is_usual: bool,
+) -> DetectorOptions:
+    """Return that one of several formats of the same shapes which the values of some inputs fit.
+
+    `raws`: as `complete_options` takes them. The first format where there are none of finite values,
+    and, if `is_usual`, where several formats fit.
+
+    - "end-to-end": two corners, a score from 0 to 1, a class that is a whole number; of the heads the
+      boxes have centre and size.
+    - "yolo-objectness": nearly all anchors with a fifth value above 0.5 have a class above 0.5, too;
+      "yolo": hardly any has.
+    - "ssd": scores from 0 to 1, classes that are whole numbers.
+
+    Raises ModelError, with what to state, where no format fits, or several and none is usual.
+    """
+    whole = [[raw] if isinstance(raw, np.ndarray) else raw for raw in raws]
+    fitting = [one for one in formats if _fits(one, formats, tensors, size, whole)]
+    kinds = [one.kind for one in formats]
+    none_fits = not fitting and "end-to-end" in kinds
+    if len(fitting) == 1 or not (none_fits or (fitting and not is_usual)):
+        return (fitting or formats)[0]
+    outputs = ", ".join(f"{one.name!r} {shape_text(one.shape)}" for one in tensors)
+    raise ModelError(
+        f"the output {outputs} may be of the kinds {', '.join(kinds)}, and its values on the seeds fit "
+        f"{'none' if none_fits else 'more than one'} of them: state "
+        + ", or ".join(f"`--decoder kind={kind}` if it has {_LAYOUTS[kind]}" for kind in kinds)
+        + ", with `--decoder box=xyxy` where those boxes are corners"
+    )
+
+
+_LAYOUTS = {
+    "end-to-end": "objects with left, top, right, bottom, score and class",
+    "yolo": "a box and a score for each class at each anchor",
+    "yolo-objectness": "a box, its objectness and a score for each class at each anchor",
+}
+
+
+def _fits(
+    options: DetectorOptions,
+    formats: Sequence[DetectorOptions],
+    tensors: Sequence[TensorInfo],
+    size: tuple[int, int],
+    raws: Sequence[Sequence[NDArray[Any]]],
+) -> bool:
+    """Whether values may be of a format; without finite ones of the first of `formats` alone."""
+    places = read_places(tensors, options)
+    chosen = tuple(tensors[place] for place in places)
+    decoder = decoder_of(chosen, options, size)
+    step = max([0.0, *(one.quantization[0] for one in chosen if one.quantization)])
+    mine = [[raw[place] for place in places] for raw in raws]
+    if isinstance(decoder, SsdObjects):
+        classes, scores = (
+            _finite(dequantize(raw[at], chosen[at].quantization).reshape(1, -1) for raw in mine)
+            for at in (1, 2)
+        )
+        return _are_classes(classes, step) and _are_scores(scores, step)
+    if isinstance(decoder, YoloHead):
+        rows = _finite(_all_planes(decoder, raw) for raw in mine)
+    else:
+        rows = _finite(dequantize(raw[0], chosen[0].quantization).reshape(-1, 6).T for raw in mine)
+    if not rows.size:
+        return options is formats[0]
+    corners = float((rows[2:4] >= rows[:2] - step).all(axis=0).mean())
+    if isinstance(decoder, EndToEnd):
+        are_listed = _are_scores(rows[4], step) and _are_classes(rows[5], step)
+        return corners >= _MOST_LISTED and are_listed
+    scores = rows[4:]
+    if _activation([scores]) == "sigmoid":
+        scores = exact.sigmoid(scores)
+    if any(one.kind == "end-to-end" for one in formats) and not (
+        corners <= _MOST_OF_HEAD and (rows[2:4] >= -step).all() and _are_scores(scores, step)
+    ):
+        return False
+    return _has_objectness(scores) in (None, options.kind == "yolo-objectness")
+
+
+def _all_planes(decoder: YoloHead, raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return all that a head has of each anchor, [values, anchors]."""
+    planes = [one for one in decoder.planes(raw) if one is not None]
+    return np.concatenate([one.real(one.values) for one in planes])
+
+
+def _finite(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the columns of several inputs' values, [rows, columns], in which all are finite."""
+    columns = list(parts)
+    values = np.concatenate(columns, axis=1) if columns else np.zeros((0, 0))
+    return np.asarray(values[:, np.isfinite(values).all(axis=0)])
+
+
+def _are_scores(values: NDArray[np.float64], step: float) -> bool:
+    slack = max(_SCORE_SLACK, step)
+    return bool(((values >= -slack) & (values <= 1 + slack)).all())
+
+
+def _are_classes(values: NDArray[np.float64], step: float) -> bool:
+    """Whether values are whole numbers; -1 stands for no object."""
+    off = abs(values - np.rint(values))
+    return bool((off <= max(_SCORE_SLACK, step / 2)).all() and (values >= -1 - step).all())
+
+
+def _has_objectness(scores: NDArray[np.float64]) -> bool | None:
+    """Whether the first of scores [scores, anchors] is that of all classes; None: they don't tell."""
+    first = np.flatnonzero(scores[0] > _SURE)
+    others = np.asarray((scores[1:] > _SURE).any(axis=0))
+    if len(first) < _FEWEST_SURE:
+        # an objectness would say that hardly any of the classes' objects is one
+        are_classes = np.count_nonzero(others) >= _FEWEST_SURE and not others[first].any()
+        return False if are_classes else None
+    together = float(others[first].mean())
+    return True if together > _MOSTLY else False if together < 1 - _MOSTLY else None
 
 
 def _of_head(

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from edgeflare._internal.text import clean_text, shape_text
+from edgeflare._internal.text import clean_text, names_text, shape_text
 from edgeflare.errors import ModelError
 from edgeflare.models.detectors.heads import box_axis, channel_axis
 from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
@@ -24,10 +24,17 @@ _FASTESTDET_STRIDE = 16
 
 
 class InferredFormat(NamedTuple):
-    """An output format, and in words what tells it."""
+    """An output format, and in words what tells it.
+
+    `others`: formats whose outputs have these shapes as well; `choose_format` decides by values.
+    `is_usual`: whether exporters have these shapes for `options`, which hold where values decide
+    nothing.
+    """
 
     options: DetectorOptions
     reason: str
+    others: tuple[DetectorOptions, ...] = ()
+    is_usual: bool = True
 
 
 def infer_format(
@@ -133,7 +140,7 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
 
 
 def _shapes(outputs: Sequence[TensorInfo]) -> str:
-    return ", ".join(shape_text(one.shape) for one in outputs)
+    return names_text([shape_text(one.shape) for one in outputs])
 
 
 def _of_one(
@@ -156,32 +163,61 @@ def _of_one(
     last = channel_axis(tensor) == 2
     channels, anchors = (second, first) if last else (first, second)
     detects = metadata.get("task") == "detect"
+    names = class_names(metadata)
     if second == 6 and (detects if first is None else 1 < first <= _MOST_OBJECTS):
-        return InferredFormat(
-            DetectorOptions(kind="end-to-end"),
-            f"{said} is a list of objects with 6 values each",
-        )
+        return _of_six_values(tensor, said, names, dict(_anchor_counts(size)).get(first or 0, 0))
     # with the channels last, one grid alone may be the patches of a transformer
     shares = dict(_anchor_counts(size, several=last and channels not in _COCO_CHANNELS))
     if channels is None or channels <= 4 or not (detects or anchors in shares):
         return None
-    names = class_names(metadata)
+    is_usual = True
+    is_open = channels > 5  # whether the fifth value may be an objectness or a class
     if names is not None and channels - len(names) in (4, 5):
-        objectness = channels - len(names) == 5
+        objectness, is_open = channels - len(names) == 5, False
     elif shares.get(anchors or 0) == 3:
         objectness = channels > 5
     else:
         # YOLOX has one anchor a cell, its objectness and, as v5, the channels last
         objectness = last and channels == _COCO_CHANNELS[1]
-    kind = "yolo-objectness" if objectness else "yolo"
+        is_usual = not last or channels in _COCO_CHANNELS
+    kinds = ("yolo", "yolo-objectness")[:: -1 if objectness else 1]
+    told = (
+        f"has {channels - (5 if objectness else 4)} classes "
+        f"{'and an objectness ' if objectness else ''}at"
+        if is_usual or not is_open
+        else f"has a box and {channels - 4} scores for"
+    )
     return InferredFormat(
-        DetectorOptions(kind=kind),
-        f"{said} has {channels - (5 if objectness else 4)} classes "
-        f"{'and an objectness ' if objectness else ''}at each of {anchors or 'its'} anchors",
+        DetectorOptions(kind=kinds[0]),
+        f"{said} {told} each of {anchors or 'its'} anchors",
+        (DetectorOptions(kind=kinds[1]),) if is_open else (),
+        is_usual,
     )
 
 
-def _anchor_counts(size: tuple[int, int], *, several: bool) -> Iterator[tuple[int, int]]:
+def _of_six_values(
+    tensor: TensorInfo, said: str, names: Sequence[str] | None, share: int
+) -> InferredFormat:
+    """Return the format of [1, N, 6]: objects with score and class, or anchors with two scores.
+
+    `share`: how many anchors a cell has where there are as many rows as anchors, else 0.
+    """
+    heads: Sequence[str] = ()
+    if names is not None:
+        heads = {1: ("yolo-objectness",), 2: ("yolo",)}.get(len(names), ())
+    elif channel_axis(tensor) == 2:
+        # queries of a transformer have a score for each class, and no objectness
+        heads = {0: ("yolo",), 3: ("yolo-objectness",)}.get(share, ("yolo", "yolo-objectness"))
+    is_usual = not (share and heads)
+    return InferredFormat(
+        DetectorOptions(kind="end-to-end"),
+        f"{said} {'is a list of objects with 6 values each' if is_usual else 'has 6 values a row'}",
+        tuple(DetectorOptions(kind=kind) for kind in heads),
+        is_usual,
+    )
+
+
+def _anchor_counts(size: tuple[int, int], *, several: bool = False) -> Iterator[tuple[int, int]]:
     """Yield numbers of anchors of an input, and how many of them a cell has.
 
     `several`: of grids of at least two strides.
@@ -204,10 +240,12 @@ def _ssd(outputs: Sequence[TensorInfo]) -> InferredFormat | None:
     if told and is_score[0]:
         names[1], names[2] = names[2], names[1]
     shapes = ", ".join(shape_text(outputs[place].shape) for place in places)
+    exchanged = (names[0], names[2], names[1], *names[3:])
     return InferredFormat(
         DetectorOptions(kind="ssd", outputs=tuple(names) if told else ()),
         f"outputs {', '.join(names)} of shapes {shapes} are boxes, classes and scores of the same "
         "objects",
+        (DetectorOptions(kind="ssd", outputs=exchanged),) if told else (),
     )
 
 

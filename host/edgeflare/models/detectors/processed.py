@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import names_text, shape_text
 from edgeflare.errors import ModelError
 from edgeflare.models.detectors.dense import Found, as_shaped, check_counts, listed, ltrb_shares
 from edgeflare.models.detectors.options import DetectorOptions
@@ -56,7 +56,7 @@ class SsdObjects:
         if not fits or shapes[1][-1:] != shapes[2][-1:] or shapes[1][-1:] != shapes[0][1:2]:
             raise ModelError(
                 "outputs of shapes "
-                + ", ".join(shape_text(shape) for shape in shapes)
+                + names_text([shape_text(shape) for shape in shapes])
                 + " are no boxes [1, objects, 4], classes and scores [1, objects] and number of "
                 "objects; name them, in this order, with `--decoder outputs=`"
             )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import names_text, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.detectors.dense import Found, listed
 from edgeflare.models.detectors.grid import Grids
@@ -187,14 +187,14 @@ def read_places(tensors: Sequence[TensorInfo], options: DetectorOptions) -> tupl
         if name not in names:
             raise ModelError(
                 f"the model has no output {name!r}, which the decoder is to read; it has "
-                + ", ".join(names)
+                + names_text(names)
             )
     places = tuple(names.index(name) for name in options.outputs) or tuple(range(len(names)))
     expected = _TENSORS.get(options.kind, len(places))
     if len(places) != expected:
         raise ModelError(
             f"a decoder of kind {options.kind} reads {expected} outputs, and here are {len(places)} "
-            f"({', '.join(names[place] for place in places)}); name those with `--decoder outputs=`"
+            f"({names_text([names[place] for place in places])}); name those with `--decoder outputs=`"
         )
     return places
 

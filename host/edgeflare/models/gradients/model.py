@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare._internal import extras
+from edgeflare._internal.text import reason
 from edgeflare.errors import UsageError
 
 Patch = Callable[[Any], Any]
@@ -189,6 +190,6 @@ def _read(onnx: Any, model: Any) -> tuple[str, Any]:
     try:
         return str(model), onnx.load_model(str(model), format="protobuf")
     except OSError as error:
-        raise UsageError(f"{model} can't be read: {error}") from error
+        raise UsageError(f"{model} can't be read: {reason(error)}") from error
     except (unreadable, ValueError, onnx.checker.ValidationError) as error:
         raise UsageError(f"{model} is no ONNX file that can be read") from error

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
+from edgeflare._internal.text import reason
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.tensors.graph import (
     ACTIVATIONS,
@@ -67,7 +68,9 @@ class OnnxGraph(ModelGraph):
         try:
             self._model = self._onnx.load_model(str(path))
         except Exception as error:
-            raise ModelError(f"{path.name} is no ONNX file that can be read: {error}") from error
+            # protobuf's own words name its message, not what is wrong with the file
+            why = "" if type(error).__name__ == "DecodeError" else f": {reason(error)}"
+            raise ModelError(f"{path.name} is no ONNX file that can be read{why}") from error
         graph = self._model.graph
         self._constants = {one.name: one for one in graph.initializer}
         for node in graph.node:

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import reason
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.tensors.graph import ModelGraph
 
@@ -32,4 +33,4 @@ def open_graph(
     try:
         return make(path, options, output)
     except (ValueError, RuntimeError, KeyError, IndexError) as error:
-        raise ModelError(f"{path.name} can't be read as a graph: {error}") from error
+        raise ModelError(f"{path.name} can't be read as a graph: {reason(error)}") from error

@@ -3,12 +3,13 @@
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 import cv2
+import numpy as np
 
 from edgeflare._internal.files import write_whole
 from edgeflare.errors import StoreError
@@ -25,6 +26,7 @@ from edgeflare.reports.media import (
     reduced,
     spectrograms,
 )
+from edgeflare.store.samples import SampleReader
 from edgeflare.types import Sample
 
 _EXACT_SIDE = 96
@@ -63,6 +65,8 @@ def picture(image: Sample, side: int = _THUMBNAIL_SIDE) -> Media:
     return Media(data.tobytes(), "image/jpeg", "jpg")
 
 
+_MISSING, _GREY = 64, 192
+"""Pixels and level of the picture of an input that can't be read: a black cross."""
 _NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg|wav)")
 _OVERHEAD = 4  # quotes and a comma in JSON, and some
 
@@ -87,8 +91,8 @@ class Shown(NamedTuple):
 
 
 class MediaBundle:
-    """The pictures and sounds of findings, added the most important first; `read` reads a sample by
-    its digest. `rate` is that of audio in Hz, None for images; `side` the most pixels of a
+    """The pictures and sounds of findings, added the most important first; `reader` reads
+    samples. `rate` is that of audio in Hz, None for images; `side` the most pixels of a
     thumbnail.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
@@ -98,7 +102,7 @@ class MediaBundle:
 
     def __init__(
         self,
-        read: Callable[[str], Sample],
+        reader: SampleReader,
         folder: Path,
         budget: float,
         *,
@@ -109,7 +113,7 @@ class MediaBundle:
         self.embedded = 0
         self.beside = 0
         self.wide = False
-        self._read = read
+        self._reader = reader
         self._folder = folder
         self._left = budget
         self.rate = rate
@@ -117,27 +121,37 @@ class MediaBundle:
         self._numbers: dict[str, int] = {}
         self._files: set[str] = set()
 
-    def add(self, seed: str, trigger: str | None, maps: Sequence[Media] = ()) -> Shown:
+    def add(self, seed: str, trigger: str | None, maps: Sequence[Media] = ()) -> Shown | None:
         """Add the pictures and sounds of a finding, by the digests of its samples; no trigger: the
         seed is one. `maps` are its further pictures.
 
-        Raises StoreError where a sample can't be read, OSError where a file can't be written.
+        Returns None, and adds nothing, where a sample is missing or damaged. Raises OSError where a
+        file can't be written.
         """
-        shown = self._add(seed, trigger)
+        pair = self._reader.pair(seed, trigger or seed)
+        if pair is None:
+            return None
+        return self._with_maps(self._add(seed, trigger, pair), trigger or seed, maps)
+
+    def add_missing(self, maps: Sequence[Media]) -> Shown:
+        """Add a picture (or silence) in place of an input that can't be read."""
+        return self._with_maps(self._add("", None, None), "", maps)
+
+    def _with_maps(self, shown: Shown, name: str, maps: Sequence[Media]) -> Shown:
         if not maps:
             return shown
-        named = [(f"{trigger or seed}-map-{number}", one) for number, one in enumerate(maps)]
+        number = len(self.addresses)  # several may have no name
+        named = [(f"{name or number}-map-{place}", one) for place, one in enumerate(maps)]
         return shown._replace(maps=self._put(named))
 
-    def _add(self, seed: str, trigger: str | None) -> Shown:
+    def _add(self, seed: str, trigger: str | None, pair: tuple[Sample, Sample] | None) -> Shown:
         if self.rate is not None:
-            return self._add_sounds(seed, trigger or seed, self.rate)
-        first = self._read(seed)
+            return self._add_sounds(seed, trigger or seed, pair or _silence(self.rate), self.rate)
+        first, second = pair or _crosses()
         self.wide |= is_wide(first)
         if trigger is None or trigger == seed:
             number = self._put([(seed, picture(first, self._side))])[0]
             return Shown(None, number, None, None)
-        second = self._read(trigger)
         new = [(seed, picture(first, self._side)), (trigger, picture(second, self._side))]
         if first.shape != second.shape:
             one, other = self._put(new)
@@ -147,8 +161,8 @@ class MediaBundle:
         one, other, third = self._put(both)
         return Shown(one, other, third, change.amplification)
 
-    def _add_sounds(self, seed: str, trigger: str, rate: int) -> Shown:
-        first, second = self._read(seed), self._read(trigger)
+    def _add_sounds(self, seed: str, trigger: str, pair: tuple[Sample, Sample], rate: int) -> Shown:
+        first, second = pair
         made = spectrograms(first, second, rate)
         levels, changes = level_colours(), change_colours()
         new = [
@@ -211,3 +225,16 @@ def _spectrogram(shades: Shades, palette: Palette) -> Media:
 
 def _embedded_size(one: Media) -> int:
     return 4 * -(-len(one.data) // 3) + len(f"data:{one.media_type};base64,") + _OVERHEAD
+
+
+def _crosses() -> tuple[Sample, Sample]:
+    """Return pictures in place of a seed and its trigger that can't be read."""
+    cross = np.full((_MISSING, _MISSING, 1), _GREY, np.uint8)
+    cross[np.eye(_MISSING, dtype=bool) | np.eye(_MISSING, dtype=bool)[::-1]] = 0
+    return cross, cross
+
+
+def _silence(rate: int) -> tuple[Sample, Sample]:
+    """Return sounds in their place."""
+    silence = np.zeros(rate // 10 + 1, np.float32)
+    return silence, silence

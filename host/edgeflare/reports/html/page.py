@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.answer_words import KIND_WORDS
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.oracles import traits_in
 from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
@@ -35,6 +35,7 @@ from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
 from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
+from edgeflare.store.samples import SampleReader
 
 MOST_EMBEDDED_MB = 50.0
 """Largest size of a page, with its pictures."""
@@ -50,6 +51,7 @@ class HtmlReport:
     `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``.
 
     `survey_findings` are the confident deviations of the survey, which are not among the findings.
+    `notices` say which samples could not be shown.
     """
 
     path: str
@@ -58,6 +60,7 @@ class HtmlReport:
     beside: int
     bytes: int
     survey_findings: int = 0
+    notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -127,24 +130,26 @@ def _page(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
-    read = cards.read if cards else store.get_sample
+    reader = SampleReader(cards.read if cards else store.get_sample)
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     boxed = output_kind(store.models) == "detections"
     side = {"side": BOXED_SIDE} if boxed else {}
-    bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate, **side)
+    bundle = MediaBundle(reader, folder, min(embed_mb * _MB, room), rate=rate, **side)
     data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
+    about = context(store, collected, partial(class_name, names), replay)
+    summary = replace(about["summary"], notices=[*about["summary"].notices, *reader.notices])
     page = render(
         "report.html.j2",
         scripts=("report.js",),
         data=data,
         written_at=datetime.now(timezone.utc),
         not_shown=len(collected.cards) - len(shown),
-        **context(store, collected, partial(class_name, names), replay),
+        **{**about, "summary": summary},
     ).encode()
     write_durably(path, page)
     bundle.remove_stale()
     media, surveyed = (bundle.embedded, bundle.beside), count_survey_findings(store)
-    return HtmlReport(str(path), len(collected.cards), *media, len(page), surveyed)
+    return HtmlReport(str(path), len(collected.cards), *media, len(page), surveyed, reader.notices)
 
 
 def _data(
@@ -169,13 +174,11 @@ def _data(
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
-    """Add a card's pictures; the seed of a replay's input may be deleted."""
-    try:
-        return bundle.add(one.seed, one.trigger, one.maps)
-    except StoreError:
-        if one.row[COLUMNS.index("replayed")] is None or one.trigger is None:
-            raise
-        return bundle.add(one.trigger, None, one.maps)
+    """Add a card's pictures; a seed that can't be read is left out, as one of a replay may be deleted."""
+    shown = bundle.add(one.seed, one.trigger, one.maps)
+    if shown is None and one.trigger is not None:
+        shown = bundle.add(one.trigger, None, one.maps)
+    return bundle.add_missing(one.maps) if shown is None else shown
 
 
 def _classes(row: Sequence[Any]) -> set[int]:

@@ -73,9 +73,12 @@ def _profile(found: CoverageFound) -> list[str]:
             "units) and left out"
         )
     if "LSC" in known and known["LSC"].scores.union == 0:
+        upper = f"{known['LSC'].settings['upper']:,g}"
         lines.append(
-            "LSC is 0: no input's surprise is within its bounds; it needs more profiling inputs of each "
-            "class than its layer has units"
+            f"LSC is 0: each input's surprise is 0 or less, or above {upper}. It is 0 or less where "
+            "profiling inputs lie so close together that their density is above 1, which more of them "
+            f"need not change. It is above {upper} for others where a class has fewer profiling inputs "
+            "than the layer has units: there --profile with more of them helps"
         )
     return lines
 

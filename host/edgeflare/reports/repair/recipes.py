@@ -12,7 +12,14 @@ from edgeflare._internal.text import (
     percent_text,
     size_text,
 )
-from edgeflare.repair import PRESENT, SIZE_TOLERANCE, RecipeFigures, RecipesFound
+from edgeflare.repair import (
+    LATENCY_SLACK_S,
+    LATENCY_TOLERANCE,
+    PRESENT,
+    SIZE_TOLERANCE,
+    RecipeFigures,
+    RecipesFound,
+)
 from edgeflare.reports.answers.document import kinds_text
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
@@ -75,21 +82,25 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
     """Yield what to ship, and what it costs."""
     present = found.present
     least = found.least
-    bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)})"
+    bound = (
+        f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)}) and its time "
+        f"(+ {percent_text(LATENCY_TOLERANCE, 0)}, or {1000 * LATENCY_SLACK_S:g} ms)"
+    )
+    if present.latency_s is None:
+        bound = f"at most its size (+ {percent_text(SIZE_TOLERANCE, 0)}; times are not known)"
     if found.winner is None or found.p is None:
         more = ", without more objects that differ on the seeds" if present.objects else ""
         yield f"Keep the model {PRESENT}: no recipe of {bound} deviates less in a new search{more}."
         if least.name != PRESENT:
-            yield (
-                f"Of any size the least is {least.name}: {_change(present, least)}, at "
-                f"{size_text(least.size)} in place of {size_text(present.size)}."
-            )
+            yield _dearer(present, least)
         return
     winner = found.candidate(found.winner)
     p = p_text(found.p)
     if found.is_clear:
         sure = f" ({p}, adjusted for the number of recipes)"
-        yield f"Ship {winner.name}: {_change(present, winner, sure)}."
+        yield (
+            f"Ship {winner.name}, which deviates least of {bound}: {_change(present, winner, sure)}."
+        )
     else:
         yield (
             f"{winner.name} has the least of {bound}: {_change(present, winner)}; but {found.seeds} "
@@ -98,11 +109,13 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         )
     costs = [f"{size_text(winner.size)} in place of {size_text(present.size)}"]
     if winner.latency_s is not None and present.latency_s is not None:
-        costs.append(f"{_milliseconds(winner)} ms a query in place of {_milliseconds(present)}")
+        costs.append(_time(present, winner))
     if winner.accuracy is not None and present.accuracy is not None:
         costs.append(f"accuracy {_accuracy(winner)} in place of {_accuracy(present)}")
     costs.append(f"natural deviations {winner.natural} in place of {present.natural}")
     yield f"It has {', '.join(costs)}."
+    if least.name != winner.name:
+        yield _dearer(present, least)
     most = winner.disagreement.value * (1 + _NEARLY)
     near = [
         one
@@ -116,6 +129,21 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
             for one in near
         )
         yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
+
+
+def _dearer(present: RecipeFigures, least: RecipeFigures) -> str:
+    """Return what deviates least of any size and time, and what that costs."""
+    costs = [f"{size_text(least.size)} in place of {size_text(present.size)}"]
+    if least.latency_s is not None and present.latency_s is not None:
+        costs.append(_time(present, least))
+    return (
+        f"Of any size and time the least is {least.name}: {_change(present, least)}, at "
+        f"{' and '.join(costs)}."
+    )
+
+
+def _time(present: RecipeFigures, other: RecipeFigures) -> str:
+    return f"{_milliseconds(other)} ms a query in place of {_milliseconds(present)}"
 
 
 def _change(present: RecipeFigures, other: RecipeFigures, sure: str = "") -> str:

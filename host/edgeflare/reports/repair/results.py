@@ -1,13 +1,14 @@
 """Repairs and how they do: in tables, a curve, and a snippet for the application."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import counted, number_text, p_text, percent_text
 from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
 from edgeflare.reports.charts import curve_chart, standalone
-from edgeflare.reports.document import Block, Heading, Text, table_of
+from edgeflare.reports.document import Block, Heading, Item, Listing, Text, table_of
 from edgeflare.statistics import upper_bound
 
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
@@ -36,13 +37,26 @@ def repaired_document(found: RepairedCampaign) -> list[Block]:
 
 
 def _harm(found: RepairedCampaign) -> str:
+    return " and ".join(_harms(found))
+
+
+def _harms(found: RepairedCampaign) -> Iterator[str]:
+    """Yield what speaks against a repair."""
+    trained = found.trained
+    if trained is not None and trained.mean("improvement_ratio") <= 0:
+        yield "no fewer inputs deviate with it"
+    if trained is not None and trained.loses_accuracy:
+        right, wrong = trained.changed_accuracy
+        yield (
+            f"of the labelled seed inputs {wrong:,} become wrong and {right:,} right "
+            f"({p_text(trained.accuracy_p)})"
+        )
     duel = None if found.search is None else found.search.duel
     if found.search is not None and duel is not None and found.search.is_easier:
-        return (
+        yield (
             f"of {counted(duel.differing, 'seed')} whose searches differ, {duel.higher:,} are easier to "
             f"make deviate with it ({p_text(duel.p)} by ranks of queries)"
         )
-    return "no fewer inputs deviate with it"
 
 
 def _trained(found: TrainedRepair) -> list[Block]:
@@ -75,8 +89,30 @@ def _trained(found: TrainedRepair) -> list[Block]:
     ]
     if found.accuracy is not None:
         before, after = map(percent_text, found.accuracy)
-        blocks.append(Text(f"Accuracy on labelled seed inputs: {before} before, {after} after"))
+        right, wrong = found.changed_accuracy
+        blocks.append(
+            Text(
+                f"Accuracy on labelled seed inputs: {before} before, {after} after "
+                f"({wrong:,} become wrong, {right:,} right)"
+            )
+        )
+    if found.unconverged:
+        blocks.append(Listing((Item(_unconverged(found, len(found.folds) + 1), "warn", "note:"),)))
     return blocks
+
+
+def _unconverged(found: TrainedRepair, trainings: int) -> str:
+    own = ", that of the written repair among them" if not found.converged else ""
+    advice = (
+        ""
+        if found.variant == "standardised"
+        else ", or take --variant standardised, which converges sooner"
+    )
+    return (
+        f"{found.unconverged:,} of {trainings:,} trainings{own} did not converge after "
+        f"{found.iterations:,} iterations: more would repair and induce other shares; search from more "
+        f"seeds{advice}"
+    )
 
 
 def _abstention(found: Abstention, strategy: str) -> list[Block]:
@@ -141,6 +177,13 @@ def _search(found: RepairedSearch, strategy: str) -> list[Block]:
             ["deployed model", "found", "success", "mean queries", "seeds that deviate"], rows
         ),
     ]
+    if found.after.left:
+        blocks.append(
+            Text(
+                f"It reached its bound of device queries with {counted(found.after.left, 'seed')} left, "
+                "those that take longest among them; both rows are of the others. The same command with a larger --total-queries goes on"
+            )
+        )
     if found.duel is None:
         blocks.append(
             Text(

@@ -277,6 +277,10 @@ def _bounds(rate: Rate) -> str:
 
 def soundness_sentence(found: Soundness) -> str:
     """Return the verdict in one sentence."""
+    if not found.references:
+        seeds = 0 if found.own is None else found.own.inputs
+        out = f", {counted(len(found.left_out), 'reference')} left out" if found.left_out else ""
+        return f"{capitalized(found.words)} ({counted(seeds, 'seed')}{out})."
     each = f" for each of {found.devices} devices" if found.devices > 1 else ""
     return (
         f"{capitalized(found.words)} ({counted(found.inputs, 'input')} far from the seeds, "

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,6 +13,7 @@ from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.metrics import text_of, top_label
 from edgeflare.store import SeedRecord, Store, SurveyRecord
+from edgeflare.store.samples import SampleReader
 from edgeflare.types import Decision, Output, Sample
 
 FILE_NAME = "survey.jsonl"
@@ -29,7 +31,9 @@ class SurveyExport(NamedTuple):
     files: int
 
 
-def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport:
+def export_survey(
+    store: Store, reader: SampleReader, folder: Path, write: WriteFiles
+) -> SurveyExport:
     """Write every answer of a survey as a line, with files of each confident deviation.
 
     Nothing is written where there was no survey.
@@ -45,9 +49,12 @@ def export_survey(store: Store, folder: Path, write: WriteFiles) -> SurveyExport
             if one.confident_deviation:
                 name = f"{one.phase}-{one.number}" + (f"-{one.replica}" if one.replica else "")
                 answers = (one.original, one.deployed)
-                paths = write(
-                    seeds[one.seed_id], name, inputs.seed(one), inputs.sample(one), answers
+                seed = reader.get(inputs.seed_digest(one))
+                found = (
+                    None if seed is None else reader.get(one.sample, partial(inputs.sample, one))
                 )
+                if seed is not None and found is not None:
+                    paths = write(seeds[one.seed_id], name, seed, found, answers)
                 findings += 1
             files += len(paths)
             row = {**survey_row(one, inputs, commands), "files": dict(paths)}

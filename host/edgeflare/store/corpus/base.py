@@ -10,6 +10,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, select
 
+from edgeflare._internal.files import check_regular
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import Form
@@ -34,6 +35,8 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     with translate_errors(folder), ExitStack() as held:
         try:
             if location is None:
+                if (folder / LOCK_NAME).exists():  # else it is made here
+                    check_regular(folder / LOCK_NAME, inside=folder)
                 held.enter_context(lock.acquire(timeout=_PATIENCE))
             else:
                 held.enter_context(_on_server(location))

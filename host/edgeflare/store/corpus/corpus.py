@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
+from edgeflare._internal.files import make_folder
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import creation
@@ -476,7 +477,7 @@ def _make(folder: Path, per_pair: int, database: str | None, samples: str | None
         raise StoreError(
             f"{folder} is neither a corpus nor an empty folder; choose another for the corpus"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
 
     def fill(connection: Connection) -> None:
         tables.metadata.create_all(connection)

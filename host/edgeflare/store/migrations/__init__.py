@@ -20,6 +20,7 @@ from edgeflare.store.database import (
     Database,
     Errors,
     Schema,
+    check_database,
     connect,
     connect_to_read,
     for_writing,
@@ -52,9 +53,12 @@ def open_database(
     newer schema, damaged, or another program's.
     """
     location = read_pointer(folder)
+    if location is None:
+        check_database(folder, schema)
     engine, copy = open_engine(folder, schema.file, location), None
     try:
-        if _version(engine, folder, schema) < schema.version:
+        if (version := _version(engine, folder, schema)) < schema.version:
+            _check_migratable(engine, folder, schema, version)
             engine, copy = migrate(engine, folder, schema, lock)
     except BaseException:
         engine.dispose()
@@ -131,7 +135,7 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
                     postgres.serialise(connection)
                 _check_intact(connection, folder)
                 version = read_version(connection, folder, schema)  # nobody changes it any more
-                _run_scripts(connection, folder, schema, version)
+                _run_scripts(connection, schema, version)
                 about = {"schema_version": schema.version, "program_version": __version__}
                 connection.execute(update(schema.about).values(**about))
                 _check_intact(connection, folder)
@@ -139,18 +143,24 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
         engine.dispose()  # the connections that are opened after this check foreign keys again
 
 
-def _run_scripts(connection: Connection, folder: Path, schema: Schema, version: int) -> None:
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
-
-    scripts = scripts_of(schema.kind)
-    oldest = int(scripts[0].revision) - 1
+def _check_migratable(engine: Engine, folder: Path, schema: Schema, version: int) -> None:
+    """Raise StoreError where a database can't be migrated, before the folder's lock is made."""
+    oldest = int(scripts_of(schema.kind)[0].revision) - 1
     if version < oldest:
         anew = "run the campaign" if schema.kind == "campaign" else "make it from its campaigns"
         raise StoreError(
             f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any "
             f"more, only schema {oldest} and later; {anew} anew"
         )
+    with engine.connect() as connection:
+        _check_intact(connection, folder)
+
+
+def _run_scripts(connection: Connection, schema: Schema, version: int) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    scripts = scripts_of(schema.kind)
     with _one_by_one, Operations.context(MigrationContext.configure(connection)):
         for script in scripts:
             if int(script.revision) > version:

@@ -1,12 +1,31 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
-from edgeflare.campaign.pair.preflight import SeedFigures, check_labels, check_pair, slowness
+from edgeflare.campaign.pair.preflight import (
+    BetterPreprocessing,
+    SeedFigures,
+    better_preprocessing,
+    check_labels,
+    check_pair,
+    slowness,
+)
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.errors import PreflightError, SeedError
+from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
+from edgeflare.models import InputSpec
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
-from edgeflare.types import Decision, DetectionRules, Detections, Output, Outputs, Values
+from edgeflare.types import (
+    Decision,
+    DetectionRules,
+    Detections,
+    Output,
+    Outputs,
+    Query,
+    Seed,
+    Values,
+)
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)
 
@@ -42,6 +61,24 @@ def test_ordinary_compression_passes() -> None:
 def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
     with pytest.raises(PreflightError, match=r"disagree on 25 of 50.*s0 \(0 against 1\).*scale"):
         check_pair(seeds(50, 25), allow=False)
+
+
+def test_the_advice_is_about_what_differs() -> None:
+    better = BetterPreprocessing("pixel values divided by 255", 32, 32, 0.0, 0.3)
+    cases: list[tuple[list[SeedFigures], dict[str, Any], str]] = [
+        (seeds(50, 25), {"is_tried": True}, "no usual mistake of preprocessing explains it"),
+        (seeds(50, 25), {"is_tried": True, "explanation": better}, "correct scale, mean"),
+        (seeds(50, 25), {}, "check scale, mean"),
+        (seeds(50, 25), {"audio": True}, "check front end, rate and length"),
+        (seeds(40, 0, wrong=36), {"is_tried": True}, "check the labels, and scale, mean"),
+    ]
+    for figures, stated, advice in cases:
+        explanation = stated.pop("explanation", None)
+        with pytest.raises(PreflightError) as error:
+            check_pair(figures, explanation, allow=False, **stated)
+        assert advice in str(error.value)
+        assert "--allow-disagreement (`edgeflare explain` then names the cause)" in str(error.value)
+        assert ("edgeflare inputs" in str(error.value)) is ("scale" in advice)
 
 
 def test_the_lower_bound_decides() -> None:
@@ -120,3 +157,22 @@ def test_a_detector_that_sees_nothing_is_told_of() -> None:
 def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
     zeros, ones = Values(np.zeros(3)), Values(np.ones(3))
     assert check_pair(deviating(40, zeros, ones), allow=False) == []
+
+
+def test_a_preprocessing_with_which_the_original_fails_explains_nothing() -> None:
+    spec = InputSpec((1, 8, 8, 3), "float32", (8, 8), 3, scale=(1, 255))
+    outputs = Outputs(one_hot(0), one_hot(1), Decision.DEVIATION)
+    some = [Seed(f"s{k}", np.zeros((8, 8, 3), np.uint8), outputs) for k in range(20)]
+    asked: list[InputSpec] = []
+
+    def answer(_: Query, spec: InputSpec) -> Output:
+        if spec not in asked:
+            asked.append(spec)
+        if spec == asked[0]:
+            raise InferenceFailedError("original model: crashed")
+        return one_hot(1)
+
+    better = better_preprocessing(some, (spec, spec), answer)
+    assert len(asked) > 2
+    assert better is not None
+    assert better.closer == 20

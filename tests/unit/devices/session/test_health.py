@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeflare.devices.reported import WrongValueError
 from edgeflare.devices.session.health import ClockJumpDetector, HealthHistory, PendingHeartbeats
 from edgeflare_agent.wire import Kind
 
@@ -74,7 +75,7 @@ def test_each_heartbeat_counts_once() -> None:
     pings.remove(second)
     assert pings.find(second.frame().header) is None
     for header in ({"ping": 2}, {"ping": -1}, {"ping": None}, {}):
-        with pytest.raises(LookupError):
+        with pytest.raises(WrongValueError, match=r"ping = .*, expected"):
             pings.find(header)
     assert pings.drain() == [first.future]
     assert np.all(pings.drain() == [])

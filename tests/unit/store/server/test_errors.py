@@ -10,8 +10,9 @@ import time
 import numpy as np
 import pytest
 from postgres_server import own_server, start_program
+from sqlalchemy.exc import DBAPIError
 
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
 from edgeflare.store import creation as store_creation
 from edgeflare.store.known import add_database
@@ -223,19 +224,73 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch):
             assert store.seed_count() == 1
 
 
-def test_a_connection_that_ends_in_the_middle(tmp_path, database_url, postgres_server):
-    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
+END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
+
+
+def test_a_connection_that_ends_in_the_middle_is_waited_for_as_one_that_is_refused(
+    tmp_path, monkeypatch
+):
+    with own_server() as server:
+        url = server.new_database()
+        with Store.create(tmp_path / "c", {}, database=url) as store:
+            store.add_seeds([SeedInput("s", SAMPLE)])
+            starting = threading.Timer(1, server.start)
+
+            def stop_once(before):
+                if starting.ident is None:
+                    server.stop("immediate")
+                    starting.start()
+                return (before or 0) + 1
+
+            store.change_fact("which", stop_once)
+            starting.join()
+            assert store.fact("which") == 1
+
+            position = store._position
+
+            def lost_before(connection, seed_id):
+                found = position(connection, seed_id)
+                server.psql(f"{END} AND datname = '{url.rpartition('/')[2]}'")
+                monkeypatch.setattr(store, "_position", position)
+                return found
+
+            monkeypatch.setattr(store, "_position", lost_before)
+            assert store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0))
+            assert store.finished_seed_ids() == {"s"}
+
+
+def test_a_connection_that_ends_each_time_ends_the_statement(
+    tmp_path, database_url, postgres_server, monkeypatch
+):
+    monkeypatch.setattr(postgres, "_PAUSE_S", 0.01)
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
 
         def lose(before):
-            postgres_server.psql(f"{end} AND datname = '{database_url.rpartition('/')[2]}'")
+            postgres_server.psql(f"{END} AND datname = '{database_url.rpartition('/')[2]}'")
             return "half"
 
-        with pytest.raises(StoreError, match=r"was lost in the middle .* `edgeflare resume`"):
+        with pytest.raises(StoreAwayError, match=r"was lost in the middle .* `edgeflare resume`"):
             store.change_fact("which", lose)
         assert store.fact("which") is None
         store.add_notice("whole")
         assert store.notices() == ["whole"]
+
+
+def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_path, database_url):
+    lost = OSError("the connection is lost")
+    setattr(lost, postgres._REPEATABLE, True)
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+        store.add_seeds([SeedInput("s", SAMPLE)])
+        attempts = []
+
+        @postgres._beginning_again
+        def add():
+            attempts.append(store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0)))
+            raise StoreAwayError("lost in the middle") from DBAPIError("INSERT", {}, lost)
+
+        assert add()
+        assert attempts == [True]
+        assert [one.seed_id for one in store.outcomes()] == ["s"]
 
 
 def test_a_full_disk_of_the_server(tmp_path, database_url):

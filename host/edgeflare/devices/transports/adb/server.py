@@ -161,10 +161,12 @@ def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
 
 def _receive_text(link: socket.socket, deadline: Deadline) -> str:
     digits = _receive_exactly(link, 4, deadline)
-    try:
-        length = int(digits, 16)
-    except ValueError as error:
-        raise DeviceProtocolError(f"the adb server gave an answer of length {digits!r}") from error
+    if re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:  # int() would take a sign, too
+        raise DeviceProtocolError(
+            f"the adb server gave an answer of length {digits!r}, expected four hexadecimal digits; "
+            "`adb kill-server` ends it, and the next use starts another one"
+        )
+    length = int(digits, 16)
     return _receive_exactly(link, min(length, _LONGEST_ANSWER), deadline).decode(errors="replace")
 
 

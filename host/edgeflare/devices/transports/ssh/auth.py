@@ -4,11 +4,13 @@ import base64
 import binascii
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
+from edgeflare._internal.files import home_folder, is_open_to_others
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
@@ -28,7 +30,7 @@ class LockedKeyError(Exception):
 
 
 class UnusableKeyError(Exception):
-    """The file is absent, unreadable or no private key; the text says which."""
+    """The file is absent, unreadable, others may read it, or it is no private key; the text says which."""
 
 
 def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
@@ -47,9 +49,11 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
         except OSError as error:
             raise UnusableKeyError(f"it can't be read: {error.strerror}") from error
         except paramiko.PasswordRequiredException as error:
+            _check_private(path)
             raise LockedKeyError from error
         except (paramiko.SSHException, ValueError, IndexError, TypeError):
             continue
+        _check_private(path)
         certificate = path.with_name(f"{path.name}-cert.pub")
         if certificate.is_file():
             key.load_certificate(str(certificate))
@@ -57,6 +61,15 @@ def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     if locked:
         raise LockedKeyError
     raise UnusableKeyError("it is not a private key of kind Ed25519, ECDSA or RSA")
+
+
+def _check_private(path: Path) -> None:
+    """Raise UnusableKeyError for a private key that others may read: `ssh` refuses it, too."""
+    if is_open_to_others(path):
+        command = shlex.join(["chmod", "600", str(path)])
+        raise UnusableKeyError(
+            f"others on this machine may read it, so it is refused, as `ssh` does: `{command}`"
+        )
 
 
 def _public_blob(path: Path) -> bytes | None:
@@ -170,7 +183,7 @@ class _Login:
         files = self._endpoint.keys
         only = self._endpoint.only_these_keys
         if not files:
-            folder = Path.home() / ".ssh"
+            folder = home_folder() / ".ssh"
             files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
         keys_by_blob = {key.asbytes(): key for key in agent_keys_found}
         named = {blob for path in files if (blob := _public_blob(path)) in keys_by_blob}

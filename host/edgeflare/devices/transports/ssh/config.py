@@ -12,6 +12,7 @@ from pathlib import Path
 import paramiko
 from paramiko.config import SSHConfigDict
 
+from edgeflare._internal.files import home_folder
 from edgeflare.devices.inventory import Device, check_login_word, device_from_url, device_url
 from edgeflare.errors import InventoryError
 
@@ -85,7 +86,7 @@ def _resolve(
             f"the ProxyJump chain to {target} has over {_JUMP_DEPTH} hops or a loop"
         )
     host = device.host or ""
-    path = device.ssh_config or Path.home() / ".ssh" / "config"
+    path = device.ssh_config or home_folder() / ".ssh" / "config"
     options = _lookup(path, device, host)
     name = options["hostname"]
     port = _number(options.get("port", str(default_port)), "Port", path)
@@ -196,7 +197,7 @@ def _paths(texts: str | list[str]) -> tuple[Path, ...]:
 def _known_hosts_files(device: Device, options: SSHConfigDict) -> tuple[Path, ...]:
     if device.known_hosts is not None:
         return (device.known_hosts,)
-    user = options.get("userknownhostsfile") or str(Path.home() / ".ssh" / "known_hosts")
+    user = options.get("userknownhostsfile") or str(home_folder() / ".ssh" / "known_hosts")
     everyone = options.get("globalknownhostsfile") or str(_SYSTEM_KNOWN_HOSTS)
     texts = [*shlex.split(user), *shlex.split(everyone)]
     return tuple(Path(text).expanduser() for text in texts if text.lower() != "none")

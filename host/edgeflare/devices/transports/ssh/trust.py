@@ -5,6 +5,7 @@ from pathlib import Path
 
 import paramiko
 
+from edgeflare._internal.files import make_folder
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.transports.ssh.auth import Ask
 from edgeflare.devices.transports.ssh.config import Endpoint
@@ -113,7 +114,7 @@ def _file(endpoint: Endpoint) -> Path:
 
 def _append(file: Path, line: str) -> None:
     """Append a line; the file ends in a newline before and after, whatever it was."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(file.parent, 0o700)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "rb+") as known:
         if known.seek(0, os.SEEK_END):

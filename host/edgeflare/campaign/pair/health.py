@@ -1,0 +1,197 @@
+"""Whether the answers of both models can be used at all, as far as a campaign's store tells.
+
+A model whose answers are constant, tied, not finite, or others each time, agrees or deviates by
+chance: nothing that was counted with such answers may be taken for agreement.
+"""
+
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from edgeflare._internal.text import counted
+from edgeflare.campaign.status import replica_names
+from edgeflare.metrics import is_finite, is_same
+from edgeflare.oracles import certainty, margin
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS, Decision, Output, Outputs
+
+ANSWERS_CHECKED = "answers_checked"
+"""The fact of what the answers to the seeds show, of each replica: ``repeated`` has how many were
+asked about again, and on how many of them each model answered otherwise; ``constant`` to how many
+different ones each model gave one answer, 0: it gave several."""
+SEEDS_REPEATED = 3
+"""A model that draws random numbers answers otherwise on nearly every input, so that few tell."""
+
+UnusableKind: TypeAlias = Literal["not-repeatable", "non-finite", "constant", "tied"]
+Side: TypeAlias = Literal["deployed", "original"]
+SIDES: tuple[Side, ...] = ("deployed", "original")
+
+_FEWEST_INPUTS = 4
+"""As many different inputs at least have the same answer where a model is called constant."""
+_SATURATED = 0.98
+"""From this certainty on, rounding to 8 bits makes equal answers to inputs of one class usual."""
+_CONSTANT_DEVIATIONS = 0.25
+"""As large a share of the inputs must then deviate: seeds of one class alone would not."""
+_FEWEST_DEVIATIONS = 3
+_FEWEST_UNSTABLE = 2
+_CLEAR_MARGIN = 0.05
+"""A search ends right beside the original's boundary, where rounding alone may turn a decision: an
+unstable finding with a smaller margin of the deployed model shows nothing of that."""
+
+
+@dataclass(frozen=True)
+class UnusableAnswers:
+    """Why the answers of one `side`, the deployed model or the original, can't be used.
+
+    `kind`: "not-repeatable": it answers otherwise to the same input; "non-finite": with NaN or
+    infinity; "constant": the same to all inputs; "tied": several classes share its highest score.
+    So it does on `inputs` of `of` inputs; of constant and not repeatable answers these are
+    different inputs, and inputs that were sent again. `replica`: the device, of a fleet in which
+    each searches for itself.
+    """
+
+    kind: UnusableKind
+    side: Side
+    inputs: int
+    of: int
+    replica: str = ""
+
+    @property
+    def words(self) -> str:
+        """One sentence without its full stop, which begins in lower case."""
+        model = "the deployed model" if self.side == "deployed" else "the original"
+        where = f" on {self.replica}" if self.replica else ""
+        share = f"{self.inputs:,} of {counted(self.of, 'input')}"
+        does = {
+            "not-repeatable": f"answers otherwise to the same input ({share} that "
+            f"{'was' if self.of == 1 else 'were'} sent again), and is not repeatable",
+            "non-finite": f"answers with NaN or infinity to {share}",
+            "constant": f"gives the same answer to all of {counted(self.of, 'input')}",
+            "tied": f"is without a decision on {share}, a tie of its best answers",
+        }[self.kind]
+        return f"{model}{where} {does}: neither agreement nor deviations can be told by that"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, `words` among them."""
+        return {**asdict(self), "words": self.words}
+
+
+def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
+    """Return why answers of a campaign can't be used, the most important reason first; mostly none.
+
+    There is one reason at most for each model on each replica. Raises StoreError.
+    """
+    found = [
+        problem
+        for replica in replica_names(store)
+        for side in SIDES
+        if (problem := _unusable(store, replica, side)) is not None
+    ]
+    order: tuple[UnusableKind, ...] = ("not-repeatable", "non-finite", "constant", "tied")
+    return tuple(sorted(found, key=lambda one: order.index(one.kind)))
+
+
+def _unusable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+    return (
+        _not_repeatable(store, replica, side)
+        or _mostly(Decision.NONFINITE, "non-finite", store, replica, side)
+        or _constant(store, replica, side)
+        or _mostly(Decision.TIE, "tied", store, replica, side)
+    )
+
+
+def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+    """Judge by the seeds that were asked about again, and by the findings that did not repeat."""
+    repeated = _checked(store, replica).get("repeated", {})
+    if others := repeated.get(side, 0):
+        return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
+    mixed = (store.campaign.get("fleet") or {}).get("allow_mixed")
+    if side == "original" or repeated.get("original") or mixed:  # what makes findings unstable
+        return None
+    statuses = store.columns.statuses(replica)
+    unstable = store.columns.unstable(_CLEAR_MARGIN, replica)
+    findings = unstable + sum(statuses[one.value] for one in TRIGGERS)
+    if unstable < max(_FEWEST_UNSTABLE, findings / 2):
+        return None
+    return UnusableAnswers("not-repeatable", side, unstable, findings, replica)
+
+
+def _mostly(
+    decision: Decision, kind: UnusableKind, store: Store, replica: str, side: Side
+) -> UnusableAnswers | None:
+    """Judge by the seeds and the survey: whether this is the decision on most inputs."""
+    decisions = store.columns.decisions(replica)
+    count, total = decisions[decision.value], decisions.total()
+    if 2 * count <= total or _side_of(store, replica, decision) != side:
+        return None
+    return UnusableAnswers(kind, side, count, total, replica)
+
+
+def _side_of(store: Store, replica: str, decision: Decision) -> Side:
+    """Return which model makes answers ties, or not finite: the deployed one where both do."""
+    with closing(_seed_answers(store, replica)) as answers:
+        for outputs, _ in answers:
+            if outputs.decision is not decision or outputs.deployed is None:
+                continue
+            deployed = outputs.deployed
+            usable = is_finite(deployed) and (decision is Decision.NONFINITE or margin(deployed))
+            return "original" if usable else "deployed"
+    return "deployed"
+
+
+def count_constant(store: Store, replica: str, side: Side) -> int:
+    """Return to how many different seeds a model gives answers that are equal to the bit, 0: not all.
+
+    Most models end this with the second seed. Equal answers that are sure of one class are usual
+    where all seeds are of that class, the more so of 8 bits: they count where the other model
+    decides otherwise on a quarter of the seeds.
+    """
+    first: Output | None = None
+    inputs: set[str] = set()
+    deviations: set[str] = set()
+    with closing(_seed_answers(store, replica)) as answers:
+        for outputs, sample in answers:
+            answer = outputs.deployed if side == "deployed" else outputs.original
+            if answer is None:
+                continue
+            if first is not None and not is_same(answer, first):
+                return 0
+            first = answer
+            inputs.add(sample)
+            if outputs.decision is Decision.DEVIATION:
+                deviations.add(sample)
+    if first is None or len(inputs) < _FEWEST_INPUTS:
+        return 0
+    sure = certainty(first)
+    least = max(_FEWEST_DEVIATIONS, _CONSTANT_DEVIATIONS * len(inputs))
+    if sure is not None and sure >= _SATURATED and len(deviations) < least:
+        return 0
+    return len(inputs)
+
+
+def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+    """Judge by the seeds, as the campaign found it, and by the answers to the findings."""
+    count = _checked(store, replica).get("constant", {}).get(side, 0)
+    if not count:
+        return None
+    with closing(_seed_answers(store, replica)) as answers:
+        of_seeds = next(answers)[0]
+    first = of_seeds.deployed if side == "deployed" else of_seeds.original
+    for outcome in store.outcomes_of(replica):
+        answer = outcome.deployed if side == "deployed" else outcome.original
+        if first is not None and answer is not None and not is_same(answer, first):
+            return None
+    return UnusableAnswers("constant", side, count, count, replica)
+
+
+def _checked(store: Store, replica: str) -> Mapping[str, Any]:
+    facts: Mapping[str, Mapping[str, Any]] = store.fact(ANSWERS_CHECKED) or {}
+    return facts.get(replica, {})
+
+
+def _seed_answers(store: Store, replica: str) -> Generator[tuple[Outputs, str], None, None]:
+    """Yield the answers to the seeds, and the digests of their samples."""
+    for seed in store.seeds(replica):
+        if seed.outputs is not None:
+            yield seed.outputs, seed.sample

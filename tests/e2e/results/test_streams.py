@@ -1,0 +1,139 @@
+"""What a command ends with where its stdout or stderr is closed, full, or has no reader."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from command import DEMO_PAIR, environment
+
+from edgeflare import campaign_status
+from edgeflare.cli.display.streams import Guarded
+from edgeflare.store import Store
+
+FULL = Path("/dev/full")
+SMALL = ("--limit", 1, "--no-survey", "--max-queries", 5)
+COMMANDS = {
+    "help": ("--help",),
+    "version": ("--version",),
+    "show": ("show", "campaign"),
+    "json": ("show", "campaign", "--json"),
+    "csv": ("report", "campaign", "--format", "csv"),
+    "status": ("status", "campaign"),
+    "devices": ("devices", "list"),
+    "mistake": ("show", "nowhere"),
+    "usage": ("show", "--nothing"),
+    "run": ("run", *DEMO_PAIR, *SMALL, "--out", "new"),
+    "limit": ("run", "limits.toml", "--out", "new"),
+}
+OWN_CODES = {"mistake": 2, "usage": 2, "limit": 1}
+"""Those of commands that end with another code than 0."""
+
+
+class Ended(NamedTuple):
+    code: int
+    err: str = ""
+
+
+def started(home: Path, name: str, **streams: object) -> subprocess.Popen:
+    command = [sys.executable, "-m", "edgeflare.cli", *map(str, COMMANDS[name])]
+    given = {"stdin": subprocess.DEVNULL, "cwd": home, "env": environment(home), **streams}
+    return subprocess.Popen(command, **given)
+
+
+def head(home: Path, name: str) -> Ended:
+    """As ``edgeflare ... 2>&1 | head -c 1``, whose reader is gone early."""
+    process = started(home, name, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process.stdout.read(1)
+    process.stdout.close()
+    return Ended(process.wait(300))
+
+
+def no_reader(home: Path, name: str) -> Ended:
+    """The reader of both has ended before anything is printed."""
+    read, write = os.pipe()
+    os.close(read)
+    process = started(home, name, stdout=write, stderr=write)
+    os.close(write)
+    return Ended(process.wait(300))
+
+
+def closed(home: Path, name: str) -> Ended:
+    """As ``edgeflare ... <&- >&- 2>&-``."""
+    return Ended(started(home, name, preexec_fn=lambda: os.closerange(0, 3)).wait(300))
+
+
+def full(home: Path, name: str) -> Ended:
+    """Stdout is a file on a full disk."""
+    with FULL.open("w") as disk:
+        process = started(home, name, stdout=disk, stderr=subprocess.PIPE)
+    return Ended(err=process.communicate(timeout=300)[1].decode(), code=process.returncode)
+
+
+def full_log(home: Path, name: str) -> Ended:
+    """Stderr is a file on a full disk."""
+    with FULL.open("w") as disk:
+        process = started(home, name, stdout=subprocess.DEVNULL, stderr=disk)
+    return Ended(process.wait(300))
+
+
+CONDITIONS: tuple[Callable[[Path, str], Ended], ...] = (head, no_reader, closed, full, full_log)
+QUICK = {("show", head), ("json", full), ("run", head), ("run", closed)}
+"""What the short suite runs: each start costs a second."""
+
+
+def cases() -> Iterator[object]:
+    for name in COMMANDS:
+        for condition in CONDITIONS:
+            marks = [] if (name, condition) in QUICK else [pytest.mark.extended]
+            yield pytest.param(name, condition, marks=marks, id=f"{name}-{condition.__name__}")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    Store.create(tmp_path / "campaign", {"seed": 4}, environment={}).close()
+    pair = dict(zip(("original", "deployed", "seeds"), DEMO_PAIR[1::2], strict=True))
+    tables = [f"[{name}]\npath = '{path}'" for name, path in pair.items()]
+    tables += ["limit = 1", "[search]\nmax_queries = 20", "[survey]\nenabled = false"]
+    tables += ["[limits]\nmax_deviation_rate = 0.0\nmax_seed_deviation_rate = 0.0"]
+    (tmp_path / "limits.toml").write_text("\n".join(tables))
+    return tmp_path
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(("name", "condition"), [*cases()])
+def test_each_command_ends_with_its_own_code(
+    home: Path, name: str, condition: Callable[[Path, str], Ended]
+) -> None:
+    ended = condition(home, name)
+    own = OWN_CODES.get(name, 0)
+    assert ended.code == (own or 3 if condition is full else own)
+    if condition is full and name not in ("mistake", "usage"):
+        assert "stdout: No space left on device" in ended.err
+        assert "Traceback" not in ended.err
+        assert "Exception ignored" not in ended.err
+    if "new" in COMMANDS[name]:
+        assert campaign_status(home / "new").state == "finished"
+
+
+def test_what_shares_a_descriptor_that_failed_writes_to_nothing() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    guarded = Guarded(write)
+    assert guarded.write(b"lost") == 4
+    assert guarded.has_no_reader
+    assert os.fstat(write).st_rdev == Path(os.devnull).stat().st_rdev
+    os.write(write, b"of a library")
+    os.close(write)
+
+
+def test_a_terminal_that_is_gone_is_no_full_disk() -> None:
+    master, terminal = os.openpty()
+    guarded = Guarded(terminal)
+    os.close(master)
+    assert guarded.write(b"lost") == 4
+    assert guarded.has_no_reader
+    os.close(terminal)

@@ -1,0 +1,123 @@
+"""What the reader of a campaign would refuse is not written; what earlier versions wrote is read."""
+
+import math
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from edgeflare.devices.telemetry import DeviceMinute
+from edgeflare.errors import StoreError
+from edgeflare.explanation.results import (
+    ExplainedFinding,
+    Explanation,
+    LayerFigures,
+    Layers,
+    RungAnswer,
+    TensorFigures,
+    store_explanation,
+    stored_explanation,
+)
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.types import Status
+
+NAN = float("nan")
+DEEP: list[Any] = []
+for _ in range(60):
+    DEEP = [DEEP]
+FIGURES = TensorFigures(1.0, None, None)
+LAYER = LayerFigures("conv", ("conv",), "Conv", 0.1, 0.1, 0.1, 0, FIGURES, FIGURES)
+FINDING = ExplainedFinding(
+    *("trigger:a", "a", "", "pi", 0, 1, "compression", "compression", ""),
+    (RungAnswer("original", False, -0.5), RungAnswer("compression", True, 0.5)),
+    *("0" * 64, 0.0),
+)
+LAYERS = Layers("a.onnx", "b.onnx", (LAYER,), {"trigger:a": (1.0,)}, (), 0.0)
+EXPLANATION = Explanation((FINDING,), (), 0, 4, (), LAYERS)
+
+
+def outcome(**changes: Any) -> OutcomeRecord:
+    return OutcomeRecord("a", Status.FOUND, 1, original_margin=0.5, **changes)
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "fact, NaN": lambda store: store.set_fact("any", {"scores": [0.5, NAN]}),
+    "fact, too deep": lambda store: store.set_fact("any", DEEP),
+    "fact, half a character": lambda store: store.set_fact("any", "\ud800"),
+    "fact, no JSON": lambda store: store.set_fact("any", {1, 2}),
+    "configuration": lambda store: store.set_campaign({"search": {"tolerance": math.inf}}),
+    "configuration, type": lambda store: store.set_campaign({"devices": "pi"}),
+    "models": lambda store: store.set_models({"name": 7}, {}),
+    "environment": lambda store: store.add_environment({"load": NAN}),
+    "device": lambda store: store.add_device({"mhz": math.inf}, "pi"),
+    "outcome, infinity": lambda store: store.add_outcome(outcome(l2=math.inf)),
+    "outcome, mutations": lambda store: store.add_outcome(outcome(mutations=[{"by": NAN}])),
+    "telemetry": lambda store: store.add_telemetry(
+        [DeviceMinute("pi", datetime.now(timezone.utc), 1, temperature_mean_c=math.inf)]
+    ),
+    "result": lambda store: store_explanation(
+        store, replace(EXPLANATION, layers=replace(LAYERS, changed=NAN))
+    ),
+    "units": lambda store: store.set_result("units", EXPLANATION, [{"score": NAN}]),
+}
+
+
+def content(store: Store) -> dict[str, list[Any]]:
+    with closing(sqlite3.connect(store.folder / "campaign.sqlite")) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_what_could_not_be_read_again_is_not_written(sqlite_store: Store, what: str) -> None:
+    before = content(sqlite_store)
+    with pytest.raises(StoreError, match="couldn't be read again"):
+        WRITES[what](sqlite_store)
+    assert content(sqlite_store) == before
+
+
+def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
+    store_explanation(sqlite_store, EXPLANATION)
+    assert stored_explanation(sqlite_store) == EXPLANATION
+    assert sqlite_store.notices() == []
+    with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
+        connection.execute(
+            """UPDATE facts SET value = replace(value, '"mean": 0.1', '"mean": NaN')"""
+        )
+        connection.execute("""UPDATE facts SET value = replace(value, '-0.5', '-Infinity')""")
+        connection.execute("""INSERT INTO facts VALUES ('wall_s', 'NaN'), ('text', '"NaN"')""")
+        connection.commit()
+    found = stored_explanation(sqlite_store)
+    assert found is not None
+    assert (found.layers, found.findings[0].answers[0].margin) == (None, None)
+    assert (sqlite_store.fact("wall_s"), sqlite_store.fact("text")) == (None, "NaN")
+    notices = sqlite_store.notices()
+    assert ["explanation" in one or "wall_s" in one for one in notices] == [True, True]
+    assert sqlite_store.result("explanation", Explanation) is None  # without parts to leave out
+    store_explanation(sqlite_store, EXPLANATION)
+    assert stored_explanation(sqlite_store) == EXPLANATION
+
+
+@pytest.mark.parametrize(
+    ("fact", "named"),
+    [
+        ('{"partners": [{"id": "a", "sample": 7}]}', "partners"),
+        ('[{"id": "a", "sample": "' + "b" * 5000 + '"}, {"id": "a", "sample": 7}]', "1.sample: "),
+        ('[{"id": "a", "sample": NaN}]', "0.sample: "),
+    ],
+)
+def test_a_damaged_document_names_the_field_alone(
+    sqlite_store: Store, fact: str, named: str
+) -> None:
+    with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
+        connection.execute("INSERT INTO facts VALUES ('partners', ?)", (fact,))
+        connection.commit()
+    with pytest.raises(StoreError) as error:
+        sqlite_store.fact("partners")
+    text = str(error.value).replace(str(sqlite_store.folder), "")
+    assert named in text
+    assert len(text) < 250
