@@ -114,8 +114,6 @@ class SampleObjects(Samples):
                     continue
             path = f"{self.place}/{_name(digest, suffix)}"
             check_content(data, digest, path)
-            if suffix == ".wav":
-                self.check_rate()
             self._recent.put(digest, (data, suffix))
             return decode_sample(data, suffix)
         raise StoreError(

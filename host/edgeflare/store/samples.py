@@ -142,7 +142,7 @@ class Samples(ABC):
 
     def file_of(self, sample: Sample) -> tuple[str, bytes, str]:
         """Return a sample's digest, the bytes of its file and the end of that one's name."""
-        if sample.ndim == 1 and sample.dtype == np.float32:
+        if is_audio(sample):
             data, suffix = wav_bytes(sample, self.check_rate()), ".wav"
         else:
             buffer = io.BytesIO()
@@ -311,8 +311,6 @@ class SampleFiles(Samples):
                 f"the sample file {self.path(digest)} is missing; restore it from a copy"
             )
         check_content(data, digest, base + suffix)
-        if suffix == ".wav":
-            self.check_rate()
         return decode_sample(data, suffix)
 
     def _stage(self, sample: Sample) -> "_Staged":
@@ -397,12 +395,20 @@ class StoredFolder:
     def get_sample(self, digest: str) -> Sample:
         """Read a sample back, checked against its digest."""
         with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            return self._samples.get(digest)
+            sample = self._samples.get(digest)
+            if is_audio(sample):
+                self._samples.check_rate()
+            return sample
 
     def has_sample(self, digest: str) -> bool:
         """Whether the sample of this digest is stored."""
         with translate_errors(self.folder):
             return self._samples.exists(digest)
+
+
+def is_audio(sample: Sample) -> bool:
+    """Whether a sample is kept as a sound."""
+    return sample.ndim == 1 and sample.dtype == np.float32
 
 
 class SampleReader:
