@@ -88,6 +88,7 @@ def test_of_what_is_not_read_nothing_is_told(tmp_path: Path) -> None:
     damaged = tmp_path / "model.onnx"
     damaged.write_bytes(b"no model")
     assert is_float_file(damaged, "onnx") is None
+    assert is_float_file(damaged, "tflite") is None
     assert is_float_file(tmp_path / "missing.tflite", "tflite") is None
     assert is_float_file(DEMO / "original.onnx", "tensorrt") is None
 

@@ -4,6 +4,7 @@ What a deployed model does otherwise than its original is the work of a compress
 of the files holds integers or floats of half precision in the place of numbers.
 """
 
+import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -34,7 +35,15 @@ def is_float_file(path: Path, runtime: str) -> bool | None:
         return None
     try:
         return not any(reader(path))
-    except (EdgeFlareError, ImportError, OSError, RuntimeError, ValueError):
+    except (
+        EdgeFlareError,
+        ImportError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        TypeError,
+        struct.error,
+    ):
         return None
 
 
@@ -49,15 +58,15 @@ def _in_onnx(path: Path) -> Iterator[bool]:
     graphs = [model.graph, *model.functions]
     while graphs:
         graph = graphs.pop()
-        yield from (names[one.data_type] in _SMALL for one in getattr(graph, "initializer", ()))
+        yield from (names.get(one.data_type) in _SMALL for one in getattr(graph, "initializer", ()))
         for one in getattr(graph, "input", ()):
             if not isinstance(one, str):  # a function's are names
-                yield names[one.type.tensor_type.elem_type] in _HALF
+                yield names.get(one.type.tensor_type.elem_type) in _HALF
         for node in graph.node:
             yield node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear")
             for attribute in node.attribute:
                 yield node.op_type == "Cast" and names.get(attribute.i) in _HALF
-                yield attribute.HasField("t") and names[attribute.t.data_type] in _SMALL
+                yield attribute.HasField("t") and names.get(attribute.t.data_type) in _SMALL
                 graphs += [attribute.g] if attribute.HasField("g") else attribute.graphs
 
 
