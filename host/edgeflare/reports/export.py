@@ -134,7 +134,7 @@ def export_campaign(
     ):
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
-        reader = SampleReader(store.get_sample)
+        reader = SampleReader(store.sample_to_show)
         statuses, files = _export_all(store, reader, folder, most_pictures, progress)
         survey = export_survey(store, reader, folder, _survey_writer(store, folder))
         files += survey.files + _export_minutes(store, folder)

@@ -162,7 +162,7 @@ def _pictures(
 ) -> Sequence[Block]:
     """Return pictures of seed, trigger and difference side by side, each in one file."""
     blocks: list[Block] = []
-    reader = SampleReader(data.store.get_sample)
+    reader = SampleReader(data.store.sample_to_show)
     for one in shown:
         pair = reader.pair(one.seed.sample, one.outcome.trigger or one.seed.sample)
         if pair is None:

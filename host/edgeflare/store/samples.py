@@ -395,10 +395,14 @@ class StoredFolder:
     def get_sample(self, digest: str) -> Sample:
         """Read a sample back, checked against its digest."""
         with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            sample = self._samples.get(digest)
-            if is_audio(sample):
-                self._samples.check_rate()
-            return sample
+            return self._samples.get(digest)
+
+    def sample_to_show(self, digest: str) -> Sample:
+        """Read a sample back for people. Raises StoreError, also where a sound's rate isn't known."""
+        sample = self.get_sample(digest)
+        if is_audio(sample):
+            self._samples.check_rate()
+        return sample
 
     def has_sample(self, digest: str) -> bool:
         """Whether the sample of this digest is stored."""
@@ -414,7 +418,7 @@ def is_audio(sample: Sample) -> bool:
 class SampleReader:
     """Reads samples for people to look at: one that is missing or damaged stops no report.
 
-    `damaged` says why, by digest. `read` is `Store.get_sample` or like it.
+    `damaged` says why, by digest. `read` is `Store.sample_to_show` or like it.
     """
 
     def __init__(self, read: Callable[[str], Sample]) -> None:

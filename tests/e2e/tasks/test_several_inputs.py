@@ -65,7 +65,7 @@ def test_one_input_is_searched_and_the_file_is_part_of_the_campaign(
 ) -> None:
     fixed = tmp_path / "fixed.npz"
     np.savez(fixed, context=CONTEXT)
-    ran = run(home, tmp_path / "out", "--fixed-inputs", fixed, "--total-queries", 12)
+    ran = run(home, tmp_path / "out", "--fixed-inputs", fixed, "--total-queries", 15)
     assert ran.code == 0, ran.both
     with Store.open(tmp_path / "out") as store:
         for model in store.models.values():

@@ -130,7 +130,7 @@ def _page(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
-    reader = SampleReader(cards.read if cards else store.get_sample)
+    reader = SampleReader(cards.read if cards else store.sample_to_show)
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     boxed = output_kind(store.models) == "detections"
     side = {"side": BOXED_SIDE} if boxed else {}
