@@ -257,7 +257,7 @@ def _size(
             return (side, side), 1
     raise UsageError(
         f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, from which no "
-        "image size with 1 or 3 channels follows; state it, for example `--input size=224,224`, or "
+        "image size with 1 or 3 channels follows; state it as height,width, for example `--input size=224,320`, or "
         "the layout" + _or_audio(tensor) + f" ({OTHER_INPUTS})"
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from edgeflare._internal.files import check_regular
 from edgeflare._internal.text import OTHER_INPUTS, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import DecodedImage, check_pixels, over_black
@@ -185,6 +186,7 @@ class Archive:
     @contextmanager
     def _reading(self) -> Iterator[BinaryIO]:
         try:
+            check_regular(self.path)
             with self.path.open("rb") as file:
                 yield file
         except (

@@ -69,8 +69,8 @@ def test_what_the_user_states_wins_over_what_is_guessed() -> None:
     [
         ((1, 28, 28, 1), NOTHING, "--input scale=1/255"),
         ((1, 3, 5, 3), SCALED, "layout=HWC"),
-        ((1, None, None, 3), SCALED, "size=224,224"),
-        ((1, 700), SCALED, "size=224,224"),
+        ((1, None, None, 3), SCALED, "height,width"),
+        ((1, 700), SCALED, "height,width"),
         ((1, 8, 8, 1), InputOptions(scale=1, mean=(1.0, 2.0)), "one a channel"),
         ((1, 8, 8, 1), InputOptions(scale=1, size=(9, 8)), "size=9,8 is stated"),
     ],

@@ -1,6 +1,7 @@
 """Archives as sources of seeds: any that numpy writes, read without holding them."""
 
 import io
+import os
 import tracemalloc
 import zipfile
 
@@ -28,6 +29,13 @@ def test_an_archive_with_labels(tmp_path):
         ("digits.npz:2", 1),
     ]
     assert np.array_equal(np.stack([seed.sample[:, :, 0] for seed in seeds]), images)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, make):
+    make(tmp_path / "a.npz")
+    with pytest.raises(SeedError, match=r"a\.npz can't be read"):
+        load(tmp_path / "a.npz")
 
 
 def test_an_archive_of_colour_with_alpha_is_rgb(tmp_path):
