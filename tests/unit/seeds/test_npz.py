@@ -31,7 +31,7 @@ def test_an_archive_with_labels(tmp_path):
     assert np.array_equal(np.stack([seed.sample[:, :, 0] for seed in seeds]), images)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path, make):
     make(tmp_path / "a.npz")
     with pytest.raises(SeedError, match=r"a\.npz can't be read"):
