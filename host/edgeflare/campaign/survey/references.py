@@ -182,7 +182,7 @@ class ReferenceStage(CampaignStage):
     def _open(self, file: Path, original: ModelInterface) -> OriginalModel:
         """Return an ONNX model with the original's interface. Raises ModelError."""
         model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
-        shapes = {one.name: one.shape for one in model.outputs}
+        shapes = {output.name: output.shape for output in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
             if original.chosen is not None:
@@ -269,7 +269,7 @@ class ReferenceStage(CampaignStage):
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0
         for name, file in made.items():
-            stored = {one.key for one in self._store.reference_answers(name + of)}
+            stored = {answer.key for answer in self._store.reference_answers(name + of)}
             missing = [one for key, one in questions.items() if key not in stored]
             done += len(questions) - len(missing)
             self._reporter(Step(done))
@@ -350,7 +350,7 @@ class ReferenceStage(CampaignStage):
             before.get("seeds") == len(own) or not is_campaign(folder)
         ):
             return {}
-        answered = {one.key for one in self._store.reference_answers(name)}
+        answered = {answer.key for answer in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
         with Store.open(folder) as store:
