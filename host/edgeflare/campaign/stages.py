@@ -201,6 +201,7 @@ class Campaign:
         if part == "probes":
             with self._counted_devices() as devices:
                 return probe_answers(devices, self._probes(), timeout_s=self._probing_s)
+        # a resumed campaign, and a worker of a cluster, may begin with any part
         if self._readers is None:
             self._readers = seeds.detect_outputs(self._sides)
             self._original.read_with(self._readers.original)

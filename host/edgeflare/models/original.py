@@ -440,6 +440,7 @@ class OriginalModel:
                 "loaded again"
             ) from error
         finally:
+            # loading took long, without the lock: the original may have been closed meanwhile
             with self._changed:
                 if process is None:
                     self._count -= 1

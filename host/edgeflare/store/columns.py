@@ -251,6 +251,7 @@ def _read(
     pages: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0)] for name in types}
     for rows in connection.execute(query).partitions(_PAGE):
         for name, values in zip(types, zip(*rows, strict=True), strict=True):
+            # texts are kept as numbers, so that a campaign of millions of rows fits into memory
             if name in codes:
                 known = codes[name]
                 for value in dict.fromkeys(values):

@@ -151,6 +151,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
         for seed in store.seeds(replica):
             if outcome is None:
                 break
+            # outcomes come in the seeds' order, with some missing: both are walked once, none held
             if outcome.seed_id != seed.id:
                 continue
             if seed.id in inputs:

@@ -14,6 +14,7 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
+from edgeflare.campaign.status import replica_names
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
@@ -247,6 +248,7 @@ class ReferenceStage(CampaignStage):
         """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
         of = "" if model == self._config.original.path else f" of {model.name}"
         asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
+        # some were asked about fewer where that was interrupted, or the survey has grown since
         if asked and min(asked) == len(questions):
             return {}
 
@@ -402,8 +404,7 @@ class ReferenceStage(CampaignStage):
 
 def _replica(store: Store) -> str:
     """Return the replica of a campaign whose answers stand for it: the first."""
-    replicas: list[str] = store.fact("replicas") or [""]
-    return replicas[0]
+    return replica_names(store)[0]
 
 
 def _name(folder: str | Path) -> str:

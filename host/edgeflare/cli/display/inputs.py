@@ -46,6 +46,7 @@ def inputs_document(found: FoundInputs) -> list[Block]:
             f"{percent_text(max(pair.accuracy or 0 for pair in found.pairs))} of the labelled seeds: state "
             "--task embedding if they are embeddings, else look at the labels"
         )
+    # with labels the accuracy tells such ways apart
     alike = [
         _words(one.original) for one in others if best.accuracy is None and _is_alike(one, best)
     ]
