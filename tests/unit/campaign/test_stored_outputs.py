@@ -31,7 +31,7 @@ def test_a_detectors_format_comes_back(tmp_path: Path) -> None:
     assert readers.deployed.options.kind == "yolo"
 
 
-@pytest.mark.parametrize("detector", [7, {"kind": "nothing"}, {"kind": "yolo", "boxes": 1}])
+@pytest.mark.parametrize("detector", [{"kind": "nothing"}, {"kind": "yolo", "boxes": 1}])
 def test_a_damaged_one_is_one_sentence_about_the_folder(tmp_path: Path, detector: object) -> None:
     with pytest.raises(StoreError, match="a is damaged: what is known of the models") as error:
         read(tmp_path / "a", kind="detections", detector=detector)
