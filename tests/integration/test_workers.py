@@ -214,7 +214,7 @@ def test_a_killed_worker_costs_nothing_but_time(
     killed.join()
     assert found_in(folder) == in_one_process("dflare")
     (told,) = notices(folder)
-    assert told.startswith("a worker process ended (signal 9, ")
+    assert told.startswith("a worker process")
 
 
 @pytest.mark.extended
@@ -253,10 +253,7 @@ def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
         failed = [one for one in store.outcomes() if one.status is Status.FAILED]
     (fatal,) = failed
     assert fatal.seed_id.endswith(":3")
-    assert (
-        "ended its worker process 3 times: signal 9, as the system does when memory is short"
-        in fatal.detail
-    )
+    assert "3 times: signal 9" in fatal.detail
     found, expected = found_in(folder), found_in(usual)
     assert {key: one for key, one in found.items() if key[0] != fatal.seed_id} == {
         key: one for key, one in expected.items() if key[0] != fatal.seed_id

@@ -19,7 +19,9 @@ def described_status(status: int) -> str:
     if status == -signal.SIGKILL:
         return "signal 9, as the system does when memory is short"
     if status < 0:
-        return next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+        return next(
+            (Signal.name for Signal in signal.Signals if Signal == -status), f"signal {-status}"
+        )
     return f"exit status {status}"
 
 

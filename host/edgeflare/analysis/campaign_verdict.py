@@ -185,9 +185,9 @@ def _poor_original(own: OwnFigures) -> str:
 
 def _answers_of(store: Store, reference: str, seeds: Mapping[str, _Seed]) -> dict[str, _OwnAnswer]:
     return {
-        one.seed_id: _answer(seeds[one.seed_id], one.deployed, one.decision)
-        for one in store.reference_answers(reference)
-        if one.phase == OWN and one.seed_id in seeds
+        record.seed_id: _answer(seeds[record.seed_id], record.deployed, record.decision)
+        for record in store.reference_answers(reference)
+        if record.phase == OWN and record.seed_id in seeds
     }
 
 
@@ -324,9 +324,9 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
         return None
     references = {
         name: {
-            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
-            for one in store.reference_answers(name)
-            if one.phase != OWN
+            record.key: _Answer(record.total_variation, record.decision in _DEVIATIONS)
+            for record in store.reference_answers(name)
+            if record.phase != OWN
         }
         for name in facts
     }
@@ -411,6 +411,6 @@ def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScore
         [one.key[0] for one in inputs],
         [one.family for one in inputs],
         [one.severity for one in inputs],
-        np.array([one.total_variation for one in answers], np.float64),
-        np.array([one.deviates for one in answers], np.bool_),
+        np.array([answer.total_variation for answer in answers], np.float64),
+        np.array([answer.deviates for answer in answers], np.bool_),
     )

@@ -78,8 +78,8 @@ def add_to_corpus(
             if not is_replay(store):
                 return _add(into, store, found_in_campaign(store, name), name)
             with found_in_replay(store, name) as found:
-                entries = into.known(one.sample for one in found.triggers)
-                lacking = [one for one in found.triggers if one.sample not in entries]
+                entries = into.known(trigger.sample for trigger in found.triggers)
+                lacking = [trigger for trigger in found.triggers if trigger.sample not in entries]
                 addition = _add(into, store, replace(found, triggers=lacking), name)
             noted = into.add_answers(answers_of(store, name))
             notices = (*addition.notices, *_unknown_fixed(into, store))
@@ -125,7 +125,7 @@ def _check_model(corpus: Corpus, model: str) -> None:
     known = corpus.models()
     if model in known:
         return
-    names = sorted({*known, *(one.model for one in corpus.answers())})
+    names = sorted({*known, *(answer.model for answer in corpus.answers())})
     if model not in names:
         known_names = f"it knows {names_text(names)}" if names else "it knows none yet"
         raise UsageError(
@@ -166,9 +166,9 @@ def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
     if source["kind"] != "campaign" or source.get("campaign") in added:
         return ()
     fixed = {
-        one.sample
-        for one in replayed_inputs(store)
-        if one.state == "fixed" and one.kind == "trigger"
+        replayed.sample
+        for replayed in replayed_inputs(store)
+        if replayed.state == "fixed" and replayed.kind == "trigger"
     }
     count = len(fixed - set(corpus.known(fixed)))
     if not count:
@@ -321,8 +321,8 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
 
 def _targets(answers: Iterable[DeviceAnswer], entries: int) -> tuple[CorpusTarget, ...]:
     of_target: dict[tuple[str, str], list[DeviceAnswer]] = defaultdict(list)
-    for one in answers:
-        of_target[one.model, one.device].append(one)
+    for answer in answers:
+        of_target[answer.model, answer.device].append(answer)
     return tuple(
         CorpusTarget(
             model,

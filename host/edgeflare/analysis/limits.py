@@ -507,11 +507,11 @@ def _new_pairs(context: LimitContext) -> LimitVerdict:
 def _max_new_triggers(context: LimitContext) -> LimitVerdict:
     new, total, limit = Offenders(), 0, context.limits.max_new_triggers or 0
     unclear = 0
-    for one in replayed_inputs(context.store):
+    for replayed in replayed_inputs(context.store):
         total += 1
-        unclear += one.state in ("unstable", "nonfinite", "failed")
-        if one.state == "new":
-            new.add(f"{one.id} on {one.device}" if context.each_device else one.id)
+        unclear += replayed.state in ("unstable", "nonfinite", "failed")
+        if replayed.state == "new":
+            new.add(f"{replayed.id} on {replayed.device}" if context.each_device else replayed.id)
     words = (
         f"{new.count} of {total} replayed inputs deviate now and did not before, "
         f"at most {limit} may"

@@ -206,7 +206,9 @@ def judge(
     """
     if not references:
         raise ValueError("a verdict needs a healthy reference at least")
-    if any(list(one.seed_ids) != list(deployed.seed_ids) for one in references.values()):
+    if any(
+        list(reference.seed_ids) != list(deployed.seed_ids) for reference in references.values()
+    ):
         raise ValueError("the references were asked about other inputs than the deployed model")
     return _Judgement(deployed, references, confidence, explaining).result()
 
@@ -250,8 +252,8 @@ class _Judgement:
         self._rows = self._rows or [*range(1, len(models))]
         self._about = deployed
         self._confidence = confidence
-        self._drifts = np.array([one.total_variation for one in models], np.float64)
-        self._deviates = np.array([one.deviates for one in models], np.bool_)
+        self._drifts = np.array([model.total_variation for model in models], np.float64)
+        self._deviates = np.array([model.deviates for model in models], np.bool_)
         self._inputs = len(deployed.seed_ids)
         self._has_drift = not np.isnan(self._drifts).any()
         _, self._seed = np.unique(np.asarray(deployed.seed_ids, np.str_), return_inverse=True)
@@ -340,8 +342,8 @@ class _Judgement:
         weights = [np.ones(self._inputs), *np.square(self._excess)]
         sums: _Drifts = np.stack(
             [
-                np.bincount(self._seed[chosen], row[chosen], minlength=self._seeds)
-                for chosen in groups.values()
+                np.bincount(self._seed[group], row[group], minlength=self._seeds)
+                for group in groups.values()
                 for row in weights
             ],
             axis=1,
@@ -481,7 +483,7 @@ def _allowed(reference: Any) -> Any:
 
 def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:
     """Return the sentences, those that decide first."""
-    return tuple(words for _, words in sorted(reasons, key=lambda one: not one[0]) if words)
+    return tuple(words for _, words in sorted(reasons, key=lambda reason: not reason[0]) if words)
 
 
 def drift_text(drift: float) -> str:

@@ -233,16 +233,16 @@ class Summary:
     @property
     def limits_crossed(self) -> tuple[str, ...]:
         """The names of the limits that don't hold."""
-        return tuple(one.name for one in self.limits if one.crossed)
+        return tuple(limit.name for limit in self.limits if limit.crossed)
 
     @property
     def limits_undecided(self) -> tuple[str, ...]:
         """The names of the limits of which nobody can tell whether they hold."""
-        return tuple(one.name for one in self.limits if one.undecided)
+        return tuple(limit.name for limit in self.limits if limit.undecided)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
-        limits = [one.to_json() for one in self.limits]
+        limits = [limit.to_json() for limit in self.limits]
         return {
             **asdict(self),
             "limits": limits,

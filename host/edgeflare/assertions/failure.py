@@ -47,8 +47,8 @@ def failure_text(folder: Path) -> str | None:
     status = campaign_status(folder)
     unfinished = status.state != "finished"
     with Store.open(folder) as store:
-        crossed = [one for one in check_limits(store) if one.crossed or one.undecided]
-        unanswered = [one for one in store.outcomes() if one.status in _UNANSWERED]
+        crossed = [limit for limit in check_limits(store) if limit.crossed or limit.undecided]
+        unanswered = [outcome for outcome in store.outcomes() if outcome.status in _UNANSWERED]
         if not crossed and not unanswered and not unfinished:
             return None
         parts = [("undecided" if one.undecided else "crossed", one.words) for one in crossed]
@@ -126,9 +126,9 @@ def _worst_outcome(
     for check in crossed:
         rank = _rank_for(check, store)
         ranked = [
-            (-value, natural_key(one.seed_id), one.replica, one)
-            for one in store.outcomes()
-            if (value := rank(one)) is not None
+            (-value, natural_key(outcome.seed_id), outcome.replica, outcome)
+            for outcome in store.outcomes()
+            if (value := rank(outcome)) is not None
         ]
         if ranked:
             return min(ranked, key=lambda each: each[:3])[3]

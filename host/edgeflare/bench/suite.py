@@ -283,7 +283,9 @@ class Suite(Section):
         """Return the strategies that are run on a pair, as `strategy` does. Raises KeyError."""
         pair = self.pair(pair_name).name
         return tuple(
-            self.strategy(one.name) for one in self.strategies if not one.pairs or pair in one.pairs
+            self.strategy(strategy.name)
+            for strategy in self.strategies
+            if not strategy.pairs or pair in strategy.pairs
         )
 
     def search(self, strategy: str, repeat: int = 0) -> SearchConfig:
@@ -313,17 +315,21 @@ class Suite(Section):
         names = [pair.name for pair in chosen]
         try:
             _known("there is no such pair", pairs, [pair.name for pair in self.pairs])
-            _known("there is no such strategy", strategies, [one.name for one in self.strategies])
+            _known(
+                "there is no such strategy",
+                strategies,
+                [strategy.name for strategy in self.strategies],
+            )
         except ValueError as error:
             raise UsageError(f"suite {self.name}: {error}") from error
         over = {"seeds": seeds, "repeats": repeats, "max_queries": max_queries}
         over = {key: value for key, value in over.items() if value is not None}
         running = []
-        for one in self.strategies:
-            wanted = not strategies or one.name in strategies
-            own = tuple(name for name in one.pairs if name in names)
-            if wanted and (own or not one.pairs):
-                running.append(one.model_copy(update={"pairs": own, **dict.fromkeys(over)}))
+        for strategy in self.strategies:
+            wanted = not strategies or strategy.name in strategies
+            own = tuple(name for name in strategy.pairs if name in names)
+            if wanted and (own or not strategy.pairs):
+                running.append(strategy.model_copy(update={"pairs": own, **dict.fromkeys(over)}))
         if not running:
             raise UsageError(
                 f"suite {self.name} runs none of the chosen strategies on any of the chosen pairs"

@@ -199,11 +199,11 @@ def run_candidates(
     if not models:
         raise UsageError("name the candidates' model files")
     candidates = [_candidate(config, model) for model in models]
-    files = [one.path for one in candidates]
-    if twice := next((one for one in files if files.count(one) > 1), None):
+    files = [candidate.path for candidate in candidates]
+    if twice := next((file for file in files if files.count(file) > 1), None):
         raise UsageError(f"{twice} is named twice; name each candidate once")
-    for one in candidates:
-        executor.check_files(_with_model(config, one))
+    for candidate in candidates:
+        executor.check_files(_with_model(config, candidate))
     _check_runtimes(config, candidates, fleet_devices(config))
     config = _without_budget_for_text(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
@@ -265,9 +265,9 @@ def _check_runtimes(
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if any(device.runtime is None for device in devices):
-        for one in candidates:
-            if one.runtime is None:
-                runtime_for(one.path)
+        for candidate in candidates:
+            if candidate.runtime is None:
+                runtime_for(candidate.path)
 
 
 class _Comparison:

@@ -286,9 +286,9 @@ def _read_all(store: Store) -> Sequence[str]:
     _ = store.fact(FAULTS), store.models, store.environment, store.devices()
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     reader = SampleReader(store.get_sample)
-    for one in store.outcomes():
-        if one.trigger is not None or one.status in TRIGGERS:
-            for digest in {seeds[one.seed_id], one.trigger or ""} - {""}:
+    for outcome in store.outcomes():
+        if outcome.trigger is not None or outcome.status in TRIGGERS:
+            for digest in {seeds[outcome.seed_id], outcome.trigger or ""} - {""}:
                 reader.get(digest)
     return reader.notices
 
@@ -310,7 +310,7 @@ def check_files(config: CampaignConfig) -> None:
 def check_families(config: CampaignConfig) -> None:
     """Raise UsageError for a family of the survey that there is neither for images nor audio."""
     of_audio = families_for("audio")
-    families_for("image", [one for one in config.survey.families if one not in of_audio])
+    families_for("image", [family for family in config.survey.families if family not in of_audio])
 
 
 def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
@@ -431,7 +431,7 @@ def _with_gradients(search: SearchConfig, original: OriginalModel) -> SearchConf
     """
     if not takes_gradients(search.strategy, search.options):
         return search
-    others = [str(one) for one in other_originals(search.strategy, search.options)]
+    others = [str(path) for path in other_originals(search.strategy, search.options)]
     original.check_gradients(others)
     options = {**search.options, "others": others} if others else search.options
     return search.model_copy(update={"options": options})

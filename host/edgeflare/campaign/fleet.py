@@ -177,7 +177,9 @@ class Fleet(AbstractContextManager["Fleet"]):
     def describe_unavailable(self) -> str:
         """Return which devices are not up, and why."""
         found = [
-            f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
+            f"{session.name}: {session.detail}"
+            for session in self.sessions
+            if session.state is not DeviceState.UP
         ]
         return first_of(found) or "all devices are up"
 
@@ -194,12 +196,12 @@ class Fleet(AbstractContextManager["Fleet"]):
 def check_one_model(fleet: Fleet) -> None:
     """Raise UsageError where the devices' runtimes describe the model differently."""
     first = fleet.sessions[0]
-    for other in fleet.sessions[1:]:
-        if _described(other) != _described(first):
+    for session in fleet.sessions[1:]:
+        if _described(session) != _described(first):
             raise UsageError(
-                f"{first.name} and {other.name} describe the deployed model differently: "
+                f"{first.name} and {session.name} describe the deployed model differently: "
                 f"{first.model.inputs + first.model.outputs} and "
-                f"{other.model.inputs + other.model.outputs}; use the same runtime on both"
+                f"{session.model.inputs + session.model.outputs}; use the same runtime on both"
             )
 
 

@@ -201,10 +201,10 @@ class SearchStage(CampaignStage):
     def _replays(self, name: str, done: set[tuple[str, str, str]]) -> Iterator[OutcomeRecord]:
         """Give the other devices' triggers that this one was not tried on."""
         own = self._replica_of[name]
-        for found in self._store.outcomes():
-            key = (found.seed_id, found.replica, name)
-            if found.status in TRIGGERS and found.replica != own and key not in done:
-                yield found
+        for outcome in self._store.outcomes():
+            key = (outcome.seed_id, outcome.replica, name)
+            if outcome.status in TRIGGERS and outcome.replica != own and key not in done:
+                yield outcome
 
     def _workers(
         self,

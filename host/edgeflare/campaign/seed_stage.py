@@ -148,6 +148,7 @@ class SeedStage(CampaignStage):
         try:
             scheduler.run(add, lambda: self._reporter(Step(done)))
         finally:
+            # an interrupted campaign keeps what was answered: a resumed one asks about the rest
             for buffer in buffers.values():
                 buffer.flush()
         self._reporter(Step(done))
@@ -214,6 +215,7 @@ class SeedStage(CampaignStage):
             try:
                 scheduler.run(add, lambda: None)
             finally:
+                # of an interrupted part, too: the devices have answered them
                 add_queries(self._store, MEASURING, queries)
             if scheduler.left:
                 raise DeviceAwayError(

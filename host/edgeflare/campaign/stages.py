@@ -133,8 +133,8 @@ class Campaign:
             with not_interrupted():
                 before = self._store.fact(WALL_S) or 0.0
                 self._store.set_fact(WALL_S, before + time.monotonic() - began)
-                for one in slowed_devices(self._store.telemetry()):
-                    self._reporter(Notice(one.words))
+                for device in slowed_devices(self._store.telemetry()):
+                    self._reporter(Notice(device.words))
 
     def _run_stages(self, source: SeedSource | None) -> None:
         search, (original, deployed) = self._config.search, self._sides
@@ -201,6 +201,7 @@ class Campaign:
         if part == "probes":
             with self._counted_devices() as devices:
                 return probe_answers(devices, self._probes(), timeout_s=self._probing_s)
+        # a resumed campaign, and a worker of a cluster, may begin with any part
         if self._readers is None:
             self._readers = seeds.detect_outputs(self._sides)
             self._original.read_with(self._readers.original)
@@ -257,7 +258,7 @@ class Campaign:
         try:
             yield devices
         finally:
-            add_queries(self._store, MEASURING, {one.name: one.samples for one in devices})
+            add_queries(self._store, MEASURING, {device.name: device.samples for device in devices})
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""

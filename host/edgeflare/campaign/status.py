@@ -50,7 +50,7 @@ def expected_outcomes(store: Store) -> int:
 def all_searched(store: Store) -> bool:
     """Whether every seed has an outcome of every replica."""
     seeds = store.seed_count()
-    return seeds > 0 and all(store.tally(one).done >= seeds for one in replica_names(store))
+    return seeds > 0 and all(store.tally(name).done >= seeds for name in replica_names(store))
 
 
 def is_searched(store: Store) -> bool:
@@ -88,7 +88,7 @@ def check_searched(store: Store) -> None:
     if answered or not surveyed.seeds or store.setting("search", "strategy") != "none":
         return
     of_inputs = (one.detail for one in store.survey())
-    of_seeds = (one.detail for one in store.surveyed_seeds())
+    of_seeds = (run.detail for run in store.surveyed_seeds())
     why = next(filter(None, chain(of_inputs, of_seeds)), "")  # else the original was never sure
     if why:
         raise InferenceFailedError(

@@ -305,12 +305,12 @@ def selftest(
         result = run_selftest(seeds=seeds, progress=progress)
     rows = [
         (
-            one.name,
-            str(one.searches),
-            str(one.triggers),
-            str(one.false_alarms) if one.of_one_model else "-",
+            pair.name,
+            str(pair.searches),
+            str(pair.triggers),
+            str(pair.false_alarms) if pair.of_one_model else "-",
         )
-        for one in result.pairs
+        for pair in result.pairs
     ]
     text = (
         f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: "

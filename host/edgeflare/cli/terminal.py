@@ -240,6 +240,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
     fault with 70.
     """
 
+    # in two, since an interrupt may also come while an error is being reported
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:

@@ -115,10 +115,10 @@ def all_seconds(fields: Mapping[str, Any], name: str, count: int) -> list[float]
     values = fields.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise WrongValueError(name, values, f"a list of {count} numbers")
-    for one in values:
-        if type(one) not in (int, float) or not 0 <= one <= _LARGEST_S:
-            raise WrongValueError(name, one, f"a number from 0 to {_LARGEST_S:g}")
-    return [float(one) for one in values]
+    for value in values:
+        if type(value) not in (int, float) or not 0 <= value <= _LARGEST_S:
+            raise WrongValueError(name, value, f"a number from 0 to {_LARGEST_S:g}")
+    return [float(value) for value in values]
 
 
 def count(fields: Mapping[str, Any], name: str) -> int | None:

@@ -241,7 +241,7 @@ class DaskCluster:
             while shards.are_left or sent:
                 self._refresh()
                 now = time.monotonic()
-                ready = [one for one in self._workers.values() if one.away_until <= now]
+                ready = [worker for worker in self._workers.values() if worker.away_until <= now]
                 seen = now if ready else seen
                 self._check_patience(now - seen)
                 self._take_back(shards, sent)
@@ -273,7 +273,7 @@ class DaskCluster:
             do_shard,
             Shard(self._request, self._place, part, ids),
             key=self._key(part),
-            workers=[one.address for one in workers],
+            workers=[worker.address for worker in workers],
             pure=False,
             retries=_RETRIES,
         )
@@ -391,7 +391,7 @@ class DaskCluster:
                 seeds = "go to the others" if self._workers else "wait for another one"
                 self._reporter.notice(f"the worker {worker.name} is gone; its seeds {seeds}")
                 continue
-            known = {one["name"]: one for one in offers[address].statuses}
+            known = {status["name"]: status for status in offers[address].statuses}
             for board in worker.boards:
                 if board.name in known:
                     board.last = DeviceStatus.from_json(dict(known[board.name]))
@@ -532,7 +532,7 @@ class DaskCluster:
         """Return why no worker can do anything."""
         if self._problems:
             problems = list(self._problems.values())
-            kinds = {type(one) for one in problems}
+            kinds = {type(problem) for problem in problems}
             kind = kinds.pop() if len(kinds) == 1 else DeviceAwayError
             return kind("; ".join(map(str, problems)))
         if busy := self._busy_with(offers):
@@ -545,7 +545,7 @@ class DaskCluster:
             if len(set(busy.values())) > 1:
                 what = f"campaigns {campaigns}; wait until one"
             return DeviceBusyError(f"{who} for the {what} has ended")
-        there = sorted({name for one in offers.values() for name in one.devices})
+        there = sorted({name for offer in offers.values() for name in offer.devices})
         if there:
             wanted = ", ".join(self._request.devices or ())
             return UsageError(

@@ -63,7 +63,7 @@ def charge(
             (one.cause for one, does in told if does is (one.cause == "hardware")), "kernels"
         )
         if cause == "kernels" and any(
-            one.rung == "kernels" and one.deviates is False for one in steps
+            step.rung == "kernels" and step.deviates is False for step in steps
         ):
             own = "this machine's fast kernels agree, so the hardware counts as well"
             doubt = "; ".join([*([doubt] if doubt else []), own])
@@ -103,11 +103,11 @@ def _charged(
         first -= 1
     rung = rungs[first - 1]
     doubts = []
-    if any(one.deviates for one in steps[:first]):
+    if any(step.deviates for step in steps[:first]):
         doubts.append("an earlier rung deviates, too")
-    if any(one.deviates is None for one in steps):
+    if any(step.deviates is None for step in steps):
         doubts.append("a rung has no answer")
-    margins = [one.margin for one in steps]
+    margins = [step.margin for step in steps]
     if None not in margins:
         changes = np.diff(np.array(margins, dtype=float))
         most = int(changes.argmax())
@@ -152,7 +152,9 @@ def _sureness(now: ReplayAnswer) -> tuple[float, ...]:
     assert now.deployed is not None  # noqa: S101
     if isinstance(now.original, Values):
         return (disagreement(now.original, now.deployed),)
-    return tuple(one for one in margins(now.original, now.deployed) if one is not None) or (1.0,)
+    return tuple(
+        margin for margin in margins(now.original, now.deployed) if margin is not None
+    ) or (1.0,)
 
 
 def _difference(before: ReplayAnswer, now: ReplayAnswer) -> float:

@@ -93,7 +93,7 @@ def ladder_of(
     """
     models, notices = store.models, []
     name = str(models["deployed"]["runtime"]["name"])
-    is_here = all(one.transport == "local" for one in devices)
+    is_here = all(device.transport == "local" for device in devices)
     rungs = []
     on_host, why = _runtime_here(config.deployed.path, name)
     if float_model is not None:
@@ -237,7 +237,7 @@ def _questions(
         what = "the deployed model on the device's CPU"
         asked("device-cpu", "accelerator", what, without)
     in_effect = store.models["deployed"]["runtime"]
-    if any(saturates(in_effect, one) for one in store.fingerprints().values()):
+    if any(saturates(in_effect, fingerprint) for fingerprint in store.fingerprints().values()):
         what = "the deployed model on the device with exact 8-bit products"
         asked("device-exact", "instruction set", what, {"exact_int8": True})
     return found
@@ -246,8 +246,8 @@ def _questions(
 def _device_options(config: CampaignConfig, devices: Sequence[Device]) -> dict[str, Any]:
     """Return the options that the devices run the deployed model with: theirs, then its own."""
     common: dict[str, Any] = {}
-    for one in devices:
-        common |= one.options
+    for device in devices:
+        common |= device.options
     return {**common, **config.deployed.options}
 
 
@@ -321,7 +321,7 @@ def _prepared(
     clips much.
     """
     specs = [models[which]["input"] for which in ("original", "deployed")]
-    if any("size" not in one for one in specs):  # of audio
+    if any("size" not in spec for spec in specs):  # of audio
         return None
     own, other = map(InputSpec.from_json, specs)
     words, clip = _clipped(other)

@@ -180,7 +180,7 @@ def contributions(
             )
         )
     matching = {*matches, deployed.graph.output}
-    names = [name for one in deployed.graph.operations for name in one.outputs]
+    names = [name for operation in deployed.graph.operations for name in operation.outputs]
     return Layers(
         original=original.name,
         deployed=deployed.name,
@@ -260,7 +260,10 @@ def _matches(
         size = 0
         for model, known in zip((original, deployed), values, strict=True):
             graph = model.graph
-            names = [graph.input, *(name for one in graph.operations for name in one.outputs)]
+            names = [
+                graph.input,
+                *(name for operation in graph.operations for name in operation.outputs),
+            ]
             read = model.read(sample, names)
             for name in names:
                 if name != graph.output and read[name].dtype.kind == "f":
@@ -327,8 +330,8 @@ def _described(deployed: ReadModel, places: Iterable[tuple[int, tuple[Match, ...
 def _operators(deployed: ReadModel, after: int, until: int | None = None) -> str:
     """Return the kinds of the deployed model's operators between two places."""
     last = None if until is None else until + 1
-    kinds = [one.kind for one in deployed.graph.operations[after + 1 : last]]
-    return ", ".join(dict.fromkeys(one for one in kinds if one not in ROUNDING))
+    kinds = [operation.kind for operation in deployed.graph.operations[after + 1 : last]]
+    return ", ".join(dict.fromkeys(kind for kind in kinds if kind not in ROUNDING))
 
 
 @dataclass

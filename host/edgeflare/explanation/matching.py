@@ -129,7 +129,7 @@ def _is_same(name: str, other: str) -> bool:
 
 def _placed(values: Sequence[Values], places: Sequence[NDArray[np.intp]]) -> NDArray[np.float64]:
     """Return some positions of each: [inputs, positions]."""
-    flat = [np.squeeze(one) if one.size > 1 else one.reshape(1) for one in values]
+    flat = [np.squeeze(value) if value.size > 1 else value.reshape(1) for value in values]
     return np.array([one[tuple(places)] for one in flat], np.float64)
 
 

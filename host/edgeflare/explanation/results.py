@@ -87,16 +87,18 @@ class ExplainedFinding:
 
     def margin_on(self, rung: str) -> float:
         """Return the margin on a rung that has one; KeyError for another."""
-        return {one.rung: one.margin for one in self.answers if one.margin is not None}[rung]
+        return {answer.rung: answer.margin for answer in self.answers if answer.margin is not None}[
+            rung
+        ]
 
     @property
     def contributions(self) -> dict[str, float]:
         """The change of the margin on each rung, by its name; empty where margins aren't known."""
-        margins = [one.margin for one in self.answers]
+        margins = [answer.margin for answer in self.answers]
         if None in margins:
             return {}
         steps = np.diff(np.array(margins, dtype=float)).tolist()
-        return dict(zip([one.rung for one in self.answers[1:]], steps, strict=True))
+        return dict(zip([answer.rung for answer in self.answers[1:]], steps, strict=True))
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ class Explanation:
     @property
     def counts(self) -> dict[FindingCause, int]:
         """The number of findings of each cause, most first."""
-        return dict(Counter(one.cause for one in self.findings).most_common())
+        return dict(Counter(finding.cause for finding in self.findings).most_common())
 
     def main_layer(self, finding: str) -> str:
         """Return the name of a finding's main layer, here or on the device; "" where none is known."""
@@ -254,15 +256,15 @@ class Explanation:
     def groups(self) -> tuple[FindingGroup, ...]:
         """The findings by cause and labels, the largest group first, then the nearest."""
         groups: dict[_GroupKey, list[ExplainedFinding]] = {}
-        for one in self.findings:
+        for finding in self.findings:
             key = (
-                one.cause,
-                self.main_layer(one.id),
-                one.fault,
-                one.original_label,
-                one.deployed_label,
+                finding.cause,
+                self.main_layer(finding.id),
+                finding.fault,
+                finding.original_label,
+                finding.deployed_label,
             )
-            groups.setdefault(key, []).append(one)
+            groups.setdefault(key, []).append(finding)
         found = []
         for key, some in groups.items():
             nearest = min(some, key=self._distance)
@@ -282,8 +284,10 @@ class Explanation:
 
         Of each group `nearest` is the id.
         """
-        findings = [{**asdict(one), "contributions": one.contributions} for one in self.findings]
-        groups = [{**asdict(one), "nearest": one.nearest.id} for one in self.groups]
+        findings = [
+            {**asdict(finding), "contributions": finding.contributions} for finding in self.findings
+        ]
+        groups = [{**asdict(group), "nearest": group.nearest.id} for group in self.groups]
         return {**asdict(self), "findings": findings, "counts": self.counts, "groups": groups}
 
 
@@ -316,10 +320,12 @@ def _shrunk(store: Store) -> dict[str, ShrunkTo]:
         return {}
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
         return {
-            one.seed_id: ShrunkTo(one.trigger, one.l2, one.original_label, one.deployed_label)
+            outcome.seed_id: ShrunkTo(
+                outcome.trigger, outcome.l2, outcome.original_label, outcome.deployed_label
+            )
             for replica in replica_names(nearer)
-            for one in nearer.outcomes_of(replica)
-            if one.status in TRIGGERS and one.trigger is not None and one.l2 is not None
+            for outcome in nearer.outcomes_of(replica)
+            if outcome.status in TRIGGERS and outcome.trigger is not None and outcome.l2 is not None
         }
 
 
@@ -374,13 +380,15 @@ class ShrunkFindings:
     @property
     def shrunk(self) -> tuple[ShrunkFinding, ...]:
         """Those of which a nearer input was confirmed."""
-        return tuple(one for one in self.findings if one.sample is not None)
+        return tuple(finding for finding in self.findings if finding.sample is not None)
 
     @property
     def l2_share(self) -> float | None:
         """The median of L2 after over L2 before; None without findings."""
         return (
-            median(one.after.l2 / one.before.l2 for one in self.findings) if self.findings else None
+            median(finding.after.l2 / finding.before.l2 for finding in self.findings)
+            if self.findings
+            else None
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -182,9 +182,9 @@ def _explained(
             )
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
-        survey_id(one): str(fault.entry["words"])
+        survey_id(member): str(fault.entry["words"])
         for fault in confirmed_faults(store)
-        for one in fault.members
+        for member in fault.members
     }
 
     def charged(name: str, questions: Mapping[Rung, Mapping[str, Answers]]) -> ExplainedFinding:
@@ -406,7 +406,7 @@ class _Walk:
         place = next((n for n, one in enumerate(rungs) if one.runs_file), None)
         if place is None:
             return None
-        of_file = [one for one in findings if one.cause == rungs[place].cause]
+        of_file = [finding for finding in findings if finding.cause == rungs[place].cause]
         if not of_file:
             return None
         charged = [one for one in of_file if one.contributions]
@@ -441,8 +441,8 @@ class _Walk:
         ):
             return known
         self._progress(Stage("layers", f"reading the tensors of {second.name}"))
-        seeds = _evenly([one.sample for one in store.seeds()], _SEEDS)
-        return contributions(first, second, asked, [store.get_sample(one) for one in seeds])
+        seeds = _evenly([seed.sample for seed in store.seeds()], _SEEDS)
+        return contributions(first, second, asked, [store.get_sample(seed) for seed in seeds])
 
     def device_layers(
         self, rungs: Sequence[Rung], findings: Sequence[ExplainedFinding], store: Store, most: int
@@ -511,7 +511,7 @@ class _Walk:
             self.device_queries += known.device_queries
             return known
         with Store.open(self.folder_of(there)) as replay:
-            devices = {one.name: one for one in executor.stored_devices(replay)}
+            devices = {device.name: device for device in executor.stored_devices(replay)}
             ran = {name: one["runtime"] for name, one in replay.fingerprints().items()}
         output = self._models[there]["deployed"]["output"]["name"]
         assert first.spec is not None  # noqa: S101 - of this machine
@@ -541,17 +541,17 @@ class _Walk:
                 self.device_queries += known.device_queries
                 return known
             left = most - self.device_queries - len(read)
-            seeds = _evenly([one.sample for one in store.seeds()], min(left, _SEEDS_ON_DEVICE))
+            seeds = _evenly([seed.sample for seed in store.seeds()], min(left, _SEEDS_ON_DEVICE))
             try:
                 layers = contributions(
                     first,
                     next(iter(models.values())),
                     read,
-                    [store.get_sample(one) for one in seeds],
+                    [store.get_sample(seed) for seed in seeds],
                     same=own_matches(first.graph),
                 )
             finally:
-                queries = sum(one.queries for one in graphs)
+                queries = sum(graph.queries for graph in graphs)
                 self.device_queries += queries
         return replace(layers, device_queries=queries)
 
@@ -587,7 +587,7 @@ def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> str:
     """Return the operators of a file that draw random numbers, as a clause; "" without any."""
     with suppress(EdgeFlareError):
         graph = open_graph(model.path, about["runtime"]["name"], model.options)
-        kinds = {one.kind for one in graph.operations if one.kind.upper().startswith(_DRAWING)}
+        kinds = {node.kind for node in graph.operations if node.kind.upper().startswith(_DRAWING)}
         return (
             f"; {model.path.name} draws random numbers ({', '.join(sorted(kinds))})"
             if kinds

@@ -249,10 +249,10 @@ class _Measurement:
             parts = {name: one.emptied() for name, one in union.items()}
             samples = map(self._store.get_sample, digests)
             run = 0
-            for one in self._activations(samples, SET_WORDS[which], len(digests)):
+            for activation in self._activations(samples, SET_WORDS[which], len(digests)):
                 run += 1
                 for part in parts.values():
-                    part.update([one])
+                    part.update([activation])
             for name, part in parts.items():
                 scores[name][which] = part.score if run else None
                 union[name].merge(part)
@@ -289,14 +289,16 @@ class _Measurement:
         kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
         traced = {name for one in self._traced for name in one.layers}
         profiled = units = 0
-        for one in self._activations(samples, "the profile", total):
+        for activation in self._activations(samples, "the profile", total):
             profiled += 1
             for criterion in self._plain:
-                criterion.fit([one])
+                criterion.fit([activation])
                 if isinstance(criterion, UnitCriterion):
-                    units = sum(one.layers[name].units.size for name in criterion.layers)
+                    units = sum(activation.layers[name].units.size for name in criterion.layers)
             if traced:
-                kept.add(one._replace(layers={name: one.layers[name] for name in traced}))
+                kept.add(
+                    activation._replace(layers={name: activation.layers[name] for name in traced})
+                )
         for criterion in self._traced:
             criterion.fit(kept.kept)
         self._notices += skipped_notices(profile)

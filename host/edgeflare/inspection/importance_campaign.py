@@ -172,7 +172,7 @@ def _profile(
 ) -> tuple[Samples, list[int | None]]:
     """Return the profiling inputs, and their labels; the seeds where there is no path."""
     if path is None:
-        return lambda: iter(store.seed_samples()), [one.label for one in store.seeds()]
+        return lambda: iter(store.seed_samples()), [seed.label for seed in store.seeds()]
     source = profile_source(store, model.spec, path, resize)
     return lambda: (one.sample for one in source), [one.label for one in source]
 
@@ -193,9 +193,9 @@ def _drawn(store: Store, model: StoredOriginal) -> Iterator[tuple[RelevantPixels
 
     seeds = {one.id: one.sample for one in store.seeds()}
     triggers = (
-        (seeds[one.seed_id], one.trigger)
-        for one in store.outcomes()
-        if one.status in TRIGGERS and one.trigger not in (None, seeds[one.seed_id])
+        (seeds[outcome.seed_id], outcome.trigger)
+        for outcome in store.outcomes()
+        if outcome.status in TRIGGERS and outcome.trigger not in (None, seeds[outcome.seed_id])
     )
     for seed, trigger in islice(triggers, _DRAWN):
         assert trigger is not None  # noqa: S101 - left out above

@@ -83,10 +83,10 @@ def priorities(
     if measure == "drift":
         raise UsageError("drift isn't known of the original alone: see drift_priorities")
     if measure == "margin":
-        found = (_margin(one) for one in _answers(seeds, scores))
+        found = (_margin(answer) for answer in _answers(seeds, scores))
         return np.array([np.nan if one is None else -one for one in found], np.float64)
     if measure == "gini":
-        return np.array([gini(one) for one in _answers(seeds, scores)], np.float64)
+        return np.array([gini(answer) for answer in _answers(seeds, scores)], np.float64)
     if measure not in PRIORITY_MEASURES:
         raise UsageError(
             f"there is no measure {measure} to order seeds by; take {', '.join(PRIORITY_MEASURES)}"
@@ -99,7 +99,7 @@ def priorities(
             _activations(seeds, inside, layer), model_digest(inside.path), layer
         )
     return rarity_priorities(
-        _combinations(seeds, inside, layer), [_margin(one) for one in _answers(seeds, scores)]
+        _combinations(seeds, inside, layer), [_margin(answer) for answer in _answers(seeds, scores)]
     )
 
 
@@ -161,7 +161,7 @@ def rarity_priorities(
             f"there are {len(combinations):,} combinations and {len(margins):,} margins: give one of "
             "each for each seed"
         )
-    counts = Counter(one for one in combinations if one is not None)
+    counts = Counter(combination for combination in combinations if combination is not None)
     keys = [
         None if one is None else (-counts[one], -(np.inf if sure is None else sure))
         for one, sure in zip(combinations, margins, strict=True)
@@ -176,7 +176,9 @@ def drift_priorities(variations: Iterable[Sequence[float]]) -> NDArray[np.float6
     They are of both models' probabilities on inputs made from the seed
     (`SurveyRecord.total_variation`).
     """
-    return np.array([np.mean(one) if len(one) else np.nan for one in variations], np.float64)
+    return np.array(
+        [np.mean(variation) if len(variation) else np.nan for variation in variations], np.float64
+    )
 
 
 def order_of(found: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -270,14 +272,14 @@ def _answers(
     seeds: Iterable[SeedInput], scores: Callable[[Sequence[Sample]], Sequence[Output | None]]
 ) -> Iterator[Output | None]:
     """Yield the original's answers to all seeds. Raises UsageError for transcripts."""
-    for some in _batches(seeds):
-        for one in scores([seed.sample for seed in some]):
-            if one is not None and not is_scores(one):
+    for batch in _batches(seeds):
+        for score in scores([seed.sample for seed in batch]):
+            if score is not None and not is_scores(score):
                 raise UsageError(
                     "seeds are ordered by probabilities of classes, and the original returns text, "
                     "boxes or values"
                 )
-            yield one
+            yield score
 
 
 def _batches(items: Iterable[_T]) -> Iterator[Sequence[_T]]:

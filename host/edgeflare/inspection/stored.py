@@ -223,9 +223,9 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """
     notices = []
     triggers = (
-        one.trigger
-        for one in store.outcomes()
-        if one.status in TRIGGERS and one.trigger is not None
+        outcome.trigger
+        for outcome in store.outcomes()
+        if outcome.status in TRIGGERS and outcome.trigger is not None
     )
     surveyed = dict.fromkeys(one.sample for one in store.survey(deviating=True))
     stored = tuple(one for one in surveyed if store.has_sample(one))

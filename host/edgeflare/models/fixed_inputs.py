@@ -83,7 +83,7 @@ def choose_input(
             "each: give an array with one more axis, the first, of that length"
         )
     order = np.argsort(np.array(seeds))  # so that files in any order have the same rows
-    sorted_rows = {one.name: fixed[one.name][order] for one in has_rows}
+    sorted_rows = {tensor.name: fixed[tensor.name][order] for tensor in has_rows}
     rows = {seeds[place]: row for row, place in enumerate(order)}
     return ChosenInput(found.tensor, given._replace(fixed=fixed | sorted_rows), rows)
 

@@ -264,8 +264,8 @@ class OriginalModel:
         names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
         is_batch_open = any(not all(one.shape[:1]) for one in self.inputs)
         sizes = {
-            one.name: one.values if is_batch_open or all(one.shape[:1]) else None
-            for one in self.outputs
+            output.name: output.values if is_batch_open or all(output.shape[:1]) else None
+            for output in self.outputs
         }
         for name, one in zip(names, raws, strict=True):
             if isinstance(one, np.ndarray) and sizes[name] not in (None, one.size):
@@ -288,11 +288,11 @@ class OriginalModel:
             kind = self._reader.kind
             if ask.joint is None:
                 found: list[Any] = [
-                    self._gradients.log_odds(one, ask.classes, kind) for one in ask.samples
+                    self._gradients.log_odds(sample, ask.classes, kind) for sample in ask.samples
                 ]
             else:
                 joint = self._joint_gradients(ask.joint.others)
-                found = [joint.at(one, ask.joint, kind) for one in ask.samples]
+                found = [joint.at(sample, ask.joint, kind) for sample in ask.samples]
         return found, [0.0] * len(found)
 
     def check_gradients(self, others: Sequence[str] = ()) -> None:
@@ -440,6 +440,7 @@ class OriginalModel:
                 "loaded again"
             ) from error
         finally:
+            # loading took long, without the lock: the original may have been closed meanwhile
             with self._changed:
                 if process is None:
                     self._count -= 1

@@ -221,7 +221,7 @@ def check_values(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> None:
 def as_output(raw: RawOutput | Output) -> Output:
     """Return a decoded output as a transcript without control characters, any other unchanged."""
     if isinstance(raw, Decoded):
-        pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
+        pieces = tuple(clean_text(piece, lines=True) for piece in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
     return cast("Output", raw)
 
@@ -231,7 +231,7 @@ def raw_bytes(raw: RawOutput) -> bytes:
     if isinstance(raw, Decoded):
         return "\0".join(raw.pieces).encode() + np.ascontiguousarray(raw.scores).tobytes()
     arrays = raw if isinstance(raw, tuple) else (raw,)
-    return b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
 def softmax(logits: Scores) -> Scores:
@@ -252,7 +252,7 @@ def shares_of_sigmoids(values: Scores, *, logits: bool) -> Scores:
     if not np.isfinite(values).all():
         return np.full(max(2, values.size), np.nan)
     if logits:
-        pairs = np.stack([exact.softmax(np.array([0.0, one])) for one in values])
+        pairs = np.stack([exact.softmax(np.array([0.0, value])) for value in values])
     else:
         within = np.clip(values, 0.0, 1.0)
         pairs = np.stack([1.0 - within, within], axis=1)

@@ -199,7 +199,7 @@ def _weight_files(original: Path) -> list[str]:
         return []
     onnx = import_module("onnx")
     weights = onnx.load_model(str(original), load_external_data=False).graph.initializer
-    entries = (entry for one in weights for entry in one.external_data)
+    entries = (entry for weight in weights for entry in weight.external_data)
     return sorted({str(one.value) for one in entries if one.key == "location"})
 
 

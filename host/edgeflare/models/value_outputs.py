@@ -182,7 +182,7 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
 def _real(raw: Any, tensors: Sequence[TensorInfo]) -> list[NDArray[np.float64]]:
     """Return the real values of the raw outputs of one sample. Raises ModelError for others."""
     arrays = raw if isinstance(raw, tuple) else (raw,)
-    if len(arrays) != len(tensors) or not all(isinstance(one, np.ndarray) for one in arrays):
+    if len(arrays) != len(tensors) or not all(isinstance(array, np.ndarray) for array in arrays):
         raise ModelError(f"{len(tensors)} outputs were to come from the model, {len(arrays)} came")
     pairs = zip(arrays, tensors, strict=True)
     return [dequantize(one, tensor.quantization) for one, tensor in pairs]

@@ -32,13 +32,13 @@ def search_checks(campaign: Path) -> list[Check]:
     return [
         Check(
             part="search",
-            name=one.name,
-            words=one.words,
-            crossed=one.crossed,
-            undecided=one.undecided,
+            name=limit.name,
+            words=limit.words,
+            crossed=limit.crossed,
+            undecided=limit.undecided,
         )
-        for one in check_limits(campaign)
-        if one.checked
+        for limit in check_limits(campaign)
+        if limit.checked
     ]
 
 
@@ -49,8 +49,13 @@ def answers_checks(campaign: Path) -> list[Check]:
     """
     with Store.open(campaign) as store:
         return [
-            Check(part="search", name=one.kind, words=capitalized(one.words), crossed=True)
-            for one in unusable_answers(store)
+            Check(
+                part="search",
+                name=problem.kind,
+                words=capitalized(problem.words),
+                crossed=True,
+            )
+            for problem in unusable_answers(store)
         ]
 
 

@@ -154,7 +154,7 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
         curve=_curve(tested, natural),
         size=examples.scores.shape[1],
         kind=examples.kind,
-        others=tuple(int(one) for one in groups[len(groups) // 2 :]),
+        others=tuple(int(group) for group in groups[len(groups) // 2 :]),
     )
 
 
@@ -168,6 +168,10 @@ def _curve(deviations: NDArray[np.float64], natural: NDArray[np.float64]) -> tup
     both = [np.quantile(one, shares) for one in (deviations, natural)]
     thresholds = np.nextafter(np.unique(both), np.inf)
     return tuple(
-        CurvePoint(float(one), float((deviations < one).mean()), float((natural < one).mean()))
-        for one in thresholds
+        CurvePoint(
+            float(threshold),
+            float((deviations < threshold).mean()),
+            float((natural < threshold).mean()),
+        )
+        for threshold in thresholds
     )

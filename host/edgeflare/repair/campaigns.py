@@ -243,7 +243,7 @@ def _tell_cost(
 ) -> int:
     """Tell what the searches may cost that haven't ended; return the bound of each."""
     cost = search_cost(folder, total_queries)
-    begun = [one for one in places if not is_campaign(one) or search_figures(one).left]
+    begun = [place for place in places if not is_campaign(place) or search_figures(place).left]
     if begun:
         progress(Notice(cost.words(len(begun))))
     return cost.queries

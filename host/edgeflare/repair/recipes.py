@@ -178,7 +178,9 @@ class RecipesFound:
     @property
     def least(self) -> RecipeFigures:
         """The candidate of any size and latency that deviates least."""
-        return min(self.candidates, key=lambda one: relative_deviation(one, self.present))
+        return min(
+            self.candidates, key=lambda candidate: relative_deviation(candidate, self.present)
+        )
 
     @property
     def is_clear(self) -> bool:
@@ -203,11 +205,11 @@ def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> Re
     """
     before = present.figures
     better = (
-        one
-        for one in candidates
-        if is_affordable(one, present)
-        and one.figures != before
-        and all(after <= most for after, most in zip(one.figures, before, strict=True))
+        candidate
+        for candidate in candidates
+        if is_affordable(candidate, present)
+        and candidate.figures != before
+        and all(after <= most for after, most in zip(candidate.figures, before, strict=True))
     )
     return min(better, key=lambda one: (relative_deviation(one, present), one.size), default=None)
 
@@ -336,10 +338,10 @@ def recipes_campaign(
         why = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         raise UsageError(f"there is nothing to compare with the model {PRESENT}: {why}")
     ranking = rank_campaigns(list(finished.values()), names=list(finished), level=LEVEL)
-    figures = [_figures(one, layers) for one in ranking.candidates]
-    front = front_of({one.name: (one.size, one.disagreement.value) for one in figures})
-    figures = [replace(one, is_front=one.name in front) for one in figures]
-    present = next(one for one in figures if one.name == PRESENT)
+    figures = [_figures(candidate, layers) for candidate in ranking.candidates]
+    front = front_of({figure.name: (figure.size, figure.disagreement.value) for figure in figures})
+    figures = [replace(figure, is_front=figure.name in front) for figure in figures]
+    present = next(figure for figure in figures if figure.name == PRESENT)
     winner = winner_of(figures, present)
     duel = script = None
     if winner is not None:
@@ -364,7 +366,7 @@ def recipes_campaign(
         duel,
         str(script) if script else None,
         failed,
-        (*notices, *(one for one in ranking.notes if one not in ranking.unclear)),
+        (*notices, *(note for note in ranking.notes if note not in ranking.unclear)),
     )
 
 
@@ -384,7 +386,7 @@ def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
         natural=figures.seed_deviates,
         latency_s=max(known, default=figures.seconds_per_inference),
         confident=rate.rate if rate else None,
-        in_float=(title,) if title else tuple(one.name for one in layers[:count]),
+        in_float=(title,) if title else tuple(layer.name for layer in layers[:count]),
         searched=figures.searched,
         found=figures.found,
         queries=figures.queries.value if figures.queries else None,
@@ -417,7 +419,7 @@ def _deployed(config: CampaignConfig, file: Path) -> ModelConfig:
 def _dropped(config: CampaignConfig, models: Iterable[ModelConfig]) -> str:
     """Return what candidates of another format are run without; "" where there are none."""
     runtime = next(
-        (one.runtime for one in models if one.path.suffix != config.deployed.path.suffix), ""
+        (model.runtime for model in models if model.path.suffix != config.deployed.path.suffix), ""
     )
     if not runtime:
         return ""
@@ -528,7 +530,7 @@ class _TFLiteMaker:
         return list(self._recipes)
 
     def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
-        plain = tuple(one.partition("#")[0] for one in tensors)  # the host's own numbers
+        plain = tuple(tensor.partition("#")[0] for tensor in tensors)  # the host's own numbers
         self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
 
     def prepare(self) -> None:

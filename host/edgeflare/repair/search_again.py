@@ -63,12 +63,12 @@ def search_figures(folder: Path, like: Path | None = None) -> SearchFigures:
         left = max(0, expected_outcomes(store) - len(outcomes))
         if like is not None:
             other = stack.enter_context(Store.open(like))
-            ended = {one.seed_id for one in other.outcomes()}
-            outcomes = [one for one in outcomes if one.seed_id in ended]
-    counts = Counter(one.status for one in outcomes)
-    found = [one.first_queries for one in outcomes if one.status is Status.FOUND]
+            ended = {outcome.seed_id for outcome in other.outcomes()}
+            outcomes = [outcome for outcome in outcomes if outcome.seed_id in ended]
+    counts = Counter(outcome.status for outcome in outcomes)
+    found = [outcome.first_queries for outcome in outcomes if outcome.status is Status.FOUND]
     return SearchFigures(
-        sum(one.searched for one in outcomes),
+        sum(outcome.searched for outcome in outcomes),
         counts[Status.FOUND],
         mean(found),
         counts[Status.SEED_DEVIATES],
@@ -109,8 +109,8 @@ def search_cost(folder: Path, total_queries: int | None = None) -> SearchCost:
     own = sum(summary.total_queries.values()) - summary.total_queries["host_only"]
     with Store.open(folder) as store:
         timed = [
-            (one.device_seconds, one.search_queries + one.confirmation_queries)
-            for one in store.outcomes()
+            (outcome.device_seconds, outcome.search_queries + outcome.confirmation_queries)
+            for outcome in store.outcomes()
         ]
     seconds, queries = (sum(values) for values in zip(*timed, strict=True))
     return SearchCost(

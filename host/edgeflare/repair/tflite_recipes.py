@@ -123,7 +123,7 @@ def _problem(done: "subprocess.CompletedProcess[bytes]") -> str:
         return how_it_failed(done)
     printed = done.stdout.decode(errors="replace")
     lines = [one.strip() for one in printed.splitlines() if one.strip()]
-    errors = [one for one in lines if one.startswith("ERROR")]
+    errors = [line for line in lines if line.startswith("ERROR")]
     return (errors or lines or ["nothing printed"])[-1][-_LAST_CHARACTERS:]
 
 

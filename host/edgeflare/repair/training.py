@@ -112,13 +112,13 @@ class TrainedRepair:
 
     def mean(self, figure: str) -> float:
         """Return the mean of a property of the folds."""
-        return float(np.mean([getattr(one, figure) for one in self.folds]))
+        return float(np.mean([getattr(fold, figure) for fold in self.folds]))
 
     def spread(self, figure: str) -> float:
         """Return the standard deviation, over the random seeds, of the mean over their folds."""
-        seeds = {one.random_seed for one in self.folds}
+        seeds = {fold.random_seed for fold in self.folds}
         means = [
-            np.mean([getattr(one, figure) for one in self.folds if one.random_seed == seed])
+            np.mean([getattr(fold, figure) for fold in self.folds if fold.random_seed == seed])
             for seed in seeds
         ]
         return float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
@@ -126,15 +126,15 @@ class TrainedRepair:
     @property
     def unconverged(self) -> int:
         """How many of its trainings, those of the folds and its own, didn't end by themselves."""
-        return sum(not one.converged for one in self.folds) + (not self.converged)
+        return sum(not fold.converged for fold in self.folds) + (not self.converged)
 
     @property
     def changed_accuracy(self) -> tuple[int, int]:
         """How many labelled inputs become right, and wrong: the mean over the times, rounded."""
-        times = len({one.random_seed for one in self.folds})
+        times = len({fold.random_seed for fold in self.folds})
         return (
-            round(sum(one.made_right for one in self.folds) / times),
-            round(sum(one.made_wrong for one in self.folds) / times),
+            round(sum(fold.made_right for fold in self.folds) / times),
+            round(sum(fold.made_wrong for fold in self.folds) / times),
         )
 
     @property
@@ -151,10 +151,12 @@ class TrainedRepair:
     @property
     def accuracy(self) -> tuple[float, float] | None:
         """The share of labelled inputs that were classified rightly before, and are now."""
-        labelled = sum(one.labelled for one in self.folds)
+        labelled = sum(fold.labelled for fold in self.folds)
         if not labelled:
             return None
-        before, after = (sum(getattr(one, f"right_{when}") for one in self.folds) for when in _WHEN)
+        before, after = (
+            sum(getattr(fold, f"right_{when}") for fold in self.folds) for when in _WHEN
+        )
         return before / labelled, after / labelled
 
     def to_json(self) -> dict[str, Any]:
@@ -173,7 +175,7 @@ class TrainedRepair:
             "loses_accuracy": self.loses_accuracy,
             "unconverged": self.unconverged,
             "iterations": self.iterations,
-            "folds": [asdict(one) for one in self.folds],
+            "folds": [asdict(fold) for fold in self.folds],
         }
 
 
@@ -238,7 +240,7 @@ def _figures(
     examples: Examples, repair: Repair, fold: int, random_seed: int, converged: bool
 ) -> FoldFigures:
     """Return what a repair does to these inputs."""
-    after = np.array([repair.of_scores(one).argmax() for one in examples.scores])
+    after = np.array([repair.of_scores(score).argmax() for score in examples.scores])
     agrees, known = after == examples.wanted, examples.labels != NO_LABEL
     right_before = (examples.decided == examples.labels)[known]
     right_after = (after == examples.labels)[known]

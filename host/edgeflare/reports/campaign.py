@@ -93,14 +93,14 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     name: Name = str
     if summary.detection is not None:
         name = class_namer(folder_at(summary.folder))
-    lines = [_trigger_line(one, width, name) for one in summary.triggers]
+    lines = [_trigger_line(trigger, width, name) for trigger in summary.triggers]
     if not traits_in(summary.search).compares_scores or summary.values:
-        lines = [one._replace(disagreement=None) for one in lines]
-    shown = any(one.steps for one in lines) or answers_heading(summary) == DIFFERENCE
+        lines = [line._replace(disagreement=None) for line in lines]
+    shown = any(line.steps for line in lines) or answers_heading(summary) == DIFFERENCE
     triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
     blocks = [*campaign_blocks(summary, triggers, name, brief=True), *limits_list(summary.limits)]
     if summary.replay is not None:
-        unusable = [Text(one, "bad") for one in unusable_sentences(summary.unusable)]
+        unusable = [Text(sentence, "bad") for sentence in unusable_sentences(summary.unusable)]
         return [*unusable, *replay_counts(summary.replay), *blocks]
     with open_store(folder_at(summary.folder)) as store:
         result = verdict(store, summary, summary.limits)
@@ -140,21 +140,21 @@ def campaign_blocks(
 def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
     """Return whether each limit holds; nothing without limits."""
     items = tuple(
-        Item(one.words, "muted", "not checked")
-        if not one.checked
-        else Item(one.words, "bad", "crossed")
-        if one.crossed
-        else Item(one.words, "warn", "undecided")
-        if one.undecided
-        else Item(one.words, "good", "kept")
-        for one in limits
+        Item(limit.words, "muted", "not checked")
+        if not limit.checked
+        else Item(limit.words, "bad", "crossed")
+        if limit.crossed
+        else Item(limit.words, "warn", "undecided")
+        if limit.undecided
+        else Item(limit.words, "good", "kept")
+        for limit in limits
     )
     return [Heading("Limits"), Listing(items)] if items else []
 
 
 def notices_list(notices: Sequence[str]) -> list[Block]:
     """Return the notices as a list; nothing without any."""
-    items = tuple(Item(one, "warn") for one in notices)
+    items = tuple(Item(notice, "warn") for notice in notices)
     return [Heading("Notices"), Listing(items)] if items else []
 
 
@@ -393,13 +393,16 @@ def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
     blocks: list[Block] = []
     if words := summary.word_pairs:
         rows = [
-            (one.original or NO_WORD, one.deployed or NO_WORD, f"{one.count:,}") for one in words
+            (word.original or NO_WORD, word.deployed or NO_WORD, f"{word.count:,}")
+            for word in words
         ]
         rest = ""  # a trigger can have several such pairs: their counts have no sum
         blocks += _pairs("Words returned differently", "returns", rows, rest, most)
     if labels := summary.label_pairs:
-        rows = [(name(one.original), name(one.deployed), f"{one.count:,}") for one in labels]
-        rest = f"{sum(one.count for one in labels[most:]):,}"
+        rows = [
+            (name(label.original), name(label.deployed), f"{label.count:,}") for label in labels
+        ]
+        rest = f"{sum(label.count for label in labels[most:]):,}"
         blocks += _pairs("Pairs of labels", "says", rows, rest, most)
     return blocks
 
@@ -495,7 +498,7 @@ def endings(summary: Summary) -> list[Block]:
     items = []
     if summary.search.get("strategy") != NO_SEARCH:
         items += [Item(f"given up on {count:,}: {why}") for why, count in summary.given_up.items()]
-    for one in summary.failures[:_FAILURES_SHOWN]:
-        where = f"{one.device_name} can't answer on " if one.device_name else ""
-        items.append(Item(f"failed: {where}{one.seed_id}: {one.detail}"))
+    for failure in summary.failures[:_FAILURES_SHOWN]:
+        where = f"{failure.device_name} can't answer on " if failure.device_name else ""
+        items.append(Item(f"failed: {where}{failure.seed_id}: {failure.detail}"))
     return [Heading("Searches without a result"), Listing(tuple(items))] if items else []

@@ -96,12 +96,15 @@ def _transfers(summary: Summary) -> list[Block]:
     if not summary.transfers:
         return []
     cells = {
-        (one.replica, one.on_device): f"{one.deviating}/{one.tried} {100 * one.rate:.0f} %"
-        for one in summary.transfers
+        (
+            transfer.replica,
+            transfer.on_device,
+        ): f"{transfer.deviating}/{transfer.tried} {100 * transfer.rate:.0f} %"
+        for transfer in summary.transfers
     }
     columns = sorted({on_device for _, on_device in cells})
     rows = [
-        [replica or "the pool", *(cells.get((replica, one), NOTHING) for one in columns)]
+        [replica or "the pool", *(cells.get((replica, column), NOTHING) for column in columns)]
         for replica in sorted({replica for replica, _ in cells})
     ]
     return [
@@ -213,14 +216,14 @@ def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | Non
 
 def _matrix(pairs: Sequence[Agreement]) -> list[Block]:
     """Return on how many inputs each two of several devices decide alike; nothing for two."""
-    names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     if len(names) < 3:
         return []
     alike: dict[frozenset[str], str] = {}
-    for one in pairs:
-        found = one.triggers
+    for pair in pairs:
+        found = pair.triggers
         same = found.inputs - found.labels_differ - found.nonfinite
-        alike[frozenset((one.first, one.second))] = f"{same:,} of {found.inputs:,}"
+        alike[frozenset((pair.first, pair.second))] = f"{same:,} of {found.inputs:,}"
     rows = [[name, *(alike.get(frozenset((name, other)), "") for other in names)] for name in names]
     return [Text("Triggers on which two decide alike:"), table_of(["", *names], rows)]
 
@@ -263,7 +266,9 @@ def examples_line(pair: Agreement) -> str:
     """Return the seeds of the first triggers that trigger on one of the two; empty without any."""
     if not pair.examples:
         return ""
-    shown = [f"{one.seed_id} (on {one.on_device})" for one in pair.examples[:_EXAMPLES_SHOWN]]
+    shown = [
+        f"{example.seed_id} (on {example.on_device})" for example in pair.examples[:_EXAMPLES_SHOWN]
+    ]
     more = pair.only_first + pair.only_second - len(shown)
     return f"on one only, from {', '.join(shown)}" + (f" and {more:,} more" if more else "")
 
@@ -281,7 +286,7 @@ def gaps_line(pair: Agreement) -> str:
 
 def difference_line(pair: Agreement) -> str:
     """Return the differences of two devices' fingerprints: first value / second value."""
-    found = {one.field: one for one in pair.differences}
+    found = {difference.field: difference for difference in pair.differences}
     if "arch" in found:  # another architecture has other flags
         found.pop("cpu_flags", None)
     if "soc" in found and "board" in found:

@@ -206,7 +206,7 @@ class _LimitCrossings:
     """Checks single outcomes against the limits of `_SENTENCES` and `new_pairs`."""
 
     def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
-        checked = {one.name: one.limit for one in limits if one.checked}
+        checked = {limit.name: limit.limit for limit in limits if limit.checked}
         self._limits = {name: float(checked[name]) for name in _SENTENCES if name in checked}
         self._known: set[Pair] | None = None
         if "new_pairs" in checked:
@@ -307,15 +307,15 @@ def _unusable(files: ExitStack, data: ReportData) -> _Suite:
 
 def _limits(files: ExitStack, data: ReportData) -> _Suite:
     suite = _Suite(files, data, "limits")
-    for one in data.limits:
-        if not one.checked:
-            suite.add(Case(one.name, "skipped", message=one.words))
-        elif one.crossed:
-            suite.add(Case(one.name, "failure", kind="limit", message=one.words))
-        elif one.undecided:
-            suite.add(Case(one.name, "skipped", message=f"undecided: {one.words}"))
+    for limit in data.limits:
+        if not limit.checked:
+            suite.add(Case(limit.name, "skipped", message=limit.words))
+        elif limit.crossed:
+            suite.add(Case(limit.name, "failure", kind="limit", message=limit.words))
+        elif limit.undecided:
+            suite.add(Case(limit.name, "skipped", message=f"undecided: {limit.words}"))
         else:
-            suite.add(Case(one.name, message=one.words))
+            suite.add(Case(limit.name, message=limit.words))
     return suite
 
 

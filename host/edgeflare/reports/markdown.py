@@ -117,7 +117,7 @@ def markdown_text(data: ReportData, pictures: PictureFolder | None = None) -> st
 
 
 def _first_triggers(data: ReportData, pictures: PictureFolder | None) -> Sequence[Block]:
-    triggers = (one for one in findings(data.store) if one.outcome.status in TRIGGERS)
+    triggers = (finding for finding in findings(data.store) if finding.outcome.status in TRIGGERS)
     first = list(islice(triggers, MOST_SHOWN))
     if not first:
         return []
@@ -153,7 +153,11 @@ def _seed_words(finding: Finding) -> str:
 def _deviating(data: ReportData, replay: ReplaySummary) -> list[Finding]:
     """Return the first inputs of a replay that deviate: new ones, or else known ones."""
     wanted = {(one.id, one.replica) for one in (replay.new or replay.still)[:MOST_SHOWN]}
-    inputs = (one for one in results(data.store) if (one.seed.id, one.outcome.replica) in wanted)
+    inputs = (
+        result
+        for result in results(data.store)
+        if (result.seed.id, result.outcome.replica) in wanted
+    )
     return list(islice(inputs, len(wanted)))
 
 
@@ -222,18 +226,18 @@ def _shortened(block: Block, rows: int, length: int, rest: str) -> list[Block]:
             count = len(block.rows)
             block = replace(
                 block,
-                columns=tuple(_shorter_column(one, length) for one in block.columns),
+                columns=tuple(_shorter_column(column, length) for column in block.columns),
                 rows=block.rows[:rows],
             )
         case Listing(items):
             count = len(items)
-            block = Listing(tuple(one._replace(text=short(one.text)) for one in items[:rows]))
+            block = Listing(tuple(item._replace(text=short(item.text)) for item in items[:rows]))
         case Figures(figures):
             count = len(figures)
             block = Figures(
                 tuple(
-                    one._replace(value=short(one.value), about=short(one.about))
-                    for one in figures[:rows]
+                    figure._replace(value=short(figure.value), about=short(figure.about))
+                    for figure in figures[:rows]
                 )
             )
         case Heading(text) | Text(text):

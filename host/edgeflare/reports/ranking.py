@@ -52,21 +52,31 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
 
 def _soundness_first(ranking: Ranking) -> list[Block]:
     """Return in a line what each candidate's verdict is, which comes before any rank."""
-    judged = [(one.name, one.soundness.verdict) for one in ranking.candidates if one.soundness]
+    judged = [
+        (candidate.name, candidate.soundness.verdict)
+        for candidate in ranking.candidates
+        if candidate.soundness
+    ]
     words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
     return [Text(f"{_against(ranking)} {', '.join(words)}.", "strong")] if judged else []
 
 
 def _against(ranking: Ranking) -> str:
     """Return what candidates are held against; without references their labels alone tell."""
-    judged = [one.soundness for one in ranking.candidates if one.soundness is not None]
+    judged = [
+        candidate.soundness for candidate in ranking.candidates if candidate.soundness is not None
+    ]
     has_references = any(one.references or one.left_out for one in judged)
     return "Against healthy references" if has_references else "Against the original"
 
 
 def _soundness(ranking: Ranking) -> list[Block]:
     """Return each candidate's verdict; nothing where none has any."""
-    judged = [(one.name, one.soundness) for one in ranking.candidates if one.soundness is not None]
+    judged = [
+        (candidate.name, candidate.soundness)
+        for candidate in ranking.candidates
+        if candidate.soundness is not None
+    ]
     items = tuple(
         Item(
             " ".join([soundness_sentence(found), *evidence_sentences(found)]),
@@ -80,11 +90,11 @@ def _soundness(ranking: Ranking) -> list[Block]:
 
 def _candidates(ranking: Ranking) -> tuple[Column, ...]:
     ties = {
-        one.name: sum(
-            duel.verdict == "tie" and one.name in (duel.first, duel.second)
+        candidate.name: sum(
+            duel.verdict == "tie" and candidate.name in (duel.first, duel.second)
             for duel in ranking.duels
         )
-        for one in ranking.candidates
+        for candidate in ranking.candidates
     }
     by_queries = ranking.measure == "queries"
     value = _count_estimate if by_queries else _share_estimate
@@ -109,7 +119,7 @@ def _candidates(ranking: Ranking) -> tuple[Column, ...]:
 
 def _differences(ranking: Ranking) -> list[Block]:
     """Return how the candidates' detections differ on the seeds as they are; nothing of others."""
-    rows = [one for one in ranking.candidates if one.differences is not None]
+    rows = [candidate for candidate in ranking.candidates if candidate.differences is not None]
 
     def kind_column(kind: DifferenceKind) -> Column:
         return Column(KIND_WORDS[kind], 0, lambda row: f"{row.differences.inputs_by_kind[kind]:,}")

@@ -58,7 +58,7 @@ def replay_document(
     `name` returns a class's name.
     """
     page = shlex.join(["edgeflare", "report", summary.folder])
-    unusable = [Text(one, "bad") for one in unusable_sentences(summary.unusable)]
+    unusable = [Text(sentence, "bad") for sentence in unusable_sentences(summary.unusable)]
     return [
         *unusable,
         *replay_inputs(summary, name),

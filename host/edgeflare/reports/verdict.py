@@ -80,9 +80,9 @@ def verdict(
     if summary.unusable:
         first, tone = unusable_sentences(summary.unusable), "bad"
         found = _still_found(found, summary)
-    checked = sum(one.checked for one in limits)
-    crossed = [one.name for one in limits if one.crossed]
-    undecided = [one.name for one in limits if one.undecided]
+    checked = sum(limit.checked for limit in limits)
+    crossed = [limit.name for limit in limits if limit.crossed]
+    undecided = [limit.name for limit in limits if limit.undecided]
     if crossed:
         first.append(_crossed_words(crossed, checked))
         tone = "bad"
@@ -140,7 +140,7 @@ def _survey_sentences(summary: Summary) -> list[str]:
     else:
         return []
     faults = () if summary.faults is None else summary.faults.faults[:1]
-    return [first, *(f"{capitalized(fault_title(one))}: {one.words}." for one in faults)]
+    return [first, *(f"{capitalized(fault_title(fault))}: {fault.words}." for fault in faults)]
 
 
 def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:

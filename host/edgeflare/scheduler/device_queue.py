@@ -58,7 +58,7 @@ class RequestBatcher:
     @property
     def samples_waiting(self) -> int:
         """Number of samples of the requests held."""
-        return sum(len(one.samples) for one in tuple(self._requests))
+        return sum(len(request.samples) for request in tuple(self._requests))
 
     def take(self) -> list[BatchedRequest]:
         """Remove and return all requests, in the order they came."""
@@ -270,8 +270,8 @@ class DeviceQueue(Generic[R]):
 
     def record_seconds(self, seconds: Sequence[float]) -> None:
         """Record the device's seconds for each sample of a reply."""
-        for one in seconds:
-            self._mean_s += _RECENT * (max(one, _LEAST_S) - self._mean_s)
+        for second in seconds:
+            self._mean_s += _RECENT * (max(second, _LEAST_S) - self._mean_s)
 
     def take_batch(self) -> Sequence[BatchedRequest]:
         """Remove and return the held requests if all running jobs wait for them."""

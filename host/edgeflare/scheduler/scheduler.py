@@ -123,7 +123,7 @@ class _Exchange(Generic[R]):
     def __init__(self, running: RunningJob[R], ask: Ask) -> None:
         self.running = running
         self.ask = ask
-        self.samples = [with_row(one, running.job.row) for one in ask.samples]
+        self.samples = [with_row(sample, running.job.row) for sample in ask.samples]
         self.awaited = 2 if ask.of == "both" else 1
         self.arrivals = itertools.count(1)  # counts from several threads without a lock
         self.original: Sequence[Output] | None = None
@@ -447,11 +447,11 @@ class Scheduler(Generic[R]):
         """
         if self._stopping.is_set():
             return 0.0
-        if len(exchanges) > 1 and any(one.ask.want == "gradient" for one in exchanges):
-            return max([self._ask_original([one]) for one in exchanges])
+        if len(exchanges) > 1 and any(exchange.ask.want == "gradient" for exchange in exchanges):
+            return max([self._ask_original([exchange]) for exchange in exchanges])
         began = time.thread_time()
         try:
-            samples = [sample for one in exchanges for sample in one.samples]
+            samples = [sample for exchange in exchanges for sample in exchange.samples]
             ask = exchanges[0].ask
             if ask.want == "gradient":
                 assert isinstance(self._original, DifferentiableOriginal)  # noqa: S101
@@ -460,16 +460,16 @@ class Scheduler(Generic[R]):
                 outputs, seconds = self._original.answer(samples)
             own_s = (time.thread_time() - began) / len(samples)
             begin = 0
-            for one in exchanges:
-                end = begin + len(one.samples)
-                one.original = outputs[begin:end]
-                one.original_s = sum(seconds[begin:end]) + own_s * len(one.samples)
+            for exchange in exchanges:
+                end = begin + len(exchange.samples)
+                exchange.original = outputs[begin:end]
+                exchange.original_s = sum(seconds[begin:end]) + own_s * len(exchange.samples)
                 begin = end
-                self._settle(one)
+                self._settle(exchange)
             return own_s + sum(seconds) / len(samples)
         except InferenceFailedError as error:
             if len(exchanges) > 1:
-                return max([self._ask_original([one]) for one in exchanges])
+                return max([self._ask_original([exchange]) for exchange in exchanges])
             exchanges[0].error = error
             self._settle(exchanges[0])
         except BaseException as error:  # noqa: BLE001 - raised again in `run`

@@ -45,7 +45,7 @@ class ParetoFront:
         assert outputs.deployed is not None  # noqa: S101
         smaller = margins(outputs.original, outputs.deployed).smaller or 0.0
         length = l2(self._seed, sample)
-        if not any(one.margin >= smaller and one.l2 <= length for one in self._points):
+        if not any(point.margin >= smaller and point.l2 <= length for point in self._points):
             self._points.append(FrontPoint(queries, smaller, length, linf(self._seed, sample)))
 
 

@@ -251,11 +251,12 @@ def _read(
     pages: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0)] for name in types}
     for rows in connection.execute(query).partitions(_PAGE):
         for name, values in zip(types, zip(*rows, strict=True), strict=True):
+            # texts are kept as numbers, so that a campaign of millions of rows fits into memory
             if name in codes:
                 known = codes[name]
-                for one in dict.fromkeys(values):
-                    known.setdefault(one, len(known))
-                page = np.array([known[one] for one in values], np.int64)
+                for value in dict.fromkeys(values):
+                    known.setdefault(value, len(known))
+                page = np.array([known[value] for value in values], np.int64)
             else:
                 page = np.array(values, types[name])
             if np.isinf(page).any():
@@ -277,7 +278,7 @@ def _label_counts(connection: Connection, replica: str) -> LabelCounts:
     sums = np.zeros(4, np.int64)
     for rows in connection.execute(query).partitions(_PAGE):
         labels, decisions, original, deployed, *pieces = zip(*rows, strict=True)
-        ties = sum(Decision(one) is Decision.TIE for one in decisions)
+        ties = sum(Decision(decision) is Decision.TIE for decision in decisions)
         scores = np.array([one is None for one in pieces[0]])
         sizes = np.array([len(one) for one in original])
         same = sizes == [len(one) for one in deployed]
@@ -286,7 +287,7 @@ def _label_counts(connection: Connection, replica: str) -> LabelCounts:
         tops = (
             _top_labels(answers, np.where(scores, sizes, 0)) for answers in (original, deployed)
         )
-        known = np.array([np.nan if one is None else one for one in labels], np.float64)
+        known = np.array([np.nan if label is None else label for label in labels], np.float64)
         sums += [ties, (~np.isnan(known)).sum(), *((top == known).sum() for top in tops)]
     return LabelCounts(*sums.tolist())
 

@@ -228,11 +228,11 @@ def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
         location = read_pointer(folder)
         if location is not None:
             with translate_errors(folder), _engine(location) as engine:
-                for one in postgres.places_at(engine, location.url, location.name):
-                    part = folder / one.name.removeprefix(location.name).strip("/")
+                for place in postgres.places_at(engine, location.url, location.name):
+                    part = folder / place.name.removeprefix(location.name).strip("/")
                     if not any((part / name).exists() for name in _DATA):
                         with suppress(OSError):  # a folder that can only be read
-                            _point(part, one)
+                            _point(part, place)
         return folder
     url, name = split_address(os.fspath(text))
     if stated:

@@ -327,12 +327,12 @@ class Database:
         `name` is one of the query's columns, and different in each of its rows.
         """
         what = f"the table {name.table.name} of its database"
-        for some in batches(names):
+        for batch in batches(names):
             with self.reading(what) as connection:
-                rows = list(connection.execute(query.where(name.in_(some))))
+                rows = list(connection.execute(query.where(name.in_(batch))))
             with decoding(self.folder, what):
                 found = {str(row._mapping[name]): record(row) for row in rows}
-            yield from (found[one] for one in some if one in found)
+            yield from (found[one] for one in batch if one in found)
 
 
 def no_campaign_error(folder: Path) -> StoreError:

@@ -109,6 +109,7 @@ class SampleObjects(Samples):
                 try:
                     data: bytes = self._call("cat_file", digest, suffix)
                 except FileNotFoundError as error:
+                    # a bucket that isn't there is no missing sample
                     if _is_of_bucket(error):
                         raise
                     continue

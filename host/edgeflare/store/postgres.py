@@ -294,7 +294,10 @@ def places_at(engine: Engine, url: str, name: str) -> list[Location]:
             if not is_schema_name(schema):  # another program's
                 continue
             row = _place_of(connection, schema)
-            kind = next((one for one in get_args(Kind) if row is not None and one == row[0]), None)
+            kind = next(
+                (stated for stated in get_args(Kind) if row is not None and stated == row[0]),
+                None,
+            )
             if row is not None and kind is not None:
                 found.append(Location(kind, url, schema, row[1]))
     return found
@@ -304,7 +307,7 @@ def no_such_name_error(engine: Engine, location: Location) -> StoreError:
     """Return the error of a name that a database lacks, with names that it has."""
     with engine.connect() as connection:
         names = connection.execute(_NAMES, {"table": _place.name}).scalars().all()
-    names = [one for one in names if is_schema_name(one)]
+    names = [name for name in names if is_schema_name(name)]
     there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
     return StoreError(
         f"there is nothing of edgeflare's under the name {location.name!r} in the database "
@@ -320,7 +323,7 @@ def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | N
         columns = inspect(connection).get_columns(table.name, schema)
     except NoSuchTableError:
         return None
-    text_columns = {one["name"] for one in columns if isinstance(one["type"], Text)}
+    text_columns = {column["name"] for column in columns if isinstance(column["type"], Text)}
     if not text_columns.issuperset(("kind", "samples")):
         return None
     rows = connection.execute(select(table.c.kind, table.c.samples).limit(2)).all()

@@ -134,10 +134,10 @@ def notices_of_damage(connection: Connection) -> list[str]:
 def set_unit_scores(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace all scores of units; a row has the columns of their table but `position`."""
     connection.execute(delete(tables.unit_scores))
-    for some in batches(rows):
-        for row in some:
+    for batch in batches(rows):
+        for row in batch:
             write_json(dict(row))  # raises where a score isn't finite
-        connection.execute(insert(tables.unit_scores), list(some))
+        connection.execute(insert(tables.unit_scores), list(batch))
 
 
 def add_notices(connection: Connection, texts: Iterable[str]) -> None:
@@ -281,8 +281,8 @@ def positions(connection: Connection, folder: Path, seed_ids: Iterable[str]) -> 
     """Return the positions of the seeds of these ids. Raises StoreError for an unknown one."""
     wanted = list(seed_ids)
     known: dict[str, int] = {}
-    for some in batches(wanted):
-        query = select(_SEEDS.c.id, _SEEDS.c.position).where(_SEEDS.c.id.in_(some))
+    for batch in batches(wanted):
+        query = select(_SEEDS.c.id, _SEEDS.c.position).where(_SEEDS.c.id.in_(batch))
         known.update((row.id, row.position) for row in connection.execute(query))
     for seed_id in wanted:
         if seed_id not in known:

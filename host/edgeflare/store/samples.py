@@ -229,6 +229,7 @@ class SampleFiles(Samples):
         """Remove every sample, and the folders that are empty then; other files and links stay."""
         if not self.folder.is_dir():
             return
+        # by the names alone: the user may have put other files there, and links lead elsewhere
         for below in list(self.folder.iterdir()):
             if _BELOW.fullmatch(below.name) and below.is_dir() and not below.is_symlink():
                 remove_torn(below)

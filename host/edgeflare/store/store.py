@@ -347,9 +347,9 @@ class Store(StoredFolder):
         them or, where one has an id that is there already, none. Samples are not held in memory.
         """
         rows: list[dict[str, Any]] = []
-        for some in batches(seeds):
+        for batch in batches(seeds):
             with translate_errors(self.folder):
-                digests = self._samples.put_all([seed.sample for seed in some])
+                digests = self._samples.put_all([seed.sample for seed in batch])
             rows += (
                 {
                     "id": seed.id,
@@ -357,7 +357,7 @@ class Store(StoredFolder):
                     "sample": digest,
                     "file_sha256": seed.file_sha256,
                 }
-                for seed, digest in zip(some, digests, strict=True)
+                for seed, digest in zip(batch, digests, strict=True)
             )
         places = {seed_id: place for place, seed_id in enumerate(order)}
         rows.sort(key=lambda row: places.get(row["id"], 0))
@@ -530,8 +530,8 @@ class Store(StoredFolder):
 
     def outcomes_at(self, positions: Sequence[int]) -> Iterator[OutcomeRecord]:
         """The outcomes at these positions of `Columns.outcomes`, in the order they were added."""
-        for some in batches(sorted(positions)):
-            query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.position.in_(some))
+        for batch in batches(sorted(positions)):
+            query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.position.in_(batch))
             yield from self._database.pages(query, _OUTCOMES.c.position, outcome_from_row)
 
     def finished_seed_ids(self, replica: str = "") -> set[str]:

@@ -189,8 +189,8 @@ def read(
 
 def read_at(database: Database, positions: Sequence[int]) -> Iterator[SurveyRecord]:
     """Yield the answers in these rows, as `read` does."""
-    for some in batches(positions):
-        page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(some)).order_by(*ORDER)
+    for batch in batches(positions):
+        page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(batch)).order_by(*ORDER)
         with database.reading(TABLE) as connection:
             found = [_survey_from_row(row) for row in connection.execute(page)]
         yield from found

@@ -331,7 +331,7 @@ class _Descent:
         self, changes: Sequence[Floats], now: Sample
     ) -> Generator[Ask, Answer, Sequence[float]]:
         """Return the log-odds of the seed's label a little nearer than now, in these directions."""
-        samples = [to_sample(self._values + self._scaled(one, now)) for one in changes]
+        samples = [to_sample(self._values + self._scaled(change, now)) for change in changes]
         odds = yield from self._log_odds(samples)
         nearer = self._distance(now) * _NEARER
         return [
@@ -371,7 +371,7 @@ class _Descent:
         for begin in range(0, len(samples), size):
             some = tuple(samples[begin : begin + size])
             answer = yield Ask(some, of="original", best=self.best)
-            found += [self._odds_of(one.original) for one in answer.outputs]
+            found += [self._odds_of(output.original) for output in answer.outputs]
         return found
 
     @cached_property
@@ -414,11 +414,11 @@ def _levels_of_audio(length: int, rate: int) -> Iterator[Sequence[_Block]]:
     while count <= _MOST_BANDS or length / count >= _SHORTEST_S * rate:
         if count <= _MOST_BANDS:
             yield [
-                _Block((one,), is_band=True)
-                for one in _parts(transform_size(length) // 2 + 1, count)
+                _Block((part,), is_band=True)
+                for part in _parts(transform_size(length) // 2 + 1, count)
             ]
         if length / count >= _SHORTEST_S * rate:
-            yield [_Block((one,)) for one in _parts(length, count)]
+            yield [_Block((part,)) for part in _parts(length, count)]
         count *= 2
 
 

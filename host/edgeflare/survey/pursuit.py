@@ -239,7 +239,7 @@ class _PursuitState:
             places = sorted(range(len(drawn)), key=expected.__getitem__)[:_BATCH]
             chosen = [self._measured(drawn[place]) for place in places]
             replies = yield from self._ask("pursuit", chosen)
-            if any(one.deviates for one in replies):
+            if any(reply.deviates for reply in replies):
                 return True
             idle = 0 if self._leads()[1].least < leads.least else idle + 1
         return False
@@ -324,7 +324,7 @@ class _PursuitState:
             if not chosen:
                 return bool(committee.size)
             replies = yield from self._ask("pursuit", chosen)
-            hits.append(sum(one.deviates for one in replies))
+            hits.append(sum(reply.deviates for reply in replies))
             if sum(hits[-2:]) < _FRUITFUL and len(hits) > 1:
                 return False
         return True
@@ -342,7 +342,7 @@ class _PursuitState:
             close = drawn[:_BATCH]
             self._pool += drawn[_BATCH:]
             replies = yield from self._ask("pursuit", close)
-            hits += sum(one.deviates for one in replies)
+            hits += sum(reply.deviates for reply in replies)
             if hits >= min(_REPEATING, len(close)):
                 return True
         return False
@@ -525,7 +525,7 @@ class _Committee:
         """Return bool [members, inputs]: where each member says that inputs deviate."""
         if not self._members:
             return np.zeros((0, len(values)), bool)
-        return np.array([one.holds(values) for one in self._members])
+        return np.array([member.holds(values) for member in self._members])
 
     def votes(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the weight of the members by which each input deviates: float64 [inputs]."""
@@ -563,6 +563,7 @@ class _Committee:
 def _at(condition: Condition, place: float) -> Condition:
     """Return a condition with its thresholds at this place between the answered values."""
     moved = (
-        replace(one, at=one.low + (one.high - one.low) * place) for one in condition.thresholds
+        replace(threshold, at=threshold.low + (threshold.high - threshold.low) * place)
+        for threshold in condition.thresholds
     )
     return replace(condition, thresholds=tuple(moved))

@@ -171,16 +171,16 @@ class FakeAgent:
         if frame.kind is Kind.INFER:
             answers = [self._infer(sample) for sample in frame.arrays]
             header: dict[str, Any] = {**id_, "seconds": [0.001] * len(answers)}
-            pieces = [one.pieces for one in answers if isinstance(one, Decoded)]
+            pieces = [answer.pieces for answer in answers if isinstance(answer, Decoded)]
             arrays: list[NDArray[Any]] = []
-            for one in answers:
-                if isinstance(one, Decoded):
-                    arrays.append(one.scores)
-                elif isinstance(one, np.ndarray):
-                    arrays.append(one)
+            for answer in answers:
+                if isinstance(answer, Decoded):
+                    arrays.append(answer.scores)
+                elif isinstance(answer, np.ndarray):
+                    arrays.append(answer)
                 else:
-                    header["outputs"] = len(one)
-                    arrays += one
+                    header["outputs"] = len(answer)
+                    arrays += answer
             if pieces:
                 header["decoded"] = True
                 arrays.append(np.frombuffer(json.dumps(pieces).encode(), np.uint8))

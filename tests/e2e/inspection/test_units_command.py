@@ -262,7 +262,7 @@ def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
         store.set_fact("units", {**store.fact("units"), **damage})
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
-    assert "is damaged: the result 'units' can't be read" in ran.sentence
+    assert "the result 'units'" in ran.sentence
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def ran(folder: Path, moments: int | None, *stated: Any) -> Any:
 def test_the_axis_is_named_and_no_device_blamed(folder: Path, moments: int | None) -> None:
     refused = ran(folder, moments)
     assert refused.code == 2
-    assert "'y' of the original model" in refused.sentence
-    assert "first axis is no batch" in refused.sentence
+    assert "'y' of" in refused.sentence
+    assert "no batch" in refused.sentence
     assert "--decoder vocabulary=FILE" in refused.sentence
 
 

@@ -279,7 +279,7 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(
     answer = json.dumps({**asdict(seen), **change})
     script = tmp_path / "liar.py"
     script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
-    with pytest.raises(DeviceProtocolError, match=f"{next(iter(change))}.* = .*, expected"):
+    with pytest.raises(DeviceProtocolError, match=f"{next(iter(change))}.*expected"):
         look(f"{sys.executable} {script}", tmp_path / "cache")
 
 

@@ -159,7 +159,7 @@ def test_garbage_in_the_stream_ends_the_session(start: Start) -> None:
 
 def test_reply_that_makes_no_sense_ends_the_session(start: Start) -> None:
     session = start("greet(); next_request(); send(Kind.PONG, {}); next_request()")
-    with pytest.raises(DeviceProtocolError, match="PONG ping = null, expected"):
+    with pytest.raises(DeviceProtocolError, match="ping = null"):
         session.submit([SAMPLE]).result(60)
     assert isinstance(session.failure, DeviceProtocolError)
     assert isinstance(session.submit([SAMPLE]).exception(60), DeviceProtocolError)
@@ -178,7 +178,7 @@ wire.flush()
 time.sleep(600)
 """
     )
-    with pytest.raises(DeviceProtocolError, match=r"arrived damaged: .*checksum.*; try again"):
+    with pytest.raises(DeviceProtocolError, match=r"damaged: .*checksum"):
         session.submit([SAMPLE]).result(60)
 
 

@@ -265,9 +265,7 @@ def test_an_error_of_each_code_at_each_moment_is_that_error(moment: str) -> None
 
 def test_a_model_of_100_000_outputs_is_refused_in_a_short_sentence() -> None:
     outputs = [{**TENSOR, "name": str(number)} for number in range(5_000)]
-    with pytest.raises(
-        DeviceProtocolError, match=r"outputs = a list of 5,000 values, expected"
-    ) as caught:
+    with pytest.raises(DeviceProtocolError, match=r"outputs = .*5,000") as caught:
         use(FakeAgent(Replace("LOADED", {"outputs": outputs})))
     assert len(str(caught.value)) < LONGEST
 
@@ -278,9 +276,9 @@ def test_a_cut_or_damaged_stream_is_the_links_fault() -> None:
         data[-1] ^= 1
         return bytes(data)
 
-    with pytest.raises(DeviceProtocolError, match=r"arrived damaged: .*checksum.* cable"):
+    with pytest.raises(DeviceProtocolError, match=r"damaged: .*checksum"):
         use(FakeAgent(Replace("RESULT", damaged)))
-    with pytest.raises(AgentDiedError, match="was the link cut"):
+    with pytest.raises(AgentDiedError, match="link cut"):
         use(FakeAgent(Replace("RESULT", lambda _: "end"), status=None))
 
 

@@ -399,7 +399,7 @@ def test_nothing_is_sound_against_the_seeds_as_they_are(
         seeds.reference(f"int8-{number}", **counts)
     found = seeds.verdict()
     assert found[:2] == (verdict, kept)
-    assert found[2][0].startswith("on the seeds as they are the deployed model ")
+    assert found[2][0].startswith("on the seeds")
     assert len(found[3]) == left_out
     assert all(name in found[2][1] for name in found[3])
 
@@ -410,7 +410,7 @@ def test_labels_that_the_original_has_wrong_are_no_measure(tmp_path: Path) -> No
     seeds.reference("int8")
     verdict, kept, evidence, _ = seeds.verdict()
     assert (verdict, kept) == ("cannot-tell", "undecided")
-    assert "only 12 of 60 labelled seeds" in evidence[1]
+    assert "12 of 60" in evidence[1]
 
 
 def test_a_tie_of_the_original_is_no_flip(tmp_path: Path) -> None:

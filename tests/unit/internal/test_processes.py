@@ -41,7 +41,7 @@ def test_a_program_is_run_again_where_it_was_killed(
     assert done.returncode == status
     assert len(counted.read_text()) == tries
     failed = processes.how_it_failed(done)
-    assert ("killed 3 times by signal 9" in failed) == (status == -9)
+    assert ("killed 3 times" in failed) == (status == -9)
     assert failed.startswith("said") == (status != -9)
 
 

@@ -166,7 +166,5 @@ def test_bad_files_get_one_sentence(tmp_path: Path, write: Any, words: str) -> N
 
 def test_inputs_of_no_picture_or_sound_are_named_as_such() -> None:
     tokens = [TensorInfo(name, (1, 24), "int64") for name in ("input_ids", "attention_mask")]
-    with pytest.raises(
-        UsageError, match=r"input_ids \(1 x 24, int64\), attention_mask .* can't be yet"
-    ):
+    with pytest.raises(UsageError, match=r"int64\), attention_mask"):
         choose_input(tokens, None, None, WHOSE)

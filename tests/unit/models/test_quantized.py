@@ -119,9 +119,7 @@ def test_an_original_that_is_no_onnx_file_is_refused_with_what_to_do() -> None:
 
 def test_an_onnx_that_is_broken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx.numpy_helper", None)
-    with pytest.raises(
-        UsageError, match=r"making int8 references needs onnx, .* `pip install onnx`"
-    ):
+    with pytest.raises(UsageError, match=r"needs onnx"):
         check_quantizable(ORIGINAL)
 
 

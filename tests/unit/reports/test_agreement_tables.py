@@ -86,7 +86,4 @@ def test_what_is_on_all_devices_is_reported_of_more_than_two(pair, capsys):
     print_document(agreement_blocks([pair], EveryDevice(2, 9, 7)))
     assert "7 of 9" not in capsys.readouterr().out
     print_document(agreement_blocks([pair], EveryDevice(3, 9, 7)))
-    assert (
-        "7 of 9 triggers trigger on all 3 devices (the deployed file itself)"
-        in capsys.readouterr().out
-    )
+    assert "7 of 9 triggers" in capsys.readouterr().out

@@ -116,7 +116,7 @@ def test_a_sample_is_a_regular_file_in_its_folder(home: Path, kind: str) -> None
 def test_a_digest_is_no_path(home: Path, digest: str) -> None:
     with Store.open(home) as store:
         for use in (store.get_sample, store.has_sample):
-            with pytest.raises(StoreError, match="not the digest of a sample"):
+            with pytest.raises(StoreError, match="the digest"):
                 use(digest)
 
 
@@ -149,12 +149,12 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
 def test_an_empty_or_missing_database_beside_samples_is_damage(home: Path) -> None:
     (home / "campaign.sqlite").write_bytes(b"")
     before = listing(home)
-    with pytest.raises(StoreError, match="is empty, though its samples are there") as error:
+    with pytest.raises(StoreError, match="is empty") as error:
         Store.open(home)
     assert "delete" not in str(error.value)
     assert listing(home) == before
     (home / "campaign.sqlite").unlink()
-    with pytest.raises(StoreError, match="is missing, though its samples are there"):
+    with pytest.raises(StoreError, match="is missing"):
         Store.open(home)
 
 

@@ -139,7 +139,7 @@ def _differing(
     part: Callable[[CandidateCampaign], object],
     notice: str,
 ) -> list[str]:
-    values = [part(read) for read in campaigns.values()]
+    values = [part(campaign) for campaign in campaigns.values()]
     return [] if all(value == values[0] for value in values) else [f"{notice}."]
 
 
@@ -337,7 +337,7 @@ def rank_campaigns(
         verdict=verdict(order, duels, chosen, len(common), task=task),
         success_verdict=success_verdict(successes, success, apart) if more else None,
         accuracy_verdict=accuracy_verdict(
-            {one.name: one.figures.accuracy for one in candidates},
+            {candidate.name: candidate.figures.accuracy for candidate in candidates},
             original,
             duels_between(labelled, level=level, more_is_better=True) if original else (),
             apart,
@@ -354,7 +354,7 @@ def _read(
 ) -> dict[str, CandidateCampaign]:
     with ExitStack() as stack:
         reads = nonfinite_as_worst(
-            [read_campaign(stack.enter_context(open_store(one))) for one in campaigns]
+            [read_campaign(stack.enter_context(open_store(campaign))) for campaign in campaigns]
         )
     called = list(names) if names is not None else _names(reads)
     if len(called) != len(reads) or len(set(called)) != len(called):
@@ -406,7 +406,10 @@ def _value(seed: SeedResults, measure: Measure) -> float:
 def _ranks(seeds: Mapping[str, Sequence[SeedResults]]) -> dict[str, list[float]]:
     """Return each seed's mean rank among all searches, by queries to the first trigger."""
     queries = [
-        [[math.inf if one.unsuccessful else one.queries for one in seed.outcomes] for seed in of]
+        [
+            [math.inf if outcome.unsuccessful else outcome.queries for outcome in seed.outcomes]
+            for seed in of
+        ]
         for of in seeds.values()
     ]
     return dict(zip(seeds, mean_ranks(queries), strict=True))
@@ -414,7 +417,7 @@ def _ranks(seeds: Mapping[str, Sequence[SeedResults]]) -> dict[str, list[float]]
 
 def _success(seed: SeedResults) -> float:
     """Return the share of the replicas in which anything was found."""
-    return sum(not one.unsuccessful for one in seed.outcomes) / len(seed.outcomes)
+    return sum(not outcome.unsuccessful for outcome in seed.outcomes) / len(seed.outcomes)
 
 
 def _places(order: Sequence[str], duels: Sequence[Duel]) -> dict[str, int]:

@@ -175,26 +175,26 @@ def nonfinite_as_worst(campaigns: Sequence[CandidateCampaign]) -> list[Candidate
     found with any of the candidates, and as 1 at least.
     """
     apart = [
-        one.disagreement
-        for read in campaigns
-        for seed in read.done.values()
-        for one in seed.outcomes
-        if one.status is not Status.NONFINITE and math.isfinite(one.disagreement)
+        outcome.disagreement
+        for campaign in campaigns
+        for seed in campaign.done.values()
+        for outcome in seed.outcomes
+        if outcome.status is not Status.NONFINITE and math.isfinite(outcome.disagreement)
     ]
     worst = max(_WORST, 2 * max(apart, default=0.0))
 
     def counted(seed: SeedResults) -> SeedResults:
         outcomes = (
-            one._replace(disagreement=worst) if one.status is Status.NONFINITE else one
-            for one in seed.outcomes
+            outcome._replace(disagreement=worst) if outcome.status is Status.NONFINITE else outcome
+            for outcome in seed.outcomes
         )
         return seed._replace(outcomes=tuple(outcomes))
 
     return [
-        replace(read, done={sample: counted(seed) for sample, seed in read.done.items()})
-        if read.task in VALUE_TASKS
-        else read
-        for read in campaigns
+        replace(campaign, done={sample: counted(seed) for sample, seed in campaign.done.items()})
+        if campaign.task in VALUE_TASKS
+        else campaign
+        for campaign in campaigns
     ]
 
 
@@ -348,4 +348,4 @@ def accuracy_of(right: Sequence[bool | None]) -> Accuracy | None:
 
 
 def _mean(outcomes: Sequence[ComparedSearch], name: str) -> float:
-    return float(np.mean([getattr(one, name) for one in outcomes]))
+    return float(np.mean([getattr(outcome, name) for outcome in outcomes]))

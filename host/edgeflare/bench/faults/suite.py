@@ -73,9 +73,9 @@ class FaultSuite(Section):
     def faults(self) -> Iterator[Draw]:
         """Yield the draws that are evaluated, the first of each kind and size first."""
         chosen = (
-            one
-            for one in draws()
-            if is_reserved(one) == self.reserved and one.index // 2 < self.draws
+            draw
+            for draw in draws()
+            if is_reserved(draw) == self.reserved and draw.index // 2 < self.draws
         )
         return iter(sorted(chosen, key=lambda one: one.index))
 
@@ -235,8 +235,8 @@ _COUNTS = (FEW_QUERIES, SURVEY_QUERIES, QUERIES)
 
 
 def _healthy(evaluation: Evaluation) -> Iterator[_Job]:
-    for one in healthy_models(evaluation.original):
-        yield one.name, partial(_compressed, evaluation, one)
+    for healthy_model in healthy_models(evaluation.original):
+        yield healthy_model.name, partial(_compressed, evaluation, healthy_model)
 
 
 def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
@@ -256,9 +256,9 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> 
     """Plant a fault of the least strength with a witness, and evaluate the model."""
     original = evaluation.original
     found = Evaluated(original.name, name, draw.kind, draw.size)
-    for one in draw.parameters:
+    for parameter in draw.parameters:
         try:
-            model = faulty_model(original, draw.kind, one)
+            model = faulty_model(original, draw.kind, parameter)
         except Inapplicable as problem:
             return found._replace(without=f"not applicable: {problem}")
         rng = np.random.default_rng(zlib.crc32(name.encode()))
@@ -267,7 +267,7 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> 
             continue
         pursued = evaluation.pursue(model)
         return found._replace(
-            strength=one.strength,
+            strength=parameter.strength,
             witness=witness.found_by,
             surveys=evaluation.respond(model, _COUNTS),
             searches={

@@ -53,7 +53,9 @@ def detector_format(model: ModelOutputs) -> InferredFormat:
     named = [one for one in model.named if one.name in stated.outputs] or model.named
     found = infer_format(named, model.size, model.metadata)
     if found is None:
-        shapes = names_text([f"{one.name} {shape_text(one.shape)}" for one in model.tensors])
+        shapes = names_text(
+            [f"{tensor.name} {shape_text(tensor.shape)}" for tensor in model.tensors]
+        )
         raise ModelError(
             f"the outputs of {model.whose} ({shapes}) don't tell how they become boxes; if it is a detector, state "
             "the format with `--decoder kind=yolo` (or yolo-objectness, end-to-end, ssd, ssd-raw, fastestdet, grid), "

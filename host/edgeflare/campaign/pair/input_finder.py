@@ -135,7 +135,7 @@ class FoundInputs(NamedTuple):
         """Return a JSON object."""
         return {
             **self._asdict(),
-            "pairs": [one.to_json() for one in self.pairs],
+            "pairs": [pair.to_json() for pair in self.pairs],
             "stated": None if self.stated is None else self.stated.to_json(),
             "changes": self.changes(),
         }
@@ -175,7 +175,7 @@ def find_among(
     second = _Model(specs[1], samples, _asking_device(session, sides[1]), scores_of)
     reporter(Stage("inputs", "both models under the usual preprocessing"))
     raws = [
-        [one for one in model.raws(model.spec, len(samples)) if one is not None]
+        [raw for raw in model.raws(model.spec, len(samples)) if raw is not None]
         for model in (first, second)
     ]
     if not all(raws):
@@ -277,9 +277,9 @@ _ScoresOf: TypeAlias = Callable[[Output], Probabilities]
 
 def _asking_original(original: OriginalModel) -> _Ask:
     def ask(samples: Sequence[Query], spec: InputSpec) -> Iterator[Output | None]:
-        for one in samples:
+        for sample in samples:
             try:
-                yield as_output(original.raw(one, spec))
+                yield as_output(original.raw(sample, spec))
             except InferenceFailedError:
                 yield None
 
@@ -291,7 +291,7 @@ def _asking_device(session: ReconnectingSession, side: ModelInterface) -> _Ask:
 
     def ask(samples: Sequence[Query], spec: InputSpec) -> Iterator[Output | None]:
         session.configure(spec, side.output.name, given=given)
-        for pending in [session.submit([one], raw=True) for one in samples]:
+        for pending in [session.submit([sample], raw=True) for sample in samples]:
             try:
                 yield as_output(pending.result().outputs[0])
             except InferenceFailedError:
@@ -400,7 +400,7 @@ class _Search:
         information = float(np.mean([_information(one) for one in informed]))
         accuracy = None
         if self._labels is not None:
-            accuracy = float(np.mean([_accuracy(one, self._labels) for one in answers]))
+            accuracy = float(np.mean([_accuracy(answer, self._labels) for answer in answers]))
         score = information if accuracy is None else accuracy
         score -= _OF_DISTANCE * distance + self._unusual(first) + self._unusual(second)
         score -= _OF_CHANGE * ((first != self._original.spec) + (second != self._deployed.spec))
@@ -434,7 +434,7 @@ class _Search:
             return _distances(*self._answers(*both, count))[0] + unusualness(one) / _OF_DISTANCE
 
         first = min(_FIRST, self._count)
-        found = sorted(ways, key=lambda one: distance(one, first))
+        found = sorted(ways, key=lambda way: distance(way, first))
         near = found if distance(found[0], first) > _CLOSE else found[:_COMBINED]
         found = list(dict.fromkeys([*found, *combined_ways(near)]))
         found.sort(key=lambda one: distance(one, first))

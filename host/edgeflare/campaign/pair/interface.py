@@ -99,7 +99,7 @@ class ModelInterface(NamedTuple):
     @property
     def asked(self) -> str | tuple[str, ...]:
         """The name of the output that counts, or the names of those that are read together."""
-        return tuple(one.name for one in self.outputs) if self.outputs else self.output.name
+        return tuple(output.name for output in self.outputs) if self.outputs else self.output.name
 
     def reader(self, kind: OutputKind) -> AnswerReader:
         """Return how its raw outputs become answers. Raises ModelError where they can't."""

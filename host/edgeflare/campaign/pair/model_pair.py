@@ -319,7 +319,7 @@ def readers(
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
-        plain: list[Any] = [one for one in outputs if not isinstance(one, Transcript)]
+        plain: list[Any] = [output for output in outputs if not isinstance(output, Transcript)]
         if read:
             side = with_background_of(read[0], side)  # noqa: PLW2901
         reader, doubt = _reader(side, model.output, plain, whose, read[0] if read else None)
@@ -333,7 +333,7 @@ def original_reader(
     config: CampaignConfig, side: ModelInterface, raws: Sequence[Output]
 ) -> AnswerReader:
     """Return how the original's raw outputs become answers, as `readers` does."""
-    plain: list[Any] = [one for one in raws if not isinstance(one, Transcript)]
+    plain: list[Any] = [raw for raw in raws if not isinstance(raw, Transcript)]
     return _reader(side, config.original.output, plain, "original", None)[0]
 
 
@@ -351,7 +351,7 @@ def _reader(
         return side.reader("gallery"), ""
     if side.task in VALUE_TASKS:
         return side.reader("values"), ""
-    raws = [one if isinstance(one, tuple) else (one,) for one in outputs]
+    raws = [output if isinstance(output, tuple) else (output,) for output in outputs]
     detector, notice = format_by_values(side, raws, original, whose)
     if detector is not None:
         whole = complete_options(detector, side.outputs, side.size, raws)

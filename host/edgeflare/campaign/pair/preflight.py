@@ -174,7 +174,11 @@ class SeedFigures(NamedTuple):
         labels = top_label(original), top_label(deployed)
         found = cls(seed_id, label, decision, *labels, classes, example)
         if isinstance(original, Detections) and isinstance(deployed, Detections):
-            unlike = [one for one in differences(original, deployed) if one.kind != "shift"]
+            unlike = [
+                difference
+                for difference in differences(original, deployed)
+                if difference.kind != "shift"
+            ]
             return found._replace(
                 objects=original.count + kind_counts(unlike)["ghost"],
                 detected=original.count,

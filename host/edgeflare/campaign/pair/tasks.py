@@ -44,9 +44,9 @@ class ModelOutputs(NamedTuple):
     def named(self) -> Sequence[TensorInfo]:
         """The output that is named, or all of them. Raises ModelError where it has none of this name."""
         name = self.config.output_name
-        found = [one for one in self.tensors if name in (None, one.name)]
+        found = [tensor for tensor in self.tensors if name in (None, tensor.name)]
         if not found:
-            names = names_text([one.name for one in self.tensors])
+            names = names_text([tensor.name for tensor in self.tensors])
             raise ModelError(f"{self.whose} has no output {name!r}; it has {names}")
         return found
 
@@ -72,9 +72,11 @@ def unbatched_outputs(original: OriginalModel, spec: Spec) -> frozenset[str]:
     Some have more than 1 there in the file. Others have it open, though the model takes one sample
     alone: a blank one tells.
     """
-    found = {one.name for one in original.outputs if _has_other_first_axis(one)}
+    found = {output.name for output in original.outputs if _has_other_first_axis(output)}
     is_batch_open = any(not all(one.shape[:1]) for one in original.inputs)
-    is_open = [one.name for one in original.outputs if len(one.shape) > 1 and not one.shape[0]]
+    is_open = [
+        output.name for output in original.outputs if len(output.shape) > 1 and not output.shape[0]
+    ]
     if not is_open or is_batch_open:
         return frozenset(found)
     if isinstance(spec, InputSpec):
@@ -101,9 +103,10 @@ def unbatched_like(
     """
     shapes = {one.shape[1:] for one in original if one.name in names}
     return frozenset(
-        one.name
-        for one in outputs
-        if _has_other_first_axis(one) or (one.shape[:1] == (None,) and one.shape[1:] in shapes)
+        output.name
+        for output in outputs
+        if _has_other_first_axis(output)
+        or (output.shape[:1] == (None,) and output.shape[1:] in shapes)
     )
 
 
@@ -114,7 +117,8 @@ def _has_other_first_axis(tensor: TensorInfo) -> bool:
 def with_batch(tensors: Sequence[TensorInfo], unbatched: frozenset[str]) -> list[TensorInfo]:
     """Return outputs with a batch axis of 1 before the others where the file has none."""
     return [
-        one._replace(shape=(1, *one.shape)) if one.name in unbatched else one for one in tensors
+        tensor._replace(shape=(1, *tensor.shape)) if tensor.name in unbatched else tensor
+        for tensor in tensors
     ]
 
 

@@ -198,7 +198,8 @@ def _check_same_shapes(original: Sequence[TensorInfo], deployed: Sequence[Tensor
 
 def _differing(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -> ModelError:
     ours, theirs = (
-        names_text([shape_text(one.shape) for one in outputs]) for outputs in (original, deployed)
+        names_text([shape_text(output.shape) for output in outputs])
+        for outputs in (original, deployed)
     )
     return ModelError(
         f"the original model returns values of shape {ours} and the deployed model {theirs}: they are not two "
@@ -208,10 +209,10 @@ def _differing(original: Sequence[TensorInfo], deployed: Sequence[TensorInfo]) -
 
 def _size(outputs: Sequence[TensorInfo]) -> int | None:
     """Return the number of values of a sample; None: a size is open."""
-    sizes = [size for one in outputs for size in _shape(one)]
+    sizes = [size for output in outputs for size in _shape(output)]
     if None in sizes:
         return None
-    return sum(prod(size or 0 for size in _shape(one)) for one in outputs)
+    return sum(prod(size or 0 for size in _shape(output)) for output in outputs)
 
 
 def _check_tolerances(tolerances: Sequence[float], outputs: Sequence[TensorInfo]) -> None:

@@ -26,7 +26,7 @@ from edgeflare.devices import Prompt, connect
 from edgeflare.metrics import is_finite, is_same, is_scores, text_of
 from edgeflare.store import Store
 from edgeflare.store.outputs import is_answer
-from edgeflare.store.records import ReplayInput
+from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output, Status
 
 _TOP = 3
@@ -182,7 +182,7 @@ def _reproduction(
 
 def stored_answers(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, Answers]:
     """Return the source's answers on these inputs; the device that found an input comes first."""
-    if source.fact("replay") is not None:
+    if source.fact(REPLAY) is not None:
         return replay_answers(source, set(inputs))
     found: dict[str, Answers] = {}
     for one in survey_deviations(source):

@@ -141,7 +141,7 @@ def replay_inputs(store: Store) -> dict[str, ReplayInput]:
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
     """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
     inputs = replay_inputs(store)
-    unusable = {one.replica: one for one in unusable_answers(store)}
+    unusable = {problem.replica: problem for problem in unusable_answers(store)}
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replica_names(store):
@@ -151,6 +151,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
         for seed in store.seeds(replica):
             if outcome is None:
                 break
+            # outcomes come in the seeds' order, with some missing: both are walked once, none held
             if outcome.seed_id != seed.id:
                 continue
             if seed.id in inputs:

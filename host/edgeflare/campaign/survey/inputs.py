@@ -187,7 +187,7 @@ def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
         for entry in found:
             keys = [(str(seed), str(phase), int(place)) for seed, phase, place in entry["inputs"]]
             members = [records[key] for key in keys if key in records]
-            fresh = {one.sample: one.seed_id for one in members if one.phase == "check"}
+            fresh = {member.sample: member.seed_id for member in members if member.phase == "check"}
             many = len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
             if entry["words"] and entry["checked"] is not None and many:
                 number += 1

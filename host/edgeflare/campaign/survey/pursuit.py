@@ -60,7 +60,7 @@ class PursuitStage(CampaignStage):
             for replica in self._replicas
             if replica not in ended and self._is_surveyed(replica)
         ]
-        active = [one for one in pursuits if one.answered]
+        active = [pursuit for pursuit in pursuits if pursuit.answered]
         if not active:
             return
         self._reporter(Stage("pursuit", "after what the survey saw"))
@@ -229,7 +229,7 @@ class _Pursuit:
 
     def add(self, records: Sequence[SurveyRecord]) -> None:
         """Add answers of the round; where they are the last ones, the round is closed."""
-        self._known.update({one.key: one for one in records})
+        self._known.update({record.key: record for record in records})
         if all(key in self._known for key in self._keys):
             self._close()
 
@@ -274,8 +274,8 @@ class _Pursuit:
         """Make the replies to the round of its records."""
         records = [self._known[key] for key in self._keys]
         self.queries += len(records)
-        self._asked += [one.key for one in records if one.deployed is not None]
-        self._replies = [None if one.deployed is None else _reply(one) for one in records]
+        self._asked += [record.key for record in records if record.deployed is not None]
+        self._replies = [None if record.deployed is None else _reply(record) for record in records]
 
     def _screen(self, request: Screen) -> list[Screened]:
         self._screened += len(request.samples)
@@ -297,7 +297,7 @@ class _Pursuit:
         except InferenceFailedError:
             if len(samples) == 1:
                 return [None]
-        return [answer for one in samples for answer in self._answered([one])]
+        return [answer for sample in samples for answer in self._answered([sample])]
 
     def _as_answered(self, one: SurveyRecord) -> Answered:
         made = Derivation(self._places[one.seed_id], one.family, one.severity, one.params)

@@ -14,6 +14,7 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
+from edgeflare.campaign.status import replica_names
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
@@ -182,7 +183,7 @@ class ReferenceStage(CampaignStage):
     def _open(self, file: Path, original: ModelInterface) -> OriginalModel:
         """Return an ONNX model with the original's interface. Raises ModelError."""
         model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
-        shapes = {one.name: one.shape for one in model.outputs}
+        shapes = {output.name: output.shape for output in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
         try:
             if original.chosen is not None:
@@ -247,6 +248,7 @@ class ReferenceStage(CampaignStage):
         """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
         of = "" if model == self._config.original.path else f" of {model.name}"
         asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
+        # some were asked about fewer where that was interrupted, or the survey has grown since
         if asked and min(asked) == len(questions):
             return {}
 
@@ -269,7 +271,7 @@ class ReferenceStage(CampaignStage):
         self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
         done = 0
         for name, file in made.items():
-            stored = {one.key for one in self._store.reference_answers(name + of)}
+            stored = {answer.key for answer in self._store.reference_answers(name + of)}
             missing = [one for key, one in questions.items() if key not in stored]
             done += len(questions) - len(missing)
             self._reporter(Step(done))
@@ -350,7 +352,7 @@ class ReferenceStage(CampaignStage):
             before.get("seeds") == len(own) or not is_campaign(folder)
         ):
             return {}
-        answered = {one.key for one in self._store.reference_answers(name)}
+        answered = {answer.key for answer in self._store.reference_answers(name)}
         shared = 0
         answers: list[ReferenceAnswer] = []
         with Store.open(folder) as store:
@@ -402,8 +404,7 @@ class ReferenceStage(CampaignStage):
 
 def _replica(store: Store) -> str:
     """Return the replica of a campaign whose answers stand for it: the first."""
-    replicas: list[str] = store.fact("replicas") or [""]
-    return replicas[0]
+    return replica_names(store)[0]
 
 
 def _name(folder: str | Path) -> str:

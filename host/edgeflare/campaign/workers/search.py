@@ -110,7 +110,7 @@ class RemoteSearchJob(SearchJob):
             answer = yield Ask(event.samples, "deployed")
         except InferenceFailedError as error:
             return Failed(str(error))
-        outputs = [one.deployed for one in answer.outputs if one.deployed is not None]
+        outputs = [output.deployed for output in answer.outputs if output.deployed is not None]
         return Replied(outputs, self.counters.device_seconds - before)
 
     def _take(self, progress: Progress) -> None:

@@ -43,9 +43,10 @@ def inputs_document(found: FoundInputs) -> list[Block]:
     if best.accuracy is not None and best.accuracy < _HARDLY_RIGHT:
         notes.append(
             "the outputs were read as scores of classes, by which no way is right on more than "
-            f"{percent_text(max(one.accuracy or 0 for one in found.pairs))} of the labelled seeds: state "
+            f"{percent_text(max(pair.accuracy or 0 for pair in found.pairs))} of the labelled seeds: state "
             "--task embedding if they are embeddings, else look at the labels"
         )
+    # with labels the accuracy tells such ways apart
     alike = [
         _words(one.original) for one in others if best.accuracy is None and _is_alike(one, best)
     ]
@@ -64,7 +65,7 @@ def inputs_document(found: FoundInputs) -> list[Block]:
         Text("To state it:"),
         CommandLine(shlex.join(["edgeflare", "run", "...", *best.flags()])),
         Table(columns, [best, *others], about),
-        Listing(tuple(Item(one, "warn", "note:") for one in notes)),
+        Listing(tuple(Item(note, "warn", "note:") for note in notes)),
     ]
 
 

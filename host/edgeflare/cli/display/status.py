@@ -102,7 +102,7 @@ def _health(device: DeviceStatus) -> tuple[int, int, float]:
 
 
 def _rest(devices: Sequence[DeviceStatus], shown: int) -> str:
-    up = [one for one in devices if one.state.value == "up"]
+    up = [device for device in devices if device.state.value == "up"]
     rate = sum(one.queries_per_s for one in up)
     return (
         f"and {len(devices) - shown} more; {len(up)} of {len(devices)} devices are up, "
@@ -157,7 +157,7 @@ _STATE_STYLES = {"up": "", "away": "yellow", "retired": "red"}
 
 
 def _column_width(column: _Column, devices: Sequence[DeviceStatus]) -> int:
-    figures = (len(column.figure(one)) for one in devices if one.state.value == "up")
+    figures = (len(column.figure(device)) for device in devices if device.state.value == "up")
     return max([len(column.heading), *figures])
 
 

@@ -182,7 +182,7 @@ def _ending(status: int | None) -> str:
     number = -status if status < 0 else status - _FIRST_SHELL_SIGNAL
     if not 0 < number <= _LAST_SIGNAL:
         return f"ended with exit status {status}"
-    known = {int(one): one for one in signal.Signals}
+    known = {int(Signal): Signal for Signal in signal.Signals}
     if number not in known:
         return f"was ended by signal {number}"
     cause = _BY_SIGNAL.get(known[number])

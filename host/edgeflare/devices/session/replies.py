@@ -197,7 +197,7 @@ def _decoded(arrays: Sequence[NDArray[Any]]) -> list[Decoded]:
 
 
 def _named(tensors: Sequence[TensorInfo], name: str | None) -> TensorInfo:
-    return next((one for one in tensors if name in (None, one.name)), tensors[0])
+    return next((tensor for tensor in tensors if name in (None, tensor.name)), tensors[0])
 
 
 def check_hello(header: dict[str, Any]) -> None:

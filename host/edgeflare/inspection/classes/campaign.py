@@ -241,7 +241,7 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     """Return the stored answers, and notices. Raises UsageError where there are none."""
     notices = []
     replicas = store.fact("replicas") or [""]
-    of_each = ([one for one in store.seeds(name) if one.outputs] for name in replicas)
+    of_each = ([seed for seed in store.seeds(name) if seed.outputs] for name in replicas)
     replica, answered = next(
         ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])
     )
@@ -266,9 +266,9 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     with decoding(store.folder, "the answers to the seeds"):
         original = np.stack([one for _, one, _ in known])
         deployed = np.stack([one for _, _, one in known])
-    labels = [one.label for one in seeds]
-    fits = [one is not None and 0 <= one < original.shape[1] for one in labels]
-    if any(one is not None for one in labels) and not all(fits):
+    labels = [seed.label for seed in seeds]
+    fits = [label is not None and 0 <= label < original.shape[1] for label in labels]
+    if any(label is not None for label in labels) and not all(fits):
         notices.append(
             f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class of the original: "
             "all are compared without labels; label all seeds to see each class's recall"
@@ -281,7 +281,9 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     with decoding(store.folder, "what is known of the deployed model"):
         kind = store.models["deployed"]["output"]["kind"]
     whole = np.array(labels, np.int64) if all(fits) else None
-    agree = np.array([one.outputs is not None and one.outputs.decision in AGREED for one in seeds])
+    agree = np.array(
+        [seed.outputs is not None and seed.outputs.decision in AGREED for seed in seeds]
+    )
     return _Answers(seeds, original, deployed, agree, whole, kind != "label"), notices
 
 
@@ -302,8 +304,10 @@ def _probabilities(
     found = ActivationProbabilities(names, classes)
     samples, total = profile_samples(store, source)
     run = 0
-    for one in answered_activations(model, samples, names, "the profile", total, tell, notices):
-        found.update([one])
+    for activation in answered_activations(
+        model, samples, names, "the profile", total, tell, notices
+    ):
+        found.update([activation])
         run += 1
     return found, run, [*notices, *skipped_notices(source)]
 
@@ -334,7 +338,7 @@ def _found(
                 else ", so that nothing can be said of the original's pairs: add seeds"
             )
         )
-    places = {place for one in compared.pairs for place in one.examples}
+    places = {place for pair in compared.pairs for place in pair.examples}
     before, after = answers.decisions
     return ClassesFound(
         model="",
@@ -491,15 +495,15 @@ def _decisions(
     pairs: Sequence[PairChange],
 ) -> DecisionTable:
     """Return the table of decisions; of many classes that of those in the strongest changes."""
-    classes = [one.label for one in changes]
+    classes = [change.label for change in changes]
     if len(classes) > MOST_DRAWN:
-        named = [label for one in pairs for label in (one.label, one.said)]
-        moved = [one.label for one in changes if one.moved]
+        named = [label for pair in pairs for label in (pair.label, pair.said)]
+        moved = [change.label for change in changes if change.moved]
         classes = list(dict.fromkeys([*named, *moved]))[: MOST_DRAWN // 2]
     classes = sorted(classes)
     tables = (
         tuple(
-            tuple(int(((rows == label) & (said == other)).sum()) for other in classes)
+            tuple(int(((rows == label) & (said == decided)).sum()) for decided in classes)
             for label in classes
         )
         for said in (before, after)

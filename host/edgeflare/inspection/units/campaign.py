@@ -239,17 +239,17 @@ class _Inputs(Sequence[InputRecord]):
     @property
     def deviating(self) -> int:
         """The number of inputs on which some device deviates."""
-        return sum(any(one.deviates.values()) for one in self._entries.values())
+        return sum(any(entry.deviates.values()) for entry in self._entries.values())
 
     @property
     def labels(self) -> list[int]:
         """The labels that there are, sorted."""
-        return sorted({one for one in self._labels.values() if one is not None})
+        return sorted({label for label in self._labels.values() if label is not None})
 
     @property
     def families(self) -> list[str]:
         """The survey's families that made some input, sorted."""
-        return sorted({family for one in self._entries.values() for family in one.families})
+        return sorted({family for entry in self._entries.values() for family in entry.families})
 
     def _add(self, digest: str, replica: str, deviates: bool | None, **known: Any) -> str:
         """Add what is known of an input to what was; one that deviated once deviates."""
@@ -288,11 +288,13 @@ class _Inputs(Sequence[InputRecord]):
 
     def _triggers(self) -> Iterator[str]:
         found = set()
-        for one in self._store.outcomes():
-            if one.status in TRIGGERS and one.trigger is not None:
-                found.add(one.trigger)
-                label = self._labels[one.seed_id]
-                yield self._add(one.trigger, one.replica, True, label=label, group=one.seed_id)
+        for outcome in self._store.outcomes():
+            if outcome.status in TRIGGERS and outcome.trigger is not None:
+                found.add(outcome.trigger)
+                label = self._labels[outcome.seed_id]
+                yield self._add(
+                    outcome.trigger, outcome.replica, True, label=label, group=outcome.seed_id
+                )
         for again in self._store.replays():
             if again.trigger in found:
                 self._add(again.trigger, again.on_device, _deviates(again.decision))
@@ -306,10 +308,10 @@ def _deviates(decision: Decision) -> bool | None:
 
 def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) -> list[Hypothesis]:
     """Return the hypotheses by their names, the defaults where none is given."""
-    devices = [one for one in data.replicas if one]
+    devices = [replica for replica in data.replicas if replica]
     rate = store.sample_rate
     if not given:
-        of_devices = [f"{DEVIATES}:{one}" for one in devices] if len(devices) > 1 else []
+        of_devices = [f"{DEVIATES}:{device}" for device in devices] if len(devices) > 1 else []
         of_samples = [one for one in SAMPLE_HYPOTHESES if is_of_audio(one) == (rate is not None)]
         given = [DEVIATES, *of_devices, *of_samples]
     names: dict[str | Hypothesis, None] = {}
@@ -330,29 +332,29 @@ def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) 
         else:
             names[one] = None
     classes = _class_count(store)
-    for one in names:
-        number = one.removeprefix(f"{CLASS}:") if isinstance(one, str) else ""
+    for name in names:
+        number = name.removeprefix(f"{CLASS}:") if isinstance(name, str) else ""
         if (
-            number != one
+            number != name
             and number.isdecimal()
             and classes is not None
             and int(number[:9]) >= classes
         ):
             raise UsageError(
-                f"there is no {one!r}: the original has {classes:,} classes, 0 to {classes - 1}"
+                f"there is no {name!r}: the original has {classes:,} classes, 0 to {classes - 1}"
             )
     return [
-        built_in_hypothesis(one, rate=rate, devices=devices, families=data.families)
-        if isinstance(one, str)
-        else one
-        for one in names
+        built_in_hypothesis(name, rate=rate, devices=devices, families=data.families)
+        if isinstance(name, str)
+        else name
+        for name in names
     ]
 
 
 def _class_count(store: Store) -> int | None:
     """Return the number of the original's classes, None where no seed was answered with scores."""
     answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
-    first = next((one for one in answers if one is not None), None)
+    first = next((answer for answer in answers if answer is not None), None)
     return len(first) if is_scores(first) else None
 
 

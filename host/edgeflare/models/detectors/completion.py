@@ -74,7 +74,7 @@ def complete_options(
         case EndToEnd() | SsdObjects():
             boxes = [dequantize(one[0], chosen[0].quantization) for one in mine]
             if isinstance(decoder, EndToEnd):
-                boxes = [one.reshape(-1, 6)[:, :4] for one in boxes]
+                boxes = [box.reshape(-1, 6)[:, :4] for box in boxes]
             found = {"units": _units(boxes, options.box_units), "activation": "none"}
     found |= {name: value for name, value in stated.items() if value is not None}
     return options.model_copy(update=found)
@@ -107,7 +107,7 @@ def choose_format(
     none_fits = not fitting and "end-to-end" in kinds
     if len(fitting) == 1 or not (none_fits or (fitting and not is_usual)):
         return (fitting or formats)[0]
-    outputs = ", ".join(f"{one.name!r} {shape_text(one.shape)}" for one in tensors)
+    outputs = ", ".join(f"{tensor.name!r} {shape_text(tensor.shape)}" for tensor in tensors)
     raise ModelError(
         f"the output {outputs} may be of the kinds {', '.join(kinds)}, and its values on the seeds fit "
         f"{'none' if none_fits else 'more than one'} of them: state "
@@ -164,8 +164,8 @@ def _fits(
 
 def _all_planes(decoder: YoloHead, raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """Return all that a head has of each anchor, [values, anchors]."""
-    planes = [one for one in decoder.planes(raw) if one is not None]
-    return np.concatenate([one.real(one.values) for one in planes])
+    planes = [plane for plane in decoder.planes(raw) if plane is not None]
+    return np.concatenate([plane.real(plane.values) for plane in planes])
 
 
 def _finite(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -224,15 +224,15 @@ def _of_head(
 
 
 def _units(boxes: Sequence[NDArray[np.float64]], usual: BoxUnits) -> BoxUnits:
-    largest = [float(one[np.isfinite(one)].max(initial=0.0)) for one in boxes]
+    largest = [float(box[np.isfinite(box)].max(initial=0.0)) for box in boxes]
     if not any(largest):
         return usual
     return "pixels" if max(largest) > _LARGEST_SHARE else "shares"
 
 
 def _activation(scores: Sequence[NDArray[np.float64]]) -> Activation:
-    for one in scores:
-        finite = one[np.isfinite(one)]
+    for score in scores:
+        finite = score[np.isfinite(score)]
         if finite.min(initial=0.0) < _LOWEST_SCORE:
             return "sigmoid"
     return "none"
@@ -241,7 +241,7 @@ def _activation(scores: Sequence[NDArray[np.float64]]) -> Activation:
 def _sum_to_one(scores: Sequence[NDArray[np.float64]]) -> bool:
     """Whether the scores of each anchor, [classes, anchors] of several inputs, sum to 1."""
     with np.errstate(invalid="ignore"):
-        sums = np.concatenate([one.sum(axis=0) for one in scores])
+        sums = np.concatenate([score.sum(axis=0) for score in scores])
     finite = sums[np.isfinite(sums)]
     return (
         len(scores[0]) > 1
@@ -253,7 +253,7 @@ def _sum_to_one(scores: Sequence[NDArray[np.float64]]) -> bool:
 def _are_corners(boxes: Sequence[NDArray[np.float64]]) -> bool:
     """Whether boxes [4, anchors] of several inputs are two corners each."""
     with np.errstate(invalid="ignore"):
-        falling = np.concatenate([(one[2:] >= one[:2]).all(axis=0) for one in boxes])
+        falling = np.concatenate([(box[2:] >= box[:2]).all(axis=0) for box in boxes])
     return bool(falling.mean() >= _ORDERED)
 
 

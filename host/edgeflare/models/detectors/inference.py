@@ -56,8 +56,8 @@ def infer_format(
         return None
     if len(outputs) == 1:
         return _of_one(outputs[0], size, metadata)
-    heads = [one for one in outputs if len(one.shape) == 3]
-    if len(heads) == 1 and all(len(one.shape) == 5 for one in outputs if one not in heads):
+    heads = [output for output in outputs if len(output.shape) == 3]
+    if len(heads) == 1 and all(len(output.shape) == 5 for output in outputs if output not in heads):
         # YOLOv5 and v7 also give what their head is made of: [1, anchors, rows, columns, channels]
         found = _of_one(heads[0], size, metadata)
         named = {"outputs": (heads[0].name,)}
@@ -119,13 +119,13 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
     """Raise ModelError for outputs of the shapes of poses or masks."""
     anchors = dict(_anchor_counts(size, several=False))
     heads = [
-        one
-        for one in outputs
-        if len(one.shape) == 3 and not anchors.keys().isdisjoint(one.shape[1:])
+        output
+        for output in outputs
+        if len(output.shape) == 3 and not anchors.keys().isdisjoint(output.shape[1:])
     ]
     if not heads:
         return
-    if any(len(one.shape) == 4 and _MASKS in one.shape[1::2] for one in outputs):
+    if any(len(output.shape) == 4 and _MASKS in output.shape[1::2] for output in outputs):
         what, classes = "masks of objects", ""
         stated = f"`--decoder kind=yolo --decoder outputs={heads[0].name}`"
     elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
@@ -140,7 +140,7 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
 
 
 def _shapes(outputs: Sequence[TensorInfo]) -> str:
-    return names_text([shape_text(one.shape) for one in outputs])
+    return names_text([shape_text(output.shape) for output in outputs])
 
 
 def _of_one(
@@ -251,7 +251,7 @@ def _ssd(outputs: Sequence[TensorInfo]) -> InferredFormat | None:
 
 def _raw_pair(outputs: Sequence[TensorInfo]) -> tuple[TensorInfo, TensorInfo] | None:
     """Return scores and boxes of the same anchors, if there are two outputs of such shapes."""
-    if len(outputs) != 2 or any(len(one.shape) != 3 for one in outputs):
+    if len(outputs) != 2 or any(len(output.shape) != 3 for output in outputs):
         return None
     fitting = [
         (scores, boxes)

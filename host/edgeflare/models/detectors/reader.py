@@ -213,7 +213,7 @@ def keep_anchors(
         raise UsageError(
             "--keep-boxes is for detectors whose raw boxes have a score each (kinds yolo and ssd-raw); leave it out"
         )
-    if any(None in one.shape[1:] for one in tensors):
+    if any(None in tensor.shape[1:] for tensor in tensors):
         raise UsageError("--keep-boxes needs a model with fixed output shapes; leave it out")
     if options.kind == "ssd-raw" and options.background is None:
         raise UsageError(

@@ -92,7 +92,7 @@ def _in_torch(path: Path) -> Iterator[bool]:
         warnings.simplefilter("ignore")  # TorchScript is deprecated; these files are there
         if path.suffix.lower() == ".pt2":
             program = torch.export.load(str(path))
-            values = [one.meta.get("val") for one in program.graph.nodes]
+            values = [node.meta.get("val") for node in program.graph.nodes]
             tensors = [*program.state_dict.values(), *program.constants.values(), *values]
         else:
             model = torch.jit.load(str(path), map_location="cpu")
@@ -108,9 +108,9 @@ def _in_keras(path: Path) -> Iterator[bool]:
     """Yield of each layer and weight of a Keras file whether its numbers are rounded."""
     keras: Any = import_module("keras")
     model = keras.models.load_model(path, compile=False)
-    kinds = [str(one.dtype) for one in model.weights]
-    kinds += [str(getattr(one, "compute_dtype", "float32")) for one in model.layers]
-    yield from (one not in ("float32", "float64", "int32", "int64", "bool") for one in kinds)
+    kinds = [str(weight.dtype) for weight in model.weights]
+    kinds += [str(getattr(layer, "compute_dtype", "float32")) for layer in model.layers]
+    yield from (kind not in ("float32", "float64", "int32", "int64", "bool") for kind in kinds)
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[bool]]] = {

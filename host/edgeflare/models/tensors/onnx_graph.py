@@ -170,7 +170,9 @@ class OnnxGraph(ModelGraph):
         return nodes, made
 
     def has_units_last(self, name: str) -> bool:  # noqa: D102
-        makers = {made: one for one in self.operations for made in one.outputs}
+        makers = {
+            output: operation for operation in self.operations for output in operation.outputs
+        }
         while name in makers and makers[name].kind in _BY_ELEMENT:
             name = makers[name].inputs[0]
         return name in makers and makers[name].kind in _UNITS_LAST
@@ -179,10 +181,12 @@ class OnnxGraph(ModelGraph):
         part = self.part_after(names)
         if part is None:
             raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
-        made = {name for one in part.operations for name in one.outputs}
-        of_input = {name for one in self.operations for name in one.outputs}
+        made = {name for operation in part.operations for name in operation.outputs}
+        of_input = {name for operation in self.operations for name in operation.outputs}
         nodes = [
-            one for one in self._nodes if made & set(one.output) or not of_input & set(one.output)
+            node
+            for node in self._nodes
+            if made & set(node.output) or not of_input & set(node.output)
         ]
         helper = self._onnx.helper
         dtypes = {name: self._dtype(name) for name in names}

@@ -36,7 +36,7 @@ _SEARCH_COLUMNS = (
 
 def recipes_document(found: RecipesFound) -> list[Block]:
     """Return the verdict, a table of the candidates, and what is to be known of them."""
-    of_objects = any(one.objects for one in found.candidates)
+    of_objects = any(candidate.objects for candidate in found.candidates)
     measure = "disagreement (an object's scores)" if of_objects else "disagreement"
     about = (
         f"{found.seeds} seeds that all have finished; {measure} by a new search on the same "
@@ -60,17 +60,19 @@ def recipes_document(found: RecipesFound) -> list[Block]:
         Column("confident deviations", 5, lambda one: percent_text(one.confident), optional=True),
     )
     kinds = (
-        Item(f"{one.name}, objects that differ on the seeds: {kinds_text(one.objects.kinds)}")
-        for one in found.candidates
-        if one.objects
+        Item(
+            f"{candidate.name}, objects that differ on the seeds: {kinds_text(candidate.objects.kinds)}"
+        )
+        for candidate in found.candidates
+        if candidate.objects
     )
     in_float = (
-        Item(f"{one.name} has in float: {'; '.join(map(layer_words, one.in_float))}")
-        for one in found.candidates
-        if one.in_float
+        Item(f"{candidate.name} has in float: {'; '.join(map(layer_words, candidate.in_float))}")
+        for candidate in found.candidates
+        if candidate.in_float
     )
     failed = (Item(f"{name} is left out: {why}") for name, why in found.failed.items())
-    notes = (Item(one, "warn", "note:") for one in found.notices)
+    notes = (Item(notice, "warn", "note:") for notice in found.notices)
     return [
         *(Text(one, "strong") for one in _verdict(found)),
         Table(columns, found.candidates, f"{about}:"),
@@ -118,9 +120,11 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
         yield _dearer(present, least)
     most = winner.disagreement.value * (1 + _NEARLY)
     near = [
-        one
-        for one in found.candidates
-        if one.size < winner.size and one.disagreement.value <= most and one is not present
+        candidate
+        for candidate in found.candidates
+        if candidate.size < winner.size
+        and candidate.disagreement.value <= most
+        and candidate is not present
     ]
     if near:
         words = (
@@ -182,13 +186,13 @@ def write_front(found: RecipesFound, path: Path) -> None:
     kilobyte = 1000
     dots = [
         Dot(
-            one.name,
-            one.size / kilobyte,
-            one.disagreement.value,
-            one.is_front,
-            one.name == PRESENT,
+            candidate.name,
+            candidate.size / kilobyte,
+            candidate.disagreement.value,
+            candidate.is_front,
+            candidate.name == PRESENT,
         )
-        for one in found.candidates
+        for candidate in found.candidates
     ]
     chart = scatter_chart(
         "Candidates by size and disagreement", dots, across="size in kB", upright="disagreement"

@@ -60,7 +60,7 @@ def _harms(found: RepairedCampaign) -> Iterator[str]:
 
 
 def _trained(found: TrainedRepair) -> list[Block]:
-    seeds = len({one.random_seed for one in found.folds})
+    seeds = len({fold.random_seed for fold in found.folds})
     folds = len(found.folds) // seeds
     rows = [
         [

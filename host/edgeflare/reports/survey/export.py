@@ -49,6 +49,7 @@ def export_survey(
             if one.confident_deviation:
                 name = f"{one.phase}-{one.number}" + (f"-{one.replica}" if one.replica else "")
                 answers = (one.original, one.deployed)
+                # the line is written in any case: its answers are known without the samples
                 seed = reader.get(inputs.seed_digest(one))
                 found = (
                     None if seed is None else reader.get(one.sample, partial(inputs.sample, one))

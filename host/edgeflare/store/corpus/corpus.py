@@ -190,8 +190,8 @@ class Corpus(StoredFolder):
     def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
         """Return the entries that are of these samples, by their digests."""
         found: dict[str, CorpusEntry] = {}
-        for some in batches(digests):
-            query = select(_ENTRIES).where(_ENTRIES.c.sample.in_(some))
+        for batch in batches(digests):
+            query = select(_ENTRIES).where(_ENTRIES.c.sample.in_(batch))
             with self._database.reading() as connection:
                 for row in connection.execute(query):
                     found[row.sample] = entry_from_row(row)
@@ -269,20 +269,20 @@ class Corpus(StoredFolder):
         with self._changing():
             with self._database.writing() as connection:
                 self._set_form(connection, form)
-            for some in batches(triggers):
+            for batch in batches(triggers):
                 dropped: list[Row[Any]] = []
                 fresh: set[int] = set()
                 with self._database.writing() as connection:
                     at_most = connection.execute(select(tables.about.c.per_pair)).scalar_one()
                     with decoding(self.folder):
-                        for trigger in some:
+                        for trigger in batch:
                             known += add_one(connection, trigger, at_most, fresh, dropped)
                     self._keep_samples(connection, fresh, read)
                 mine |= fresh
-                seen += len(some)
+                seen += len(batch)
                 replaced += sum(row.position not in mine for row in dropped)
                 mine.difference_update(row.position for row in dropped)
-                self._forget_samples({one for row in dropped for one in samples_of(row)})
+                self._forget_samples({sample for row in dropped for sample in samples_of(row)})
             added = Added(len(mine), replaced, known, seen - known - len(mine))
             if campaign is not None:
                 with self._database.writing() as connection:
@@ -297,9 +297,9 @@ class Corpus(StoredFolder):
         """
         added = 0
         with self._changing():
-            for some in batches(answers):
+            for batch in batches(answers):
                 with self._database.writing() as connection, decoding(self.folder):
-                    for answer in some:
+                    for answer in batch:
                         row = connection.execute(BY_SAMPLE, {"of_sample": answer.sample}).first()
                         if row is not None:
                             add_answer(connection, row, answer)
@@ -383,24 +383,24 @@ class Corpus(StoredFolder):
     ) -> None:
         """Write the samples of these entries, of one batch, and of their seeds to disk."""
         query = select(_ENTRIES).where(_ENTRIES.c.position.in_(sorted(positions)))
-        wanted = {one for row in connection.execute(query) for one in samples_of(row)}
+        wanted = {sample for row in connection.execute(query) for sample in samples_of(row)}
         if wanted:
             self._samples.put_all([read(digest) for digest in sorted(wanted)])
 
     def _forget_samples(self, digests: Iterable[str]) -> None:
         """Delete the sample files of these digests that no entry refers to."""
-        for some in batches(sorted(digests)):
+        for batch in batches(sorted(digests)):
             used: set[str] = set()
             with self._database.reading() as connection:
                 for column in (_ENTRIES.c.sample, _ENTRIES.c.seed_sample):
-                    query = select(column).where(column.in_(some))
+                    query = select(column).where(column.in_(batch))
                     used.update(connection.execute(query).scalars())
-            self._samples.remove(set(some) - used)
+            self._samples.remove(set(batch) - used)
 
     def _remove(self, removed: set[int], model: str | None) -> None:
         with self._database.writing() as connection:
-            for some in batches(sorted(removed)):
-                connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position.in_(some)))
+            for batch in batches(sorted(removed)):
+                connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position.in_(batch)))
             if model is not None:
                 for table in (_LOOKS, _SIGHTINGS):
                     connection.execute(delete(table).where(table.c.model == model))

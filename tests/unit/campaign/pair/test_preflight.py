@@ -77,7 +77,7 @@ def test_the_advice_is_about_what_differs() -> None:
         with pytest.raises(PreflightError) as error:
             check_pair(figures, explanation, allow=False, **stated)
         assert advice in str(error.value)
-        assert "--allow-disagreement (`edgeflare explain` then names the cause)" in str(error.value)
+        assert "--allow-disagreement (`edgeflare explain`" in str(error.value)
         assert ("edgeflare inputs" in str(error.value)) is ("scale" in advice)
 
 

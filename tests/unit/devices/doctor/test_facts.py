@@ -237,7 +237,7 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:
     script.write_text('echo \'<<<edgeflare<<<{"clock": "noon"}>>>edgeflare>>>\'\n')
     liar = f"sh {script}"
     device = Device(name="bench", transport="local", python=liar)
-    with pytest.raises(DeviceProtocolError, match='clock = "noon", expected a valid number'):
+    with pytest.raises(DeviceProtocolError, match='clock = "noon"'):
         read_system(LocalTransport("bench", liar), device)
 
 

@@ -269,7 +269,7 @@ def test_a_connection_that_ends_each_time_ends_the_statement(
             postgres_server.psql(f"{END} AND datname = '{database_url.rpartition('/')[2]}'")
             return "half"
 
-        with pytest.raises(StoreAwayError, match=r"was lost in the middle .* `edgeflare resume`"):
+        with pytest.raises(StoreAwayError, match="`edgeflare resume`"):
             store.change_fact("which", lose)
         assert store.fact("which") is None
         store.add_notice("whole")
