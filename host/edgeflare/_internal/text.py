@@ -33,6 +33,19 @@ NOTHING = "–"
 _SMALL = 0.01
 _TINY = 1e-5
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
+_LONGEST = 60
+
+_REASONS: dict[type[BaseException], str] = {
+    UnicodeDecodeError: "it is no text in UTF-8",
+    RecursionError: "it is nested too deep",
+    MemoryError: "it takes more memory than there is",
+    TypeError: "it holds values of another type than it should",
+    AttributeError: "it holds values of another type than it should",
+    IndexError: "it holds fewer values than it should",
+    OverflowError: "it holds numbers that are too large",
+}
+_PICKLES = re.compile(r"allow_pickle|pickled")
+_ARCHIVES = ("zipfile", "zlib", "_lzma", "lzma", "struct")
 
 OTHER_INPUTS = (
     "pictures and mono sound are searched, and inputs of other kinds, such as token ids, tables or "
@@ -179,9 +192,6 @@ def visible_text(text: str) -> str:
     return text if text.isprintable() else _OBEYED.sub(_spelled, text)
 
 
-_LONGEST = 60
-
-
 def first_problem(error: "ValidationError") -> str:
     """Return the first problem as ``where: what, not value``; without a place if it is the whole.
 
@@ -206,7 +216,7 @@ def reason(error: BaseException) -> str:
     said = " ".join(str(error).split())
     if isinstance(error, OSError):
         return error.strerror or said or type(error).__name__
-    if "pickle" in said:
+    if _PICKLES.search(said):
         return "it holds Python objects (pickles), which aren't read, or is no file of numpy's"
     if isinstance(error, KeyError) and error.args:
         return f"it has no {str(error.args[0])[:100]!r}"
@@ -220,18 +230,6 @@ def reason(error: BaseException) -> str:
     if type(error).__module__ in _ARCHIVES or isinstance(error, EOFError):
         return "it is damaged, or another kind of file"
     return said or type(error).__name__
-
-
-_REASONS: dict[type[BaseException], str] = {
-    UnicodeDecodeError: "it is no text in UTF-8",
-    RecursionError: "it is nested too deep",
-    MemoryError: "it takes more memory than there is",
-    TypeError: "it holds values of another type than it should",
-    AttributeError: "it holds values of another type than it should",
-    IndexError: "it holds fewer values than it should",
-    ArithmeticError: "it holds numbers that are too large",
-}
-_ARCHIVES = ("zipfile", "zlib", "_lzma", "lzma", "struct")
 
 
 def plain_problem(message: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal.text import distinct_number, first_names
+from edgeflare._internal.text import distinct_number, first_names, names_text
 from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
@@ -242,9 +242,8 @@ def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[
 def _pair_words(pairs: Mapping[Pair, int]) -> str:
     """Return the most frequent pairs of labels with their counts."""
     ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
-    return first_names(
-        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:_NAMED]],
-        len(ranked),
+    return names_text(
+        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked], _NAMED
     )
 
 
@@ -464,7 +463,7 @@ def _kind_verdict(
     undecided = not crossed and one.high > limit > 0
     aside = "; more seeds narrow the bounds" if undecided else ""
     value = one.high if limit else one.rate
-    named = first_names(one.seeds[:_NAMED], len(one.seeds))
+    named = names_text(one.seeds, _NAMED)
     return LimitVerdict(value, crossed, words, named, aside, undecided)
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from edgeflare._internal.files import natural_key, write_whole
-from edgeflare._internal.text import clean_text, counted, first_names, number_text, percent_text
+from edgeflare._internal.text import clean_text, counted, names_text, number_text, percent_text
 from edgeflare.analysis import LimitCheck, check_limits
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
@@ -93,7 +93,7 @@ def _unanswered_text(unanswered: Sequence[OutcomeRecord]) -> str:
     if infinite:
         what.append(f"an output had NaN or infinity on {counted(infinite, 'input')}")
     names = sorted({clean_text(one.seed_id) for one in unanswered}, key=natural_key)
-    return f"{', '.join(what)}: {first_names(names[:_NAMED], len(names))}"
+    return f"{', '.join(what)}: {names_text(names, _NAMED)}"
 
 
 def _unfinished_text(status: CampaignStatus) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.files import copy_regular
+from edgeflare._internal.files import copy_regular, is_disk_full
 from edgeflare.campaign import executor
 from edgeflare.campaign.cluster import Cluster
 from edgeflare.campaign.control import check_control, run_control
@@ -227,11 +227,24 @@ class SearchResult:
             )
         Store.check_free(target)
         with translate_errors(target):
-            shutil.copytree(self.folder, target, dirs_exist_ok=True, copy_function=copy_regular)
+            try:
+                shutil.copytree(self.folder, target, dirs_exist_ok=True, copy_function=_copy)
+            except shutil.Error as error:  # of a folder: `_copy` raises those of files
+                name, _, why = error.args[0][0]
+                raise StoreError(f"{name} can't be copied: {why}") from error
         for copy in (target, control_folder(target)):
             if copy.is_dir():
                 _move(copy, self.folder.absolute(), target)
         return target
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file for `shutil.copytree`, which would collect OSErrors as texts. Raises StoreError."""
+    try:
+        copy_regular(source, target)
+    except OSError as error:
+        with translate_errors(Path(target if is_disk_full(error) else source), resumable=False):
+            raise
 
 
 def search(

@@ -15,11 +15,19 @@ def main() -> None:
         app()
         code = 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
+        code = _code_of(end)
     except Exception:  # noqa: BLE001 - of `--debug` alone: a command's own are sentences
         echo_err(traceback.format_exc().rstrip())
         code = 1
     sys.exit(end_of(code))
+
+
+def _code_of(end: SystemExit) -> int:
+    """Return what an exit states, as the interpreter would: a text is printed and is a failure."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    echo_err(str(end.code))
+    return 1
 
 
 __all__ = ["app", "main"]

@@ -146,6 +146,7 @@ _UNDECIDED = 4
 _OWN_FAULT = 70
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST, _END = 4000, 500
+_REPEAT = "and repeat the command (a campaign goes on with `edgeflare resume CAMPAIGN`)"
 _UNMAPPED = "failed to map segment"  # the loader's words for a library without memory
 
 
@@ -177,12 +178,12 @@ def _lacking(fault: Exception) -> str:
     if isinstance(fault, MemoryError) or (isinstance(fault, ImportError) and _UNMAPPED in text):
         return (
             "this machine's memory, or what `ulimit -v` leaves of it, is used up; end other "
-            "programs, then go on with `edgeflare resume CAMPAIGN`"
+            f"programs, {_REPEAT}"
         )
     if isinstance(fault, RuntimeError) and "start new thread" in text:
         return (
             "this machine starts no more threads; end other programs or raise the limit (`ulimit "
-            "-u`), then go on with `edgeflare resume CAMPAIGN`"
+            f"-u`), {_REPEAT}"
         )
     if isinstance(fault, RuntimeError) and "home directory" in text:  # of Path.expanduser
         return "a path begins with ~, and this user has no home folder; state one in HOME"
@@ -191,7 +192,7 @@ def _lacking(fault: Exception) -> str:
     if is_used_up(fault):
         return (
             f"this machine gives no more: {fault.strerror}; end other programs or raise the limits "
-            "(`ulimit -a`), then go on with `edgeflare resume CAMPAIGN`"
+            f"(`ulimit -a`), {_REPEAT}"
         )
     if is_disk_full(fault):
         return f"{fault.filename or 'a file'} can't be written: {fault.strerror}; make room"

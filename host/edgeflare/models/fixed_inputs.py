@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import OTHER_INPUTS, counted, shape_text
+from edgeflare._internal.text import OTHER_INPUTS, counted, names_text, shape_text
 from edgeflare.errors import UsageError
 from edgeflare.models.image_input import image_layout
 from edgeflare.models.npz import read_npz
@@ -67,7 +67,7 @@ def choose_input(
     given = GivenInputs(() if name is None else names, fixed, len(seeds), axis)
     free = [one for one in inputs if one.name not in fixed]
     if name is None and len(free) > 1 and all(map(_holds_tokens, free)):
-        taken = ", ".join(f"{one.name} ({shape_text(one.shape)}, {one.dtype})" for one in free)
+        taken = names_text([f"{one.name} ({shape_text(one.shape)}, {one.dtype})" for one in free])
         raise UsageError(
             f"{whose} takes whole numbers, {taken}, and no picture or sound: {OTHER_INPUTS}"
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.text import capitalized, first_names
+from edgeflare._internal.text import capitalized, names_text
 from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import output_kind
@@ -163,7 +163,7 @@ def survey_check(
 
 
 def _names(ids: Sequence[str]) -> str:
-    return f": {first_names(ids[:_SHOWN], len(ids))}" if ids else ""
+    return f": {names_text(ids, _SHOWN)}" if ids else ""
 
 
 _DIGITS = 8

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.files import natural_key
-from edgeflare._internal.text import reason
+from edgeflare._internal.text import names_text, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import Medium, other_medium, sha256_of
 from edgeflare.types import Skipped
@@ -122,7 +122,7 @@ def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) 
     elif labels is not None and unlabelled == len(files):
         raise SeedError(
             f"no {medium.name} of {folder} is in a folder that the label mapping names; "
-            f"it names {', '.join(list(labels)[:5])}"
+            f"it names {names_text(labels, 5)}"
         )
     elif labels is not None and unlabelled:
         notices.append(

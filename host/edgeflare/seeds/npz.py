@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import check_regular
-from edgeflare._internal.text import OTHER_INPUTS, reason
+from edgeflare._internal.text import OTHER_INPUTS, names_text, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import DecodedImage, check_pixels, over_black
 from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
@@ -214,7 +214,7 @@ def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
         return f"the archive {path} holds {other.called}, and the model takes {name}{medium.hint}"
     held = sorted(one.removesuffix(".npy") for one in archive.namelist())
     return (
-        f"the archive {path} has no array named {name!r}; it has {', '.join(held[:5]) or 'none'}: put the seeds "
+        f"the archive {path} has no array named {name!r}; it has {names_text(held, 5) or 'none'}: put the seeds "
         f"there as {_LAYOUTS[name]} ({OTHER_INPUTS})"
     )
 

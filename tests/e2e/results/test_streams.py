@@ -1,16 +1,17 @@
 """What a command ends with where its stdout or stderr is closed, full, or has no reader."""
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from command import DEMO_PAIR, environment
 
-from edgeflare import campaign_status
+from edgeflare import campaign_status, cli
 from edgeflare.cli.display.streams import Guarded
 from edgeflare.store import Store
 
@@ -117,6 +118,56 @@ def test_each_command_ends_with_its_own_code(
         assert "Exception ignored" not in ended.err
     if "new" in COMMANDS[name]:
         assert campaign_status(home / "new").state == "finished"
+
+
+def test_children_inherit_the_streams_that_replace_closed_ones(tmp_path: Path) -> None:
+    child = "import os; [os.fstat(stream) for stream in range(3)]"
+    parent = (
+        "import subprocess, sys; from edgeflare.cli.display.streams import guard_streams; "
+        f"guard_streams(); sys.exit(subprocess.call([sys.executable, '-S', '-c', {child!r}]))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", parent],
+        preexec_fn=lambda: os.closerange(0, 3),
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert ended.returncode == 0
+
+
+def in_this_process(
+    monkeypatch: pytest.MonkeyPatch, app: Callable[[], object]
+) -> tuple[object, Any, Any]:
+    """Call `main` as a notebook does; return its code and the streams that took its texts."""
+    out, err = io.StringIO(), io.StringIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", ["edgeflare", "--version"])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setattr(cli, "app", app)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert (sys.stdout, sys.stderr) == (out, err)
+    return end.value.code, out, err
+
+
+def test_streams_that_another_program_has_set_stay_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, out, _ = in_this_process(monkeypatch, cli.app)
+    assert code == 0
+    assert out.getvalue().startswith("edgeflare ")
+
+
+@pytest.mark.parametrize(
+    ("stated", "code", "said"),
+    [("no more", 1, "no more\n"), (None, 0, ""), (4, 4, ""), ("", 1, "\n")],
+)
+def test_an_exit_ends_with_what_it_states(
+    monkeypatch: pytest.MonkeyPatch, stated: str | int | None, code: int, said: str
+) -> None:
+    ended, _, err = in_this_process(monkeypatch, lambda: sys.exit(stated))
+    assert (ended, err.getvalue()) == (code, said)
 
 
 def test_what_shares_a_descriptor_that_failed_writes_to_nothing() -> None:

@@ -24,6 +24,7 @@ from edgeflare.errors import HostError
         (RuntimeError("Could not determine home directory."), "HOME"),
         (OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "ulimit"),
         (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "a.npz"), "ulimit"),
+        (MemoryError(), "repeat the command"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.npz"), "a.npz"),
     ],
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from edgeflare._internal.files import file_sha256, read_regular
+from edgeflare.campaign.api import SearchResult
 from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.status import LIVE_NAME, campaign_status, first_status, write_status
 from edgeflare.errors import StoreError
@@ -93,6 +94,24 @@ def test_a_special_file_is_no_lock(home: Path, name: str, kind: str) -> None:
         CampaignLock(home).acquire() if name == "campaign.lock" else Corpus.open(home, create=True)
     if kind == "link_out":
         assert (home.parent.parent / f"outside-{name}").read_text() == "precious"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "server"])
+def test_a_campaign_with_a_special_file_is_not_copied(
+    home: Path, tmp_path: Path, kind: str
+) -> None:
+    SPECIAL[kind](home / "extra")
+    with pytest.raises(StoreError, match=r"extra can't be used: it is a \w+, not a regular file$"):
+        SearchResult(home).save(tmp_path / "copy")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_a_campaign_with_a_folder_that_cannot_be_read_is_not_copied(
+    home: Path, tmp_path: Path
+) -> None:
+    (home / "extra").mkdir(mode=0)
+    with pytest.raises(StoreError, match=r"extra can't be copied: .*Permission denied"):
+        SearchResult(home).save(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("kind", SPECIAL)

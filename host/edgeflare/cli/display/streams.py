@@ -12,7 +12,7 @@ import os
 import select
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from edgeflare.cli.terminal import echo_err
 
@@ -58,7 +58,8 @@ def guard_streams() -> None:
     """Replace the streams that are closed, and guard stdout and stderr, for this process.
 
     A descriptor from 0 to 2 that is free would be the next file's that is opened, such as a
-    campaign's database, and what is printed would go there.
+    campaign's database, and what is printed would go there. A stream that another program has set
+    in place of the interpreter's, such as a notebook, stays: what it does with a text is its own.
     """
     for descriptor in (_STDIN, _STDOUT, _STDERR):
         try:
@@ -67,8 +68,10 @@ def guard_streams() -> None:
             _open_null(descriptor)
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115, PTH123 - open as long as the process
-    sys.stdout = _guarded(sys.stdout, _STDOUT)
-    sys.stderr = _guarded(sys.stderr, _STDERR)
+    if _is_own(sys.stdout, sys.__stdout__, _STDOUT):
+        sys.stdout = _guarded(sys.stdout, _STDOUT)
+    if _is_own(sys.stderr, sys.__stderr__, _STDERR):
+        sys.stderr = _guarded(sys.stderr, _STDERR)
 
 
 def has_no_output() -> bool:
@@ -95,6 +98,16 @@ def end_of(code: int) -> int:
     return code or _FAILED
 
 
+def _is_own(stream: IO[str] | None, first: IO[str] | None, descriptor: int) -> bool:
+    """Whether a stream is closed, or is the interpreter's `first` one, on its own descriptor."""
+    if stream is None:
+        return True
+    try:
+        return stream is first and stream.fileno() == descriptor
+    except (OSError, ValueError):  # it has no descriptor, or is closed
+        return False
+
+
 def _guarded(stream: object, descriptor: int) -> io.TextIOWrapper:
     """Return the stream that stands in for one of the interpreter's; None is one that was closed."""
     encoding, at_once = "utf-8", descriptor == _STDERR
@@ -114,5 +127,7 @@ def _open_null(descriptor: int) -> None:
     with suppress(OSError):  # no descriptor is left, or no /dev: `failure` alone holds
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, descriptor)
-        if null != descriptor:
+        if null == descriptor:
+            os.set_inheritable(null, True)
+        else:
             os.close(null)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgeflare._internal.text import counted, first_names, percent_text
+from edgeflare._internal.text import counted, names_text, percent_text
 from edgeflare.inspection import CRITERIA, CoverageFound, CriterionCoverage
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 
@@ -28,7 +28,7 @@ def coverage_document(found: CoverageFound) -> list[Block]:
         *(_column(found, which) for which in SET_NAMES),
         Column("counts", 1, lambda one: one.counts, text=True),
     )
-    named = first_names(list(layers)[:_NAMED], len(layers))
+    named = names_text(layers, _NAMED)
     title = f"{found.model}, {counted(len(layers), 'layer')} ({named}), each input counted once"
     if not found.finished:
         title += "; the campaign wasn't finished then: those that it had"

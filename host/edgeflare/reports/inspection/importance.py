@@ -2,7 +2,7 @@
 
 import math
 
-from edgeflare._internal.text import NOTHING, counted, first_names, number_text, percent_text
+from edgeflare._internal.text import NOTHING, counted, names_text, number_text, percent_text
 from edgeflare.inspection import ImportanceFound, LayerImportance
 from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.inspection.coverage import NO_MEASURE, SET_NAMES
@@ -36,8 +36,8 @@ def importance_document(found: ImportanceFound) -> list[Block]:
 
 
 def _units(one: LayerImportance) -> str:
-    named = [str(unit) for unit in one.important[:_UNITS_NAMED]]
-    return f"{first_names(named, len(one.important))} of {one.units:,}"
+    named = names_text([str(unit) for unit in one.important], _UNITS_NAMED)
+    return f"{named} of {one.units:,}"
 
 
 def _combinations(one: LayerImportance) -> str:
