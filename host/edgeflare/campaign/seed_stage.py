@@ -13,6 +13,7 @@ from edgeflare.campaign.pair.health import (
     SEEDS_REPEATED,
     SIDES,
     count_constant,
+    is_other_answer,
 )
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
@@ -22,7 +23,7 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.metrics import class_scores, is_finite, is_same_answer
+from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
     AnswerReader,
     RawOutput,
@@ -344,7 +345,7 @@ class _AnswerBuffer:
 
 
 def _is_other(before: Output | None, now: Output | None) -> bool:
-    return before is not None and now is not None and not is_same_answer(before, now)
+    return before is not None and now is not None and is_other_answer(before, now)
 
 
 def _scored(

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.text import counted
 from edgeflare.campaign.status import replica_names
-from edgeflare.metrics import is_finite, is_same
+from edgeflare.metrics import is_finite, is_same, is_same_answer
 from edgeflare.oracles import certainty, margin
 from edgeflare.store import Store
+from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Decision, Output, Outputs
 
 ANSWERS_CHECKED = "answers_checked"
@@ -37,7 +38,8 @@ _FEWEST_DEVIATIONS = 3
 _FEWEST_UNSTABLE = 2
 _CLEAR_MARGIN = 0.05
 """A search ends right beside the original's boundary, where rounding alone may turn a decision: an
-unstable finding with a smaller margin of the deployed model shows nothing of that."""
+unstable finding with a smaller margin of the deployed model shows nothing of that, nor does another
+decision on a seed."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def count_constant(store: Store, replica: str, side: Side) -> int:
 
     Most models end this with the second seed. Equal answers that are sure of one class are usual
     where all seeds are of that class, the more so of 8 bits: they count where the other model
-    decides otherwise on a quarter of the seeds.
+    decides otherwise on a quarter of the seeds. Of a replay they never count, nor does hearing
+    no word: its inputs are there because they deviate.
     """
     first: Output | None = None
     inputs: set[str] = set()
@@ -164,10 +167,21 @@ def count_constant(store: Store, replica: str, side: Side) -> int:
     if first is None or len(inputs) < _FEWEST_INPUTS:
         return 0
     sure = certainty(first)
+    if store.fact(REPLAY) is not None:
+        return len(inputs) if sure is not None and sure < _SATURATED else 0
     least = max(_FEWEST_DEVIATIONS, _CONSTANT_DEVIATIONS * len(inputs))
     if sure is not None and sure >= _SATURATED and len(deviations) < least:
         return 0
     return len(inputs)
+
+
+def is_other_answer(before: Output, now: Output) -> bool:
+    """Whether a model answers otherwise to the same input, by more than rounding can change.
+
+    Beside a boundary rounding alone may turn the decision: there the numbers tell.
+    """
+    ahead = margin(before)
+    return not is_same_answer(before, now, is_clear=ahead is None or ahead >= _CLEAR_MARGIN)
 
 
 def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from search_models import heard
 
-from edgeflare.campaign.pair.health import ANSWERS_CHECKED, count_constant, unusable_answers
+from edgeflare.campaign.pair.health import (
+    ANSWERS_CHECKED,
+    count_constant,
+    is_other_answer,
+    unusable_answers,
+)
 from edgeflare.metrics import is_same_answer
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Detections, Output, Status, Values
 
 ONE_HOT = np.array([1.0, 0.0, 0.0])
@@ -73,6 +79,21 @@ def test_one_answer_to_all_seeds(tmp_path: Path, case: str) -> None:
 def test_equal_answers_that_a_healthy_model_gives(tmp_path: Path, case: str) -> None:
     with answered(tmp_path / "c", LEGITIMATE[case]) as store:
         assert count_constant(store, "", "deployed") == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "count"),
+    [
+        ("unsure of its class", 4),
+        ("sure, but wrong on a third", 0),
+        ("a detector that sees nothing", 0),
+    ],
+)
+def test_equal_answers_to_what_a_replay_sends(tmp_path: Path, case: str, count: int) -> None:
+    """Its inputs are there because they deviate: that many do tells nothing."""
+    with answered(tmp_path / "c", CONSTANT[case][0]) as store:
+        store.set_fact(REPLAY, {"source": {"kind": "campaign", "folder": "c"}, "inputs": []})
+        assert count_constant(store, "", "deployed") == count
 
 
 def test_the_same_seed_again_is_one_input(tmp_path: Path) -> None:
@@ -154,6 +175,27 @@ ANOTHER = {
     "another box": (boxes(), boxes()),
     "another vector": (Values(np.array([1.0, 2.0])), Values(np.array([1.0, 1.5]))),
 }
+
+
+BESIDE_A_BOUNDARY = {
+    "the last bit turns the class": (np.array([0.5 + 1e-8, 0.5 - 1e-8]), False),
+    "other numbers": (np.array([0.45, 0.55]), True),
+    "no numbers": (np.array([np.nan, 0.5]), True),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE_A_BOUNDARY)
+def test_another_decision_beside_a_boundary_tells_nothing(case: str) -> None:
+    now, is_other = BESIDE_A_BOUNDARY[case]
+    assert is_other_answer(np.array([0.5 - 1e-8, 0.5 + 1e-8]), now) == is_other
+
+
+def test_a_box_that_rounding_adds_is_no_other_answer() -> None:
+    def seen(score: float) -> Detections:
+        return Detections(np.array([[0.1, 0.1, 0.5, 0.5]]), np.zeros(1, np.int64), np.array([score]))
+
+    assert not is_other_answer(seen(NOTHING.rules.confidence + 1e-7), NOTHING)
+    assert is_other_answer(seen(0.9), NOTHING)
 
 
 @pytest.mark.parametrize("case", SAME)
