@@ -231,10 +231,10 @@ class SeedStage(CampaignStage):
             known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
             if replica not in known:
                 constant = {side: count_constant(self._store, replica, side) for side in SIDES}
-                about = {"repeated": self._repeated(replica, names[0], read), "constant": constant}
+                about = {"repeated": self._repeated(replica, names, read), "constant": constant}
                 self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 
-    def _repeated(self, replica: str, device: str, read: OutputReaders) -> dict[str, int]:
+    def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> dict[str, int]:
         """Ask both models about the first answered seeds again; count the seeds and other answers.
 
         These queries count as measurements. None are asked where the query limits don't leave as
@@ -243,7 +243,7 @@ class SeedStage(CampaignStage):
         counts = {"seeds": 0, "deployed": 0, "original": 0}
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
         first = list(islice(answered, SEEDS_REPEATED))
-        if self._config.fleet.allow_mixed or not self._limits_leave([device], len(first)):
+        if self._config.fleet.allow_mixed or not self._limits_leave(names, len(first)):
             return counts
         queries: Counter[str] = Counter()
 
@@ -257,7 +257,7 @@ class SeedStage(CampaignStage):
 
         feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
         try:
-            self._scheduler({device: feed}, read.deployed).run(add, lambda: None)
+            self._scheduler(dict.fromkeys(names, feed), read.deployed).run(add, lambda: None)
         finally:
             add_queries(self._store, MEASURING, queries)
         return counts

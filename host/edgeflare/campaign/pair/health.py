@@ -29,7 +29,8 @@ Side: TypeAlias = Literal["deployed", "original"]
 SIDES: tuple[Side, ...] = ("deployed", "original")
 
 _FEWEST_INPUTS = 4
-"""As many different inputs at least have the same answer where a model is called constant."""
+"""By as many inputs at least a model is called constant, tied or not finite: of constant ones by as
+many different ones."""
 _SATURATED = 0.98
 """From this certainty on, rounding to 8 bits makes equal answers to inputs of one class usual."""
 _CONSTANT_DEVIATIONS = 0.25
@@ -122,10 +123,15 @@ def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers |
 def _mostly(
     decision: Decision, kind: UnusableKind, store: Store, replica: str, side: Side
 ) -> UnusableAnswers | None:
-    """Judge by the seeds and the survey: whether this is the decision on most inputs."""
+    """Judge by the seeds and the survey: whether this is the decision on most inputs.
+
+    Not by a replay's inputs, which are there because they lie beside a boundary, or gave no number.
+    """
     decisions = store.columns.decisions(replica)
     count, total = decisions[decision.value], decisions.total()
-    if 2 * count <= total or _side_of(store, replica, decision) != side:
+    if total < _FEWEST_INPUTS or 2 * count <= total or store.fact(REPLAY) is not None:
+        return None
+    if _side_of(store, replica, decision) != side:
         return None
     return UnusableAnswers(kind, side, count, total, replica)
 
@@ -190,7 +196,9 @@ def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
     if not count:
         return None
     with closing(_seed_answers(store, replica)) as answers:
-        of_seeds = next(answers)[0]
+        of_seeds = next(answers, (None, ""))[0]
+    if of_seeds is None:
+        return None
     first = of_seeds.deployed if side == "deployed" else of_seeds.original
     for outcome in store.outcomes_of(replica):
         answer = outcome.deployed if side == "deployed" else outcome.original

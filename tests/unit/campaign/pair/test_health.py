@@ -23,6 +23,7 @@ OTHER = np.array([0.0, 1.0, 0.0])
 UNSURE = np.array([0.5, 0.3, 0.2])
 TIE = np.array([0.4, 0.4, 0.2])
 NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, np.int64), np.zeros(0))
+REPLAYED = {"source": {"kind": "campaign", "folder": "c"}, "inputs": []}
 RNG = np.random.default_rng(0)
 
 
@@ -92,7 +93,7 @@ def test_equal_answers_that_a_healthy_model_gives(tmp_path: Path, case: str) -> 
 def test_equal_answers_to_what_a_replay_sends(tmp_path: Path, case: str, count: int) -> None:
     """Its inputs are there because they deviate: that many do tells nothing."""
     with answered(tmp_path / "c", CONSTANT[case][0]) as store:
-        store.set_fact(REPLAY, {"source": {"kind": "campaign", "folder": "c"}, "inputs": []})
+        store.set_fact(REPLAY, REPLAYED)
         assert count_constant(store, "", "deployed") == count
 
 
@@ -127,6 +128,32 @@ def test_ties_on_half_of_the_seeds_are_none(tmp_path: Path) -> None:
             4,
             7,
         )
+
+
+@pytest.mark.parametrize(
+    ("count", "is_replay", "problems"), [(3, False, 0), (4, False, 1), (8, True, 0)]
+)
+@pytest.mark.parametrize(
+    ("answer", "decision"), [(TIE, Decision.TIE), (np.full(3, np.nan), Decision.NONFINITE)]
+)
+def test_few_inputs_and_those_of_a_replay_show_no_model_without_decisions(
+    tmp_path: Path,
+    answer: np.ndarray,
+    decision: Decision,
+    count: int,
+    is_replay: bool,
+    problems: int,
+) -> None:
+    with answered(tmp_path / "c", [(varied(), answer, decision)] * count) as store:
+        if is_replay:
+            store.set_fact(REPLAY, REPLAYED)
+        assert len(unusable_answers(store)) == problems
+
+
+def test_a_campaign_whose_answers_are_lost_is_not_called_constant(tmp_path: Path) -> None:
+    with answered(tmp_path / "c", []) as store:
+        store.set_fact(ANSWERS_CHECKED, {"": {"constant": {"deployed": 4, "original": 0}}})
+        assert unusable_answers(store) == ()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +219,9 @@ def test_another_decision_beside_a_boundary_tells_nothing(case: str) -> None:
 
 def test_a_box_that_rounding_adds_is_no_other_answer() -> None:
     def seen(score: float) -> Detections:
-        return Detections(np.array([[0.1, 0.1, 0.5, 0.5]]), np.zeros(1, np.int64), np.array([score]))
+        return Detections(
+            np.array([[0.1, 0.1, 0.5, 0.5]]), np.zeros(1, np.int64), np.array([score])
+        )
 
     assert not is_other_answer(seen(NOTHING.rules.confidence + 1e-7), NOTHING)
     assert is_other_answer(seen(0.9), NOTHING)
