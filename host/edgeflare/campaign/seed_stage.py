@@ -256,10 +256,16 @@ class SeedStage(CampaignStage):
                 counts["deployed"] += _is_other(before.deployed, now.deployed)
 
         feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
+        scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed)
         try:
-            self._scheduler(dict.fromkeys(names, feed), read.deployed).run(add, lambda: None)
+            scheduler.run(add, lambda: None)
         finally:
             add_queries(self._store, MEASURING, queries)
+        if scheduler.left:
+            raise DeviceAwayError(
+                "seeds are left that the models were not asked about again: "
+                f"{self._fleet.describe_unavailable()}"
+            )
         return counts
 
     def _first_answers(
