@@ -10,8 +10,8 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
 from edgeflare.campaign.pair.health import (
     ANSWERS_CHECKED,
+    MODELS,
     SEEDS_REPEATED,
-    SIDES,
     count_constant,
     is_other_answer,
 )
@@ -230,7 +230,7 @@ class SeedStage(CampaignStage):
         for replica, names in self._replicas.items():
             known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
             if replica not in known:
-                constant = {side: count_constant(self._store, replica, side) for side in SIDES}
+                constant = {model: count_constant(self._store, replica, model) for model in MODELS}
                 about = {"repeated": self._repeated(replica, names, read), "constant": constant}
                 self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 

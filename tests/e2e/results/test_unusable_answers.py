@@ -131,7 +131,7 @@ def test_no_report_takes_a_dead_models_answers_for_agreement(tmp_path: Path, mod
     folder = campaign(tmp_path, infer, limits=LIMITS)
     summary = summarize(folder)
     first = summary.unusable[0]
-    assert (first.kind, first.side) == (kind, "deployed")
+    assert (first.kind, first.model) == (kind, "deployed")
     said = first.words[1:]
     blocks: Any = summary_document(summary)
     assert said in blocks[0].text.split(". ")[0]

@@ -25,8 +25,8 @@ SEEDS_REPEATED = 3
 """A model that draws random numbers answers otherwise on nearly every input, so that few tell."""
 
 UnusableKind: TypeAlias = Literal["not-repeatable", "non-finite", "constant", "tied"]
-Side: TypeAlias = Literal["deployed", "original"]
-SIDES: tuple[Side, ...] = ("deployed", "original")
+ModelName: TypeAlias = Literal["deployed", "original"]
+MODELS: tuple[ModelName, ...] = ("deployed", "original")
 
 _FEWEST_INPUTS = 4
 """By as many inputs at least a model is called constant, tied or not finite: of constant ones by as
@@ -45,7 +45,7 @@ decision on a seed."""
 
 @dataclass(frozen=True)
 class UnusableAnswers:
-    """Why the answers of one `side`, the deployed model or the original, can't be used.
+    """Why the answers of one `model`, the deployed model or the original, can't be used.
 
     `kind`: "not-repeatable": it answers otherwise to the same input; "non-finite": with NaN or
     infinity; "constant": the same to all inputs; "tied": several classes share its highest score.
@@ -55,7 +55,7 @@ class UnusableAnswers:
     """
 
     kind: UnusableKind
-    side: Side
+    model: ModelName
     inputs: int
     of: int
     replica: str = ""
@@ -63,7 +63,7 @@ class UnusableAnswers:
     @property
     def words(self) -> str:
         """One sentence without its full stop, which begins in lower case."""
-        model = "the deployed model" if self.side == "deployed" else "the original"
+        name = "the deployed model" if self.model == "deployed" else "the original"
         where = f" on {self.replica}" if self.replica else ""
         share = f"{self.inputs:,} of {counted(self.of, 'input')}"
         does = {
@@ -73,7 +73,7 @@ class UnusableAnswers:
             "constant": f"gives the same answer to all of {counted(self.of, 'input')}",
             "tied": f"is without a decision on {share}, a tie of its best answers",
         }[self.kind]
-        return f"{model}{where} {does}: neither agreement nor deviations can be told by that"
+        return f"{name}{where} {does}: neither agreement nor deviations can be told by that"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `words` among them."""
@@ -88,40 +88,49 @@ def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
     found = [
         problem
         for replica in replica_names(store)
-        for side in SIDES
-        if (problem := _unusable(store, replica, side)) is not None
+        for model in MODELS
+        if (problem := _unusable(store, replica, model)) is not None
     ]
     order: tuple[UnusableKind, ...] = ("not-repeatable", "non-finite", "constant", "tied")
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
-def _unusable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def ranking_problem(store: Store) -> str:
+    """Return why a campaign can't be ranked among others, "" where it can: such a model would be
+    hard to make deviate. NaN or infinity counts as the worst answer. Raises StoreError."""
+    for problem in unusable_answers(store):
+        if problem.kind != "non-finite":
+            return f"{store.folder} can't be ranked: {problem.words}"
+    return ""
+
+
+def _unusable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     return (
-        _not_repeatable(store, replica, side)
-        or _mostly(Decision.NONFINITE, "non-finite", store, replica, side)
-        or _constant(store, replica, side)
-        or _mostly(Decision.TIE, "tied", store, replica, side)
+        _not_repeatable(store, replica, model)
+        or _mostly(Decision.NONFINITE, "non-finite", store, replica, model)
+        or _constant(store, replica, model)
+        or _mostly(Decision.TIE, "tied", store, replica, model)
     )
 
 
-def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def _not_repeatable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds that were asked about again, and by the findings that did not repeat."""
     repeated = _checked(store, replica).get("repeated", {})
-    if others := repeated.get(side, 0):
-        return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
+    if others := repeated.get(model, 0):
+        return UnusableAnswers("not-repeatable", model, others, repeated["seeds"], replica)
     mixed = (store.campaign.get("fleet") or {}).get("allow_mixed")
-    if side == "original" or repeated.get("original") or mixed:  # what makes findings unstable
+    if model == "original" or repeated.get("original") or mixed:  # what makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
     unstable = store.columns.unstable(_CLEAR_MARGIN, replica)
     findings = unstable + sum(statuses[one.value] for one in TRIGGERS)
     if unstable < max(_FEWEST_UNSTABLE, findings / 2):
         return None
-    return UnusableAnswers("not-repeatable", side, unstable, findings, replica)
+    return UnusableAnswers("not-repeatable", model, unstable, findings, replica)
 
 
 def _mostly(
-    decision: Decision, kind: UnusableKind, store: Store, replica: str, side: Side
+    decision: Decision, kind: UnusableKind, store: Store, replica: str, model: ModelName
 ) -> UnusableAnswers | None:
     """Judge by the seeds and the survey: whether this is the decision on most inputs.
 
@@ -131,12 +140,12 @@ def _mostly(
     count, total = decisions[decision.value], decisions.total()
     if total < _FEWEST_INPUTS or 2 * count <= total or store.fact(REPLAY) is not None:
         return None
-    if _side_of(store, replica, decision) != side:
+    if _model_of(store, replica, decision) != model:
         return None
-    return UnusableAnswers(kind, side, count, total, replica)
+    return UnusableAnswers(kind, model, count, total, replica)
 
 
-def _side_of(store: Store, replica: str, decision: Decision) -> Side:
+def _model_of(store: Store, replica: str, decision: Decision) -> ModelName:
     """Return which model makes answers ties, or not finite: the deployed one where both do."""
     with closing(_seed_answers(store, replica)) as answers:
         for outputs, _ in answers:
@@ -148,7 +157,7 @@ def _side_of(store: Store, replica: str, decision: Decision) -> Side:
     return "deployed"
 
 
-def count_constant(store: Store, replica: str, side: Side) -> int:
+def count_constant(store: Store, replica: str, model: ModelName) -> int:
     """Return to how many different seeds a model gives answers that are equal to the bit, 0: not all.
 
     Most models end this with the second seed. Equal answers that are sure of one class are usual
@@ -161,7 +170,7 @@ def count_constant(store: Store, replica: str, side: Side) -> int:
     deviations: set[str] = set()
     with closing(_seed_answers(store, replica)) as answers:
         for outputs, sample in answers:
-            answer = outputs.deployed if side == "deployed" else outputs.original
+            answer = outputs.deployed if model == "deployed" else outputs.original
             if answer is None:
                 continue
             if first is not None and not is_same(answer, first):
@@ -190,21 +199,21 @@ def is_other_answer(before: Output, now: Output) -> bool:
     return not is_same_answer(before, now, is_clear=ahead is None or ahead >= _CLEAR_MARGIN)
 
 
-def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def _constant(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds, as the campaign found it, and by the answers to the findings."""
-    count = _checked(store, replica).get("constant", {}).get(side, 0)
+    count = _checked(store, replica).get("constant", {}).get(model, 0)
     if not count:
         return None
     with closing(_seed_answers(store, replica)) as answers:
         of_seeds = next(answers, (None, ""))[0]
     if of_seeds is None:
         return None
-    first = of_seeds.deployed if side == "deployed" else of_seeds.original
+    first = of_seeds.deployed if model == "deployed" else of_seeds.original
     for outcome in store.outcomes_of(replica):
-        answer = outcome.deployed if side == "deployed" else outcome.original
+        answer = outcome.deployed if model == "deployed" else outcome.original
         if first is not None and answer is not None and not is_same(answer, first):
             return None
-    return UnusableAnswers("constant", side, count, count, replica)
+    return UnusableAnswers("constant", model, count, count, replica)
 
 
 def _checked(store: Store, replica: str) -> Mapping[str, Any]:

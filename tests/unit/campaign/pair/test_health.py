@@ -122,7 +122,7 @@ def test_ties_on_half_of_the_seeds_are_none(tmp_path: Path) -> None:
         assert unusable_answers(store) == ()
     with answered(tmp_path / "d", [*halves, (TIE, varied(), Decision.TIE)]) as store:
         (problem,) = unusable_answers(store)
-        assert (problem.kind, problem.side, problem.inputs, problem.of) == (
+        assert (problem.kind, problem.model, problem.inputs, problem.of) == (
             "tied",
             "deployed",
             4,
