@@ -166,11 +166,11 @@ def _own_inputs(
         deployed[record.id] = _answer(seed, _clear_label(answer), decision)
     answers = {
         name: {
-            seed_id: _answer(seed, one.label, one.decision)
-            for seed_id, one in given.items()
-            if (seed := seeds.get(seed_id)) is not None
+            seed_id: _answer(seeds[seed_id], one.label, one.decision)
+            for seed_id, one in of_seeds.items()
+            if seed_id in seeds
         }
-        for name, given in references.items()
+        for name, of_seeds in references.items()
     }
     answers = {name: answered for name, answered in answers.items() if answered}
     # All are held against each other on the same inputs; those that failed count for the deployed.
