@@ -27,6 +27,7 @@ from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import is_finite, top_label
+from edgeflare.models.original_process import ORIGINAL_FAILED
 from edgeflare.oracles import margin
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
@@ -120,18 +121,39 @@ class _OwnAnswer(NamedTuple):
     is_right: bool
 
 
-def _own_inputs(store: Store, replica: str, references: Collection[str]) -> _OwnInputs:
+class _Failed(NamedTuple):
+    """Numbers of seeds at which the deployed model had no answer, and of those with a label."""
+
+    inputs: int
+    labelled: int
+
+
+_NONE_FAILED = _Failed(0, 0)
+
+
+class _ReferenceAnswer(NamedTuple):
+    """What is kept of a reference's answer to a seed: the class is None of a tie, and of none."""
+
+    decision: Decision
+    label: int | None
+
+
+def _own_inputs(
+    store: Store, replica: str, references: Mapping[str, Mapping[str, _ReferenceAnswer]]
+) -> _OwnInputs:
     """Return what the seeds tell of a replica's deployed model and of these references.
 
-    Raises StoreError.
+    Seeds are left out on which the original had no answer. Raises StoreError.
     """
     seeds: dict[str, _Seed] = {}
     deployed: dict[str, _OwnAnswer] = {}
     checked: list[SeedFigures] = []
-    finished, failed = store.finished_seed_ids(replica), 0
+    failures, failed = _deployed_failures(store, replica), _NONE_FAILED
     for record in store.seeds(replica):
         if record.outputs is None:
-            failed += record.id in finished
+            if record.id in failures:
+                is_labelled = record.label is not None
+                failed = _Failed(failed.inputs + 1, failed.labelled + is_labelled)
             continue
         original, answer, decision = record.outputs
         if original is None or answer is None or not is_finite(original):
@@ -139,9 +161,17 @@ def _own_inputs(store: Store, replica: str, references: Collection[str]) -> _Own
         checked.append(SeedFigures.of(record.id, record.label, record.outputs))
         label = None if top_label(original) is None else record.label
         is_tied = margin(original) == 0
-        seed = seeds[record.id] = _Seed(label, _is_right(label, original), is_tied)
-        deployed[record.id] = _answer(seed, answer, decision)
-    answers = {name: _answers_of(store, name, seeds) for name in references}
+        is_right = label is not None and _clear_label(original) == label
+        seed = seeds[record.id] = _Seed(label, is_right, is_tied)
+        deployed[record.id] = _answer(seed, _clear_label(answer), decision)
+    answers = {
+        name: {
+            seed_id: _answer(seeds[seed_id], one.label, one.decision)
+            for seed_id, one in of_seeds.items()
+            if seed_id in seeds
+        }
+        for name, of_seeds in references.items()
+    }
     answers = {name: answered for name, answered in answers.items() if answered}
     # All are held against each other on the same inputs; those that failed count for the deployed.
     shared = set(seeds).intersection(*answers.values())
@@ -183,36 +213,38 @@ def _poor_original(own: OwnFigures) -> str:
     )
 
 
-def _answers_of(store: Store, reference: str, seeds: Mapping[str, _Seed]) -> dict[str, _OwnAnswer]:
+def _deployed_failures(store: Store, replica: str) -> set[str]:
+    """Return the ids of the seeds at which the deployed model, not the original, failed."""
     return {
-        record.seed_id: _answer(seeds[record.seed_id], record.deployed, record.decision)
-        for record in store.reference_answers(reference)
-        if record.phase == OWN and record.seed_id in seeds
+        seed_id
+        for seed_id, detail in store.columns.failures(replica)
+        if not detail.startswith(ORIGINAL_FAILED)
     }
 
 
-def _answer(seed: _Seed, answer: Output, decision: Decision) -> _OwnAnswer:
+def _answer(seed: _Seed, label: int | None, decision: Decision) -> _OwnAnswer:
     flips = decision in _DEVIATIONS or (decision is Decision.TIE and not seed.is_tied)
-    return _OwnAnswer(flips, _is_right(seed.label, answer))
+    return _OwnAnswer(flips, seed.label is not None and seed.label == label)
 
 
-def _is_right(label: int | None, answer: Output) -> bool:
-    is_clear = is_finite(answer) and margin(answer) != 0  # a tie names no class
-    return label is not None and is_clear and top_label(answer) == label
+def _clear_label(answer: Output) -> int | None:
+    """Return the top-1 class; None of a tie, which names no class, and where there is none."""
+    return top_label(answer) if is_finite(answer) and margin(answer) != 0 else None
 
 
 def _figures(
     seeds: Mapping[str, _Seed],
     answers: Mapping[str, _OwnAnswer],
     among: Collection[str],
-    failed: int = 0,
+    failed: _Failed = _NONE_FAILED,
 ) -> OwnFigures:
     pairs = [(seeds[name], answers[name]) for name in among]
     labelled = [(seed.is_right, one.is_right) for seed, one in pairs if seed.label is not None]
     return OwnFigures(
-        inputs=len(pairs) + failed,
-        flips=sum(one.flips for _, one in pairs) + failed,
-        failed=failed,
+        inputs=len(pairs) + failed.inputs,
+        flips=sum(one.flips for _, one in pairs) + failed.inputs,
+        failed=failed.inputs,
+        failed_labelled=failed.labelled,
         labelled=len(labelled),
         original_right=sum(before for before, _ in labelled),
         right=sum(after for _, after in labelled),
@@ -324,15 +356,21 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
         return None
     references = {
         name: {
-            record.key: _Answer(record.total_variation, record.decision in _DEVIATIONS)
-            for record in store.reference_answers(name)
-            if record.phase != OWN
+            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
+            for one in store.reference_answers(name, "survey")
+        }
+        for name in facts
+    }
+    of_seeds = {
+        name: {
+            one.seed_id: _ReferenceAnswer(one.decision, _clear_label(one.deployed))
+            for one in store.reference_answers(name, OWN)
         }
         for name in facts
     }
     found = []
     for replica in replica_names(store):
-        own = _own_inputs(store, replica, references)
+        own = _own_inputs(store, replica, of_seeds)
         if not references and not own.is_worse:
             continue
         healthy = {name: one for name, one in references.items() if name not in own.left_out}
@@ -350,12 +388,13 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
 
 def _may_have_fallen(store: Store) -> bool:
     """Whether labels might tell it; by their counts, as reading each answer takes far longer."""
-    if len(replica_names(store)) > 1:
-        return True
-    counts = store.columns.seed_labels()
-    failed = int(store.columns.outcomes().status.among(Status.FAILED).sum())
-    most = counts.original_right - counts.deployed_right + counts.ties + failed
-    return counts.labelled > 0 and most >= LEAST_FALL
+    for replica in replica_names(store):
+        counts = store.columns.seed_labels(replica)
+        failed = store.columns.statuses(replica)[Status.FAILED.value]
+        most = counts.original_right - counts.deployed_right + counts.ties + failed
+        if counts.labelled > 0 and most >= LEAST_FALL:
+            return True
+    return False
 
 
 def _by_survey(store: Store, replica: str, references: _References, confidence: float) -> Soundness:

@@ -85,7 +85,7 @@ class OwnFigures:
     On `flips` of `inputs` it decides otherwise, answers NaN or infinity or, on `failed` of them, not
     at all; inputs on which the original is not finite are left out, and a tie of the original is no
     flip. Of `labelled` inputs `original_right` and `right` are each model's right answers; a tie is
-    none. `lost` are right by the original alone, `won` by this model alone.
+    none. `failed_labelled` of `failed` have a label. `lost` are right by the original alone, `won` by this model alone.
     """
 
     inputs: int = 0
@@ -96,11 +96,12 @@ class OwnFigures:
     right: int = 0
     lost: int = 0
     won: int = 0
+    failed_labelled: int = 0
 
     @property
     def fall(self) -> int:
-        """Inputs right by the original and not by this model, less the reverse."""
-        return self.lost - self.won + self.failed
+        """Labelled inputs right by the original and not by this model, less the reverse."""
+        return self.lost - self.won + self.failed_labelled
 
     def has_more_flips(self, reference_flips: Collection[int]) -> bool:
         """Whether it has more than twice as many flips as each reference, and five more."""

@@ -20,7 +20,7 @@ from edgeflare.campaign.batch import (
 )
 from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.campaign.pair.health import unusable_answers
+from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
@@ -317,11 +317,10 @@ class _Comparison:
 
 
 def _check_usable(folder: Path) -> None:
-    """Raise ModelError where a candidate's answers can't be used: it would be hard to make deviate."""
+    """Raise ModelError where a candidate's answers can't be used."""
     with Store.open(folder) as store:
-        for problem in unusable_answers(store):
-            if problem.kind != "non-finite":  # ranked as the worst
-                raise ModelError(f"{folder} can't be ranked: {problem.words}")
+        if problem := ranking_problem(store):
+            raise ModelError(problem)
 
 
 def _check_unchanged(name: str, folder: Path) -> None:

@@ -10,9 +10,10 @@ from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
 from edgeflare.campaign.pair.health import (
     ANSWERS_CHECKED,
+    MODELS,
     SEEDS_REPEATED,
-    SIDES,
     count_constant,
+    is_other_answer,
 )
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
@@ -22,7 +23,7 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.metrics import class_scores, is_finite, is_same_answer
+from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
     AnswerReader,
     RawOutput,
@@ -231,11 +232,11 @@ class SeedStage(CampaignStage):
         for replica, names in self._replicas.items():
             known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
             if replica not in known:
-                constant = {side: count_constant(self._store, replica, side) for side in SIDES}
-                about = {"repeated": self._repeated(replica, names[0], read), "constant": constant}
+                constant = {model: count_constant(self._store, replica, model) for model in MODELS}
+                about = {"repeated": self._repeated(replica, names, read), "constant": constant}
                 self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 
-    def _repeated(self, replica: str, device: str, read: OutputReaders) -> dict[str, int]:
+    def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> dict[str, int]:
         """Ask both models about the first answered seeds again; count the seeds and other answers.
 
         These queries count as measurements. None are asked where the query limits don't leave as
@@ -244,7 +245,7 @@ class SeedStage(CampaignStage):
         counts = {"seeds": 0, "deployed": 0, "original": 0}
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
         first = list(islice(answered, SEEDS_REPEATED))
-        if self._config.fleet.allow_mixed or not self._limits_leave([device], len(first)):
+        if self._config.fleet.allow_mixed or not self._limits_leave(names, len(first)):
             return counts
         queries: Counter[str] = Counter()
 
@@ -257,10 +258,16 @@ class SeedStage(CampaignStage):
                 counts["deployed"] += _is_other(before.deployed, now.deployed)
 
         feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
+        scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed)
         try:
-            self._scheduler({device: feed}, read.deployed).run(add, lambda: None)
+            scheduler.run(add, lambda: None)
         finally:
             add_queries(self._store, MEASURING, queries)
+        if scheduler.left:
+            raise DeviceAwayError(
+                "seeds are left that the models were not asked about again: "
+                f"{self._fleet.describe_unavailable()}"
+            )
         return counts
 
     def _first_answers(
@@ -346,7 +353,7 @@ class _AnswerBuffer:
 
 
 def _is_other(before: Output | None, now: Output | None) -> bool:
-    return before is not None and now is not None and not is_same_answer(before, now)
+    return before is not None and now is not None and is_other_answer(before, now)
 
 
 def _scored(

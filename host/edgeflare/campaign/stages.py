@@ -323,9 +323,11 @@ class Campaign:
         if self._store.fact(REPLAY) is not None:
             return
         checked = list(self._store.fact("checked") or [])
-        unusable = () if checked else unusable_answers(self._store)
+        unusable = [one for one in unusable_answers(self._store) if one.replica not in checked]
+        told = self._store.notices()
         for problem in unusable:
-            self._reporter.notice(capitalized(problem.words))
+            if (text := capitalized(problem.words)) not in told:
+                self._reporter.notice(text)
         for replica in self._replicas:
             if replica in checked:
                 continue

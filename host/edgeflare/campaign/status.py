@@ -60,12 +60,10 @@ def is_searched(store: Store) -> bool:
 
 def failed_replicas(store: Store) -> dict[str, str]:
     """Return the replicas all of whose searches so far failed, and why the first one did."""
-    rows = store.columns.outcomes()
-    failed = rows.status.among(Status.FAILED)
     found = {}
     for replica in replica_names(store):
-        own = rows.replica.among(replica)
-        if own.any() and failed[own].all():
+        statuses = store.columns.statuses(replica)
+        if set(statuses) == {Status.FAILED.value}:
             first = next(store.outcomes_of(replica))
             found[replica] = f"{first.detail} (seed {first.seed_id})"
     return found

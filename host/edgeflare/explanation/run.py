@@ -129,8 +129,8 @@ def _explained(
     if not found:
         why = "there is nothing to explain"
         for problem in unusable_answers(store)[:1]:
-            model = walk.config.deployed if problem.side == "deployed" else walk.config.original
-            why = problem.words + _drawn_by(model, store.models[problem.side])
+            stated = walk.config.deployed if problem.model == "deployed" else walk.config.original
+            why = problem.words + _drawn_by(stated, store.models[problem.model])
         raise UsageError(f"{store.folder} has no finding: {why}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
     cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"

@@ -27,6 +27,7 @@ from edgeflare.errors import (
 )
 from edgeflare.models.gradients import InputGradients, JointGradients
 from edgeflare.models.original_process import (
+    ORIGINAL_FAILED,
     LoadedModel,
     ModelHere,
     ModelProcess,
@@ -406,7 +407,7 @@ class OriginalModel:
                         return process
                     self._drop(process)
                 if self._closed:
-                    raise InferenceFailedError(f"original model: {self.path} was closed")
+                    raise InferenceFailedError(f"{ORIGINAL_FAILED}{self.path} was closed")
                 patience = None
                 if self._count < self._most:
                     waited = self._waited_s + time.monotonic() - began
@@ -485,7 +486,7 @@ class OriginalModel:
 
 def _words(ended: ProcessEndedError, times: str = "", again: str = "") -> str:
     """Return the sentence about processes that ended: how often, and what to do."""
-    text = f"original model: {ended}"
+    text = f"{ORIGINAL_FAILED}{ended}"
     if times:
         text += f", {times}"
     if ended.more:

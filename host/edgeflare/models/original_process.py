@@ -39,6 +39,8 @@ _START = (
     "RUNTIMES; RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; "
     "serve()"
 )
+ORIGINAL_FAILED = "original model: "
+"""With this begins each error of the original, as stored where it could not answer."""
 _READ_AT_ONCE = 1 << 20
 _LAST_BYTES = 2000
 _MOST_PRINTED = 1 << 20
@@ -274,16 +276,16 @@ class ModelProcess(LoadedModel):
         advice = "raise original_timeout_s (--original-timeout) if it needs longer"
         if kind is Kind.INFER:
             return InferenceFailedError(
-                f"original model: {self._path} did not answer within {self._timeout_s:g} s; "
+                f"{ORIGINAL_FAILED}{self._path} did not answer within {self._timeout_s:g} s; "
                 f"{advice}"
             )
         return DeviceTimeoutError(
-            f"original model: {self._path} was not loaded within {self._timeout_s:g} s; {advice}"
+            f"{ORIGINAL_FAILED}{self._path} was not loaded within {self._timeout_s:g} s; {advice}"
         )
 
 
 def _raised(code: str, message: str) -> EdgeFlareError:
-    return _RAISED.get(code, DeviceError)(f"original model: {message}")
+    return _RAISED.get(code, DeviceError)(f"{ORIGINAL_FAILED}{message}")
 
 
 def users_runtime(name: str) -> dict[str, str]:

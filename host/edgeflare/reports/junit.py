@@ -295,8 +295,8 @@ def _unusable(files: ExitStack, data: ReportData) -> _Suite:
     suite = _Suite(files, data, "answers")
     for one in data.summary.unusable:
         name = (
-            f"answers of the {one.side} model"
-            if one.side == "deployed"
+            f"answers of the {one.model} model"
+            if one.model == "deployed"
             else "answers of the original"
         )
         if one.replica:

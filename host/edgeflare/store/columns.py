@@ -152,6 +152,14 @@ class Columns:
         with self._database.reading() as connection:
             return [tuple(row) for row in connection.execute(query)]
 
+    def failures(self, replica: str = "") -> list[tuple[str, str]]:
+        """The seed of each of this replica's outcomes that failed, and why."""
+        table = _OUTCOMES.c
+        query = select(_SEEDS.c.id, table.detail).join(_OUTCOMES)
+        query = query.where(table.status == Status.FAILED.value, table.replica == replica)
+        with self._database.reading() as connection:
+            return [tuple(row) for row in connection.execute(query)]
+
     def trigger_mutations(self) -> Iterator[list[dict[str, Any]]]:
         """The mutations of each triggering input that a search made by some."""
         table = _OUTCOMES.c
@@ -197,10 +205,11 @@ class Columns:
             rows = connection.execute(query.group_by(table.c[column])).all()
         return Counter({str(text): int(count) for text, count in rows})
 
-    def seed_labels(self) -> LabelCounts:
-        """Count the answers of the replica that answered first."""
+    def seed_labels(self, replica: str | None = None) -> LabelCounts:
+        """Count the answers of a replica; None: of the one that answered first."""
         with self._database.reading("the table seed_answers of its database") as connection:
-            return _label_counts(connection, queries.first_replica(connection))
+            first = queries.first_replica(connection) if replica is None else replica
+            return _label_counts(connection, first)
 
     def survey_alarms(self) -> tuple[int, int]:
         """How many inputs the deployed model answered, and how many are confident deviations."""

@@ -137,6 +137,26 @@ class _Reference(TypedDict):
     sha256: str | None
     of: NotRequired[str]
     inputs: NotRequired[int]
+    seeds: NotRequired[int]
+
+
+_Count: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Repeated(TypedDict):
+    seeds: _Count
+    deployed: _Count
+    original: _Count
+
+
+class _Constant(TypedDict):
+    deployed: _Count
+    original: _Count
+
+
+class _AnswersChecked(TypedDict):
+    repeated: NotRequired[_Repeated]
+    constant: NotRequired[_Constant]
 
 
 class _Partner(TypedDict):
@@ -144,9 +164,10 @@ class _Partner(TypedDict):
     sample: str
 
 
-_Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
+_Queries: TypeAlias = dict[str, _Count]
 
 _FACTS: dict[str, Any] = {
+    "answers_checked": dict[str, _AnswersChecked],
     "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
     "checked": list[str],
     "class_names": list[str],
@@ -169,7 +190,7 @@ _FACTS: dict[str, Any] = {
     "replicas": list[str],
     "sample_rate": int,
     "seed origins": dict[str, str],
-    "seed rows": dict[str, Annotated[int, Field(ge=0, lt=2**63)]],
+    "seed rows": dict[str, _Count],
     "seed_queries": _Queries,
     "seeds_complete": bool,
     "survey families": list[str],

@@ -490,9 +490,9 @@ class Store(StoredFolder):
         """Record what a reference answers to inputs of the survey, in one transaction."""
         survey.add_references(self._database, answers)
 
-    def reference_answers(self, reference: str) -> Iterator[ReferenceAnswer]:
-        """One reference's answers, in the order they were added."""
-        return survey.read_references(self._database, reference)
+    def reference_answers(self, reference: str, phase: str = "") -> Iterator[ReferenceAnswer]:
+        """One reference's answers, of one phase or of all, in the order they were added."""
+        return survey.read_references(self._database, reference, phase)
 
     # Outcomes of the searches, and what other devices answer to what they found
 

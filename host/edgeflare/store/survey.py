@@ -252,9 +252,11 @@ def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> No
         queries.add_rows(connection, _REFERENCES, rows)
 
 
-def read_references(database: Database, reference: str) -> Iterator[ReferenceAnswer]:
-    """Yield one reference's answers in the order they were added."""
+def read_references(database: Database, reference: str, phase: str) -> Iterator[ReferenceAnswer]:
+    """Yield one reference's answers, of one phase or of all, in the order they were added."""
     query = queries.with_seed_id(_REFERENCES).where(_REFERENCES.c.reference == reference)
+    if phase:
+        query = query.where(_REFERENCES.c.phase == phase)
 
     def answer(row: Row[Any]) -> ReferenceAnswer:
         return record(ReferenceAnswer, row, deployed=output_from(row.deployed, row.deployed_pieces))

@@ -25,9 +25,11 @@ from edgeflare import (
 )
 from edgeflare.analysis import check_healthy, check_limits, rank_campaigns, replay_summary
 from edgeflare.assertions.failure import failure_text
+from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
 from edgeflare.devices import connect
 from edgeflare.nightly.comparison import answers_checks
 from edgeflare.reports import summary_document
+from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, connecting
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -111,10 +113,13 @@ def campaign(folder: Path, infer: Callable[[np.ndarray], np.ndarray], **tables: 
 
 
 def device(infer: Callable[[np.ndarray], np.ndarray]) -> Any:
-    agent = FakeAgent(
-        loaded=LOADED, infer=lambda sample: np.asarray(infer(sample), np.float32)[None]
-    )
-    return connecting({"local": agent}, connect)
+    agents = {
+        name: FakeAgent(
+            loaded=LOADED, infer=lambda sample: np.asarray(infer(sample), np.float32)[None]
+        )
+        for name in ("local", "local#2")
+    }
+    return connecting(agents, connect)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +131,7 @@ def test_no_report_takes_a_dead_models_answers_for_agreement(tmp_path: Path, mod
     folder = campaign(tmp_path, infer, limits=LIMITS)
     summary = summarize(folder)
     first = summary.unusable[0]
-    assert (first.kind, first.side) == (kind, "deployed")
+    assert (first.kind, first.model) == (kind, "deployed")
     said = first.words[1:]
     blocks: Any = summary_document(summary)
     assert said in blocks[0].text.split(". ")[0]
@@ -179,6 +184,21 @@ def test_an_honest_model_costs_three_queries_more(tmp_path: Path) -> None:
     assert summary.limits_crossed == ()
 
 
+def test_another_device_repeats_the_answers_where_the_first_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = SeedStage.answer
+
+    def lose_the_first(self: SeedStage, read: OutputReaders) -> None:
+        answer(self, read)
+        self._fleet.sessions[0].close()
+
+    monkeypatch.setattr(SeedStage, "answer", lose_the_first)
+    summary = summarize(campaign(tmp_path, honest, devices=["local", "local"]))
+    assert summary.unfinished == 0
+    assert summary.total_queries["measuring"] >= 3
+
+
 def test_last_bits_that_differ_are_no_other_answer(tmp_path: Path) -> None:
     def rounded(sample: np.ndarray) -> np.ndarray:
         return honest(sample) * (1 + RNG.uniform(-1e-6, 1e-6, 4))
@@ -225,8 +245,6 @@ def test_no_replayed_trigger_is_fixed_by_a_dead_model(tmp_path: Path, mode: str)
 
 
 def _stored(folder: Path) -> dict[str, Any]:
-    from edgeflare.store import Store
-
     with Store.open(folder) as store:
         return dict(store.campaign)
 

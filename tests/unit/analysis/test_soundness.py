@@ -291,13 +291,20 @@ class Seeds:
     Each model's answers to 60 seeds are given by counts; the original is right on all others.
     """
 
-    def __init__(self, folder: Path, *, labels: bool, limits: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, labels: bool, limits: bool = True, unlabelled: int = 0
+    ) -> None:
         self.names = [f"s{number}" for number in range(60)]
         config = {"limits": {"verdict": "sound"}} if limits else {}
         self.store = Store.create(folder, config)
         self.store.add_seeds(
             SeedInput(name, np.full((2, 2, 1), place, np.uint8), 0 if labels else None)
             for place, name in enumerate(self.names)
+        )
+        self.unlabelled = [f"u{number}" for number in range(unlabelled)]
+        self.store.add_seeds(
+            SeedInput(name, np.full((2, 2, 1), 100 + place, np.uint8))
+            for place, name in enumerate(self.unlabelled)
         )
         self.store.set_fact("finished", True)
 
@@ -312,9 +319,9 @@ class Seeds:
         for name, first, second in zip(
             self.names, self.answers(**(original or {})), self.answers(**counts), strict=True
         ):
-            assert first is not None
-            if second is None:
-                self.store.add_outcome(OutcomeRecord(name, Status.FAILED, "0", detail="no answer"))
+            if first is None or second is None:
+                detail = "original model: no answer" if first is None else "no answer"
+                self.store.add_outcome(OutcomeRecord(name, Status.FAILED, "0", detail=detail))
             else:
                 answer = SeedAnswer(name, first, second, oracle.decide(first, second))
                 self.store.add_seed_answers([answer])
@@ -411,6 +418,29 @@ def test_labels_that_the_original_has_wrong_are_no_measure(tmp_path: Path) -> No
     verdict, kept, evidence, _ = seeds.verdict()
     assert (verdict, kept) == ("cannot-tell", "undecided")
     assert "12 of 60" in evidence[1]
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_an_original_that_fails_tells_nothing_against_the_deployed_model(
+    labels: bool, tmp_path: Path
+) -> None:
+    seeds = Seeds(tmp_path / "c", labels=labels)
+    seeds.deployed(original={"none": 8})
+    seeds.reference("int8", none=8)
+    assert seeds.verdict()[:2] == ("sound", "kept")
+
+
+def test_a_failure_at_a_seed_without_a_label_is_no_fall(tmp_path: Path) -> None:
+    seeds = Seeds(tmp_path / "c", labels=True, unlabelled=5)
+    seeds.deployed()
+    for name in seeds.unlabelled:
+        seeds.store.add_outcome(OutcomeRecord(name, Status.FAILED, "0", detail="no answer"))
+    seeds.reference("int8")
+    found = campaign_soundness(seeds.store)
+    seeds.store.close()
+    assert found is not None
+    assert found.own is not None
+    assert (found.own.fall, found.own.failed, found.own.labelled) == (0, 5, 60)
 
 
 def test_a_tie_of_the_original_is_no_flip(tmp_path: Path) -> None:

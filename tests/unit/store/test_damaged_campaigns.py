@@ -114,6 +114,9 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
         ("faults", "[]"),
         ("references", '{"int8": "x"}'),
         ("sample_rate", '"16 kHz"'),
+        ("answers_checked", "7"),
+        ("answers_checked", '{"": {"repeated": {"deployed": 2}}}'),
+        ("references", '{"int8": {"kind": "int8", "path": "a", "sha256": null, "seeds": "x"}}'),
     ],
 )
 def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:

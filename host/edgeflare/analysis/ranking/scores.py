@@ -13,7 +13,7 @@ import numpy as np
 
 from edgeflare.analysis.answer_stats import DifferenceCounts, detection_figures
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.campaign.pair.health import unusable_answers
+from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
@@ -119,11 +119,8 @@ def read_campaign(store: Store) -> CandidateCampaign:
             f"{store.folder} has no answers yet, so that nothing can be compared; go on with it first "
             "(`edgeflare resume`)"
         )
-    for problem in unusable_answers(store):
-        if problem.kind != "non-finite":  # that counts as the worst answer: `nonfinite_as_worst`
-            raise UsageError(
-                f"{store.folder} can't be ranked: {problem.words}; leave that candidate out"
-            )
+    if problem := ranking_problem(store):
+        raise UsageError(f"{problem}; leave that candidate out")
     with decoding(store.folder, "the setting search"):
         search = SearchConfig.model_validate(store.campaign.get("search", {}))
     replicas = set(replica_names(store))

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.text import counted
 from edgeflare.campaign.status import replica_names
-from edgeflare.metrics import is_finite, is_same
+from edgeflare.metrics import is_finite, is_same, is_same_answer
 from edgeflare.oracles import certainty, margin
 from edgeflare.store import Store
+from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Decision, Output, Outputs
 
 ANSWERS_CHECKED = "answers_checked"
@@ -24,11 +25,12 @@ SEEDS_REPEATED = 3
 """A model that draws random numbers answers otherwise on nearly every input, so that few tell."""
 
 UnusableKind: TypeAlias = Literal["not-repeatable", "non-finite", "constant", "tied"]
-Side: TypeAlias = Literal["deployed", "original"]
-SIDES: tuple[Side, ...] = ("deployed", "original")
+ModelName: TypeAlias = Literal["deployed", "original"]
+MODELS: tuple[ModelName, ...] = ("deployed", "original")
 
 _FEWEST_INPUTS = 4
-"""As many different inputs at least have the same answer where a model is called constant."""
+"""By as many inputs at least a model is called constant, tied or not finite: of constant ones by as
+many different ones."""
 _SATURATED = 0.98
 """From this certainty on, rounding to 8 bits makes equal answers to inputs of one class usual."""
 _CONSTANT_DEVIATIONS = 0.25
@@ -37,12 +39,13 @@ _FEWEST_DEVIATIONS = 3
 _FEWEST_UNSTABLE = 2
 _CLEAR_MARGIN = 0.05
 """A search ends right beside the original's boundary, where rounding alone may turn a decision: an
-unstable finding with a smaller margin of the deployed model shows nothing of that."""
+unstable finding with a smaller margin of the deployed model shows nothing of that, nor does another
+decision on a seed."""
 
 
 @dataclass(frozen=True)
 class UnusableAnswers:
-    """Why the answers of one `side`, the deployed model or the original, can't be used.
+    """Why the answers of one `model`, the deployed model or the original, can't be used.
 
     `kind`: "not-repeatable": it answers otherwise to the same input; "non-finite": with NaN or
     infinity; "constant": the same to all inputs; "tied": several classes share its highest score.
@@ -52,7 +55,7 @@ class UnusableAnswers:
     """
 
     kind: UnusableKind
-    side: Side
+    model: ModelName
     inputs: int
     of: int
     replica: str = ""
@@ -60,7 +63,7 @@ class UnusableAnswers:
     @property
     def words(self) -> str:
         """One sentence without its full stop, which begins in lower case."""
-        model = "the deployed model" if self.side == "deployed" else "the original"
+        name = "the deployed model" if self.model == "deployed" else "the original"
         where = f" on {self.replica}" if self.replica else ""
         share = f"{self.inputs:,} of {counted(self.of, 'input')}"
         does = {
@@ -70,7 +73,7 @@ class UnusableAnswers:
             "constant": f"gives the same answer to all of {counted(self.of, 'input')}",
             "tied": f"is without a decision on {share}, a tie of its best answers",
         }[self.kind]
-        return f"{model}{where} {does}: neither agreement nor deviations can be told by that"
+        return f"{name}{where} {does}: neither agreement nor deviations can be told by that"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `words` among them."""
@@ -85,50 +88,64 @@ def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
     found = [
         problem
         for replica in replica_names(store)
-        for side in SIDES
-        if (problem := _unusable(store, replica, side)) is not None
+        for model in MODELS
+        if (problem := _unusable(store, replica, model)) is not None
     ]
     order: tuple[UnusableKind, ...] = ("not-repeatable", "non-finite", "constant", "tied")
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
-def _unusable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def ranking_problem(store: Store) -> str:
+    """Return why a campaign can't be ranked among others, "" where it can: such a model would be
+    hard to make deviate. NaN or infinity counts as the worst answer. Raises StoreError."""
+    for problem in unusable_answers(store):
+        if problem.kind != "non-finite":
+            return f"{store.folder} can't be ranked: {problem.words}"
+    return ""
+
+
+def _unusable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     return (
-        _not_repeatable(store, replica, side)
-        or _mostly(Decision.NONFINITE, "non-finite", store, replica, side)
-        or _constant(store, replica, side)
-        or _mostly(Decision.TIE, "tied", store, replica, side)
+        _not_repeatable(store, replica, model)
+        or _mostly(Decision.NONFINITE, "non-finite", store, replica, model)
+        or _constant(store, replica, model)
+        or _mostly(Decision.TIE, "tied", store, replica, model)
     )
 
 
-def _not_repeatable(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def _not_repeatable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds that were asked about again, and by the findings that did not repeat."""
     repeated = _checked(store, replica).get("repeated", {})
-    if others := repeated.get(side, 0):
-        return UnusableAnswers("not-repeatable", side, others, repeated["seeds"], replica)
+    if others := repeated.get(model, 0):
+        return UnusableAnswers("not-repeatable", model, others, repeated["seeds"], replica)
     mixed = (store.campaign.get("fleet") or {}).get("allow_mixed")
-    if side == "original" or repeated.get("original") or mixed:  # what makes findings unstable
+    if model == "original" or repeated.get("original") or mixed:  # what makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
     unstable = store.columns.unstable(_CLEAR_MARGIN, replica)
     findings = unstable + sum(statuses[one.value] for one in TRIGGERS)
     if unstable < max(_FEWEST_UNSTABLE, findings / 2):
         return None
-    return UnusableAnswers("not-repeatable", side, unstable, findings, replica)
+    return UnusableAnswers("not-repeatable", model, unstable, findings, replica)
 
 
 def _mostly(
-    decision: Decision, kind: UnusableKind, store: Store, replica: str, side: Side
+    decision: Decision, kind: UnusableKind, store: Store, replica: str, model: ModelName
 ) -> UnusableAnswers | None:
-    """Judge by the seeds and the survey: whether this is the decision on most inputs."""
+    """Judge by the seeds and the survey: whether this is the decision on most inputs.
+
+    Not by a replay's inputs, which are there because they lie beside a boundary, or gave no number.
+    """
     decisions = store.columns.decisions(replica)
     count, total = decisions[decision.value], decisions.total()
-    if 2 * count <= total or _side_of(store, replica, decision) != side:
+    if total < _FEWEST_INPUTS or 2 * count <= total or store.fact(REPLAY) is not None:
         return None
-    return UnusableAnswers(kind, side, count, total, replica)
+    if _model_of(store, replica, decision) != model:
+        return None
+    return UnusableAnswers(kind, model, count, total, replica)
 
 
-def _side_of(store: Store, replica: str, decision: Decision) -> Side:
+def _model_of(store: Store, replica: str, decision: Decision) -> ModelName:
     """Return which model makes answers ties, or not finite: the deployed one where both do."""
     with closing(_seed_answers(store, replica)) as answers:
         for outputs, _ in answers:
@@ -140,19 +157,20 @@ def _side_of(store: Store, replica: str, decision: Decision) -> Side:
     return "deployed"
 
 
-def count_constant(store: Store, replica: str, side: Side) -> int:
+def count_constant(store: Store, replica: str, model: ModelName) -> int:
     """Return to how many different seeds a model gives answers that are equal to the bit, 0: not all.
 
     Most models end this with the second seed. Equal answers that are sure of one class are usual
     where all seeds are of that class, the more so of 8 bits: they count where the other model
-    decides otherwise on a quarter of the seeds.
+    decides otherwise on a quarter of the seeds. Of a replay they never count, nor does hearing
+    no word: its inputs are there because they deviate.
     """
     first: Output | None = None
     inputs: set[str] = set()
     deviations: set[str] = set()
     with closing(_seed_answers(store, replica)) as answers:
         for outputs, sample in answers:
-            answer = outputs.deployed if side == "deployed" else outputs.original
+            answer = outputs.deployed if model == "deployed" else outputs.original
             if answer is None:
                 continue
             if first is not None and not is_same(answer, first):
@@ -164,25 +182,38 @@ def count_constant(store: Store, replica: str, side: Side) -> int:
     if first is None or len(inputs) < _FEWEST_INPUTS:
         return 0
     sure = certainty(first)
+    if store.fact(REPLAY) is not None:
+        return len(inputs) if sure is not None and sure < _SATURATED else 0
     least = max(_FEWEST_DEVIATIONS, _CONSTANT_DEVIATIONS * len(inputs))
     if sure is not None and sure >= _SATURATED and len(deviations) < least:
         return 0
     return len(inputs)
 
 
-def _constant(store: Store, replica: str, side: Side) -> UnusableAnswers | None:
+def is_other_answer(before: Output, now: Output) -> bool:
+    """Whether a model answers otherwise to the same input, by more than rounding can change.
+
+    Beside a boundary rounding alone may turn the decision: there the numbers tell.
+    """
+    ahead = margin(before)
+    return not is_same_answer(before, now, is_clear=ahead is None or ahead >= _CLEAR_MARGIN)
+
+
+def _constant(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds, as the campaign found it, and by the answers to the findings."""
-    count = _checked(store, replica).get("constant", {}).get(side, 0)
+    count = _checked(store, replica).get("constant", {}).get(model, 0)
     if not count:
         return None
     with closing(_seed_answers(store, replica)) as answers:
-        of_seeds = next(answers)[0]
-    first = of_seeds.deployed if side == "deployed" else of_seeds.original
+        of_seeds = next(answers, (None, ""))[0]
+    if of_seeds is None:
+        return None
+    first = of_seeds.deployed if model == "deployed" else of_seeds.original
     for outcome in store.outcomes_of(replica):
-        answer = outcome.deployed if side == "deployed" else outcome.original
+        answer = outcome.deployed if model == "deployed" else outcome.original
         if first is not None and answer is not None and not is_same(answer, first):
             return None
-    return UnusableAnswers("constant", side, count, count, replica)
+    return UnusableAnswers("constant", model, count, count, replica)
 
 
 def _checked(store: Store, replica: str) -> Mapping[str, Any]:

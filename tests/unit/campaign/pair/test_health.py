@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from search_models import heard
 
-from edgeflare.campaign.pair.health import ANSWERS_CHECKED, count_constant, unusable_answers
+from edgeflare.campaign.pair.health import (
+    ANSWERS_CHECKED,
+    count_constant,
+    is_other_answer,
+    unusable_answers,
+)
 from edgeflare.metrics import is_same_answer
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Detections, Output, Status, Values
 
 ONE_HOT = np.array([1.0, 0.0, 0.0])
@@ -17,6 +23,7 @@ OTHER = np.array([0.0, 1.0, 0.0])
 UNSURE = np.array([0.5, 0.3, 0.2])
 TIE = np.array([0.4, 0.4, 0.2])
 NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, np.int64), np.zeros(0))
+REPLAYED = {"source": {"kind": "campaign", "folder": "c"}, "inputs": []}
 RNG = np.random.default_rng(0)
 
 
@@ -75,6 +82,21 @@ def test_equal_answers_that_a_healthy_model_gives(tmp_path: Path, case: str) -> 
         assert count_constant(store, "", "deployed") == 0
 
 
+@pytest.mark.parametrize(
+    ("case", "count"),
+    [
+        ("unsure of its class", 4),
+        ("sure, but wrong on a third", 0),
+        ("a detector that sees nothing", 0),
+    ],
+)
+def test_equal_answers_to_what_a_replay_sends(tmp_path: Path, case: str, count: int) -> None:
+    """Its inputs are there because they deviate: that many do tells nothing."""
+    with answered(tmp_path / "c", CONSTANT[case][0]) as store:
+        store.set_fact(REPLAY, REPLAYED)
+        assert count_constant(store, "", "deployed") == count
+
+
 def test_the_same_seed_again_is_one_input(tmp_path: Path) -> None:
     with Store.create(tmp_path / "c", {}) as store:
         image = np.zeros((2, 2, 1), np.uint8)
@@ -100,12 +122,38 @@ def test_ties_on_half_of_the_seeds_are_none(tmp_path: Path) -> None:
         assert unusable_answers(store) == ()
     with answered(tmp_path / "d", [*halves, (TIE, varied(), Decision.TIE)]) as store:
         (problem,) = unusable_answers(store)
-        assert (problem.kind, problem.side, problem.inputs, problem.of) == (
+        assert (problem.kind, problem.model, problem.inputs, problem.of) == (
             "tied",
             "deployed",
             4,
             7,
         )
+
+
+@pytest.mark.parametrize(
+    ("count", "is_replay", "problems"), [(3, False, 0), (4, False, 1), (8, True, 0)]
+)
+@pytest.mark.parametrize(
+    ("answer", "decision"), [(TIE, Decision.TIE), (np.full(3, np.nan), Decision.NONFINITE)]
+)
+def test_few_inputs_and_those_of_a_replay_show_no_model_without_decisions(
+    tmp_path: Path,
+    answer: np.ndarray,
+    decision: Decision,
+    count: int,
+    is_replay: bool,
+    problems: int,
+) -> None:
+    with answered(tmp_path / "c", [(varied(), answer, decision)] * count) as store:
+        if is_replay:
+            store.set_fact(REPLAY, REPLAYED)
+        assert len(unusable_answers(store)) == problems
+
+
+def test_a_campaign_whose_answers_are_lost_is_not_called_constant(tmp_path: Path) -> None:
+    with answered(tmp_path / "c", []) as store:
+        store.set_fact(ANSWERS_CHECKED, {"": {"constant": {"deployed": 4, "original": 0}}})
+        assert unusable_answers(store) == ()
 
 
 @pytest.mark.parametrize(
@@ -154,6 +202,29 @@ ANOTHER = {
     "another box": (boxes(), boxes()),
     "another vector": (Values(np.array([1.0, 2.0])), Values(np.array([1.0, 1.5]))),
 }
+
+
+BESIDE_A_BOUNDARY = {
+    "the last bit turns the class": (np.array([0.5 + 1e-8, 0.5 - 1e-8]), False),
+    "other numbers": (np.array([0.45, 0.55]), True),
+    "no numbers": (np.array([np.nan, 0.5]), True),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE_A_BOUNDARY)
+def test_another_decision_beside_a_boundary_tells_nothing(case: str) -> None:
+    now, is_other = BESIDE_A_BOUNDARY[case]
+    assert is_other_answer(np.array([0.5 - 1e-8, 0.5 + 1e-8]), now) == is_other
+
+
+def test_a_box_that_rounding_adds_is_no_other_answer() -> None:
+    def seen(score: float) -> Detections:
+        return Detections(
+            np.array([[0.1, 0.1, 0.5, 0.5]]), np.zeros(1, np.int64), np.array([score])
+        )
+
+    assert not is_other_answer(seen(NOTHING.rules.confidence + 1e-7), NOTHING)
+    assert is_other_answer(seen(0.9), NOTHING)
 
 
 @pytest.mark.parametrize("case", SAME)
