@@ -541,7 +541,7 @@ class Store(StoredFolder):
             return set(connection.execute(query).scalars())
 
     def remove_failed(self, replica: str = "") -> None:
-        """Remove this replica's outcomes of searches that failed, so that they are done again."""
+        """Remove this replica's failed searches, which are done again; `MEASURING` has their queries."""
         with self._database.writing() as connection:
             queries.remove_failed(connection, replica)
 

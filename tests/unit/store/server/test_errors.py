@@ -301,7 +301,7 @@ def test_scores_of_units_are_whole_where_the_connection_ends_as_they_are_stored(
 
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         store.set_result("units", score, rows)
-        units = store._database.rows(tables.unit_scores, lambda row: row["unit"])
+        units = store._database.rows(tables.unit_scores, lambda row: row.unit)
     assert (len(begun), units) == (2, [0, 1, 2])
 
 
