@@ -131,6 +131,8 @@ class OriginalModel:
         self._processes_began = False
         self._count = 0
         self._waited_s = 0.0
+        self._failed_starts = 0
+        self._next_start = 0.0
         began = time.monotonic()
         with self._borrowed() as first:
             self._start_s = time.monotonic() - began
@@ -410,7 +412,8 @@ class OriginalModel:
                 patience = None
                 if self._count < self._most:
                     waited = self._waited_s + time.monotonic() - began
-                    patience = self._start_s - waited if self._count else 0.0
+                    pause = self._next_start - time.monotonic()
+                    patience = max(self._start_s - waited, pause) if self._count else 0.0
                     if patience <= 0:
                         self._count += 1
                         self._waited_s = 0.0
@@ -449,15 +452,22 @@ class OriginalModel:
                 else:
                     self._processes.add(process)
                     self._processes_began = True
+                    self._failed_starts = 0
         return process
 
     def _others_have_to_do(self) -> bool:
-        """Whether there are other processes, which then are as many as there can be."""
+        """Whether there are other processes; a further one is then started after a pause.
+
+        The pauses double from one failed start to the next, so that where memory stays short those
+        that run aren't disturbed for long.
+        """
         with self._changed:
-            others = self._count - 1
-            if others:
-                self._most = others
-            return others > 0
+            if self._count == 1:
+                return False
+            if time.monotonic() >= self._next_start:  # else of several that fail at once
+                self._failed_starts += 1
+                self._next_start = time.monotonic() + PAUSE_S * 2**self._failed_starts
+            return True
 
     def _loaded(self) -> LoadedModel | None:
         """Return a process with the loaded model; one that ends in loading is followed by another.
