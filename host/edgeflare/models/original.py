@@ -206,7 +206,7 @@ class OriginalModel:
         )
 
     def _set(self, configuration: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
-        self._persist(lambda process: process.configure(configuration, arrays), ModelError)
+        self._persist(lambda process: process.configure(configuration, arrays), ModelError, "")
         self._configuration, self._arrays = configuration, arrays
 
     def read_with(self, reader: AnswerReader) -> None:
@@ -252,7 +252,7 @@ class OriginalModel:
                 process.configure(configuration, fixed)
                 return process.ask(Kind.INFER, header, arrays)
 
-            reply = self._persist(ask, InferenceFailedError)
+            reply = self._persist(ask, InferenceFailedError, " at this input")
             seconds += reply.header["seconds"]
             raws += _raw_outputs(reply)
         return raws, seconds
@@ -345,10 +345,12 @@ class OriginalModel:
         assert self._reader is not None, "read_with comes first"  # noqa: S101
         return self._reader.read_all(raws)
 
-    def _persist(self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError]) -> R:
+    def _persist(
+        self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError], place: str
+    ) -> R:
         """Return what a process answers; where it ends, another one is asked.
 
-        Raises `failure` where several in a row ended, which then belongs to what is asked.
+        Raises `failure` where several in a row ended, which then belongs to what is asked: `place`.
         """
         deaths = 0
         while True:
@@ -358,9 +360,7 @@ class OriginalModel:
             except ProcessEndedError as ended:
                 deaths += 1
                 if deaths == MOST_DEATHS:
-                    raise failure(
-                        _words(ended, f"{deaths} times in a row at this input")
-                    ) from ended
+                    raise failure(_words(ended, f"{deaths} times in a row{place}")) from ended
                 self._replace(ended, PAUSE_S if ended.may_pass and deaths == MOST_DEATHS - 1 else 0)
 
     def _replace(self, ended: ProcessEndedError, pause_s: float) -> None:
