@@ -8,8 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 from campaigns import Found, finished, found_in
 from command import DEMO
@@ -20,11 +25,13 @@ from value_models import photographs, value_onnx
 from edgeflare import CampaignConfig, config_from, resume_campaign, run_campaign
 from edgeflare._internal import plugins
 from edgeflare.campaign.workers import pool
+from edgeflare.campaign.workers.pool import WorkerLostError
+from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import connect
 from edgeflare.errors import StrategyError
 from edgeflare.store import Store
 from edgeflare.testing import FaultPlan, connecting
-from edgeflare.types import Status
+from edgeflare.types import Decision, Outputs, Seed, Status
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -275,6 +282,43 @@ def test_a_search_that_loses_processes_at_different_places_goes_on(tmp_path: Pat
 @pytest.mark.parametrize(
     ("way", "reason"), [("SIGABRT", "crashed"), ("hang", "did not answer within 1 s")]
 )
+class LosingSearch(RemoteSearchJob):
+    """A search whose worker process ends after one of these numbers of requests each time."""
+
+    def __init__(self, places: list[int]) -> None:
+        seed = Seed("s", np.zeros((2, 2, 1), np.uint8), Outputs(None, None, Decision.AGREE))
+        settings: Any = SimpleNamespace(campaign_seed=0)
+        super().__init__(seed, settings, pool=MagicMock(), replica="")
+        self.places = iter(places)
+
+    def _in_worker(self, link: Any) -> Any:
+        self.counters = replace(self.counters, round_trips=next(self.places))
+        yield
+        raise WorkerLostError("ended")
+
+
+@pytest.mark.parametrize(
+    ("places", "losses"),
+    [
+        ([5, 5, 5, 9], 3),
+        ([5, 6, 5, 9], 3),
+        ([10, 10, 12, 12, 11, 9], 5),
+        ([*range(0, 30, 3)], 10),
+    ],
+)
+def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
+    places: list[int], losses: int
+) -> None:
+    job = LosingSearch(places)
+
+    def ending() -> Iterator[Any]:
+        yield (yield from job.search())
+
+    *_, result = ending()
+    assert result.status is Status.FAILED
+    assert len(places) - len([*job.places]) == losses
+
+
 def test_an_original_that_fails_on_some_inputs_fails_on_the_same_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reason: str
 ) -> None:

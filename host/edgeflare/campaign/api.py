@@ -91,6 +91,7 @@ def resume_campaign(
     progress: Progress = silent,
     connect: Connect = connect,
     cluster: Cluster | None = None,
+    check_samples: bool = False,
 ) -> Path:
     """Resume an interrupted campaign, or do nothing where it is finished; return its folder.
 
@@ -98,7 +99,9 @@ def resume_campaign(
     `changes` (nested) are laid on top of the configuration that the campaign began with: its
     `devices` and `inventory`, its `fleet` table, `original_timeout_s`, `workers`; `typed` names
     their flags, as in `config_from`. A device that can't be reached now is left out, with a notice,
-    where another one can. A control that is not finished goes on once the search is.
+    where another one can. A control that is not finished goes on once the search is. Of a finished
+    campaign all rows are read; with `check_samples` the inputs that are shown, too: a notice tells
+    of those that can't be read.
 
     Raises UsageError, naming it, where a model, a seed file, a library, a device or the
     original's answers to fixed inputs have changed, unless `force`; StoreError where another
@@ -116,6 +119,7 @@ def resume_campaign(
         progress=progress,
         connect=connect,
         cluster=cluster,
+        check_samples=check_samples,
     )
 
 

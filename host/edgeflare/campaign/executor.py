@@ -207,6 +207,7 @@ def resume(
     progress: Progress = silent,
     connect: Connect = connect,
     cluster: Cluster | None = None,
+    check_samples: bool = False,
 ) -> Path:
     """Resume a campaign; return its folder.
 
@@ -263,7 +264,7 @@ def resume(
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
                 campaign.resume(source, notices)
         elif is_finished(store):
-            for notice in _read_all(store):
+            for notice in _read_all(store, with_samples=check_samples):
                 reporter(Notice(notice))
             reporter(Notice(f"{campaign_text(folder)} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
@@ -273,23 +274,24 @@ def resume(
     return folder
 
 
-def _read_all(store: Store) -> Sequence[str]:
-    """Read all that a report is made of; return a notice where inputs can't be shown.
+def _read_all(store: Store, *, with_samples: bool) -> Sequence[str]:
+    """Read all rows that a report is made of; return a notice where samples can't be shown.
 
-    Raises StoreError where something else is damaged.
+    Raises StoreError where a row is damaged.
     """
-    for rows in (store.seeds(), store.outcomes(), store.replays(), store.telemetry()):
-        deque(rows, maxlen=0)
-    deque(chain(store.survey(), store.surveyed_seeds()), maxlen=0)
+    rest = (store.replays(), store.telemetry(), store.survey(), store.surveyed_seeds())
+    deque(chain(*rest), maxlen=0)
     for name in store.fact(REFERENCES) or ():
         deque(store.reference_answers(name), maxlen=0)
     _ = store.fact(FAULTS), store.models, store.environment, store.devices()
     seeds = {seed.id: seed.sample for seed in store.seeds()}
+    shown: set[str] = set()
+    for one in store.outcomes():
+        if one.trigger is not None or one.status in TRIGGERS:
+            shown |= {seeds[one.seed_id], one.trigger or ""} - {""}
     reader = SampleReader(store.get_sample)
-    for outcome in store.outcomes():
-        if outcome.trigger is not None or outcome.status in TRIGGERS:
-            for digest in {seeds[outcome.seed_id], outcome.trigger or ""} - {""}:
-                reader.get(digest)
+    for digest in sorted(shown) if with_samples else ():
+        reader.get(digest)
     return reader.notices
 
 

@@ -115,6 +115,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
+            if self._store.fact("finished"):  # else what is removed or added now counts as lost
+                self._store.set_fact("finished", False)
             for replica in failed_replicas(self._store):
                 self._store.remove_failed(replica)
             self._run(source)

@@ -111,7 +111,14 @@ def resume(
     from edgeflare.campaign import FleetConfig
 
     stated = typed(context.obj)
-    run = partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags)
+    run = partial(
+        resume_campaign,
+        campaign,
+        force=force,
+        changes=stated.values,
+        typed=stated.flags,
+        check_samples=True,
+    )
     fleet = FleetConfig.model_construct(**stated.values.get("fleet", {}))
     with Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure).cluster(fleet) as cluster:
         _run_and_show(partial(run, cluster=cluster), json)

@@ -68,6 +68,8 @@ _SEEDS = 50
 _ANOTHER_MODEL = 0.1
 """Share of the seeds on which a float model decides otherwise than the original at most."""
 _SEEDS_ON_DEVICE = 10
+_DRAWING = ("RANDOM", "BERNOULLI", "MULTINOMIAL")
+"""How kinds of operators that draw random numbers begin, of ONNX and TFLite."""
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
 _PASSING = (
@@ -594,7 +596,3 @@ def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> str:
             else ""
         )
     return ""
-
-
-_DRAWING = ("RANDOM", "BERNOULLI", "MULTINOMIAL")
-"""How kinds of operators that draw random numbers begin, of ONNX and TFLite."""

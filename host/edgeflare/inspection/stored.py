@@ -245,7 +245,7 @@ def store_found(
     store: Store,
     name: str,
     found: object,
-    units: Iterable[Mapping[str, Any]] | None = None,
+    units: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
 ) -> tuple[str, ...]:
     """Store a result under a name; return a notice where that can't be now, as the campaign is running.
 

@@ -132,6 +132,8 @@ class OriginalModel:
         self._processes_began = False
         self._count = 0
         self._waited_s = 0.0
+        self._failed_starts = 0
+        self._next_start = 0.0
         began = time.monotonic()
         with self._borrowed() as first:
             self._start_s = time.monotonic() - began
@@ -205,7 +207,7 @@ class OriginalModel:
         )
 
     def _set(self, configuration: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
-        self._persist(lambda process: process.configure(configuration, arrays), ModelError)
+        self._persist(lambda process: process.configure(configuration, arrays), ModelError, "")
         self._configuration, self._arrays = configuration, arrays
 
     def read_with(self, reader: AnswerReader) -> None:
@@ -251,7 +253,7 @@ class OriginalModel:
                 process.configure(configuration, fixed)
                 return process.ask(Kind.INFER, header, arrays)
 
-            reply = self._persist(ask, InferenceFailedError)
+            reply = self._persist(ask, InferenceFailedError, " at this input")
             seconds += reply.header["seconds"]
             raws += _raw_outputs(reply)
         return raws, seconds
@@ -344,10 +346,12 @@ class OriginalModel:
         assert self._reader is not None, "read_with comes first"  # noqa: S101
         return self._reader.read_all(raws)
 
-    def _persist(self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError]) -> R:
+    def _persist(
+        self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError], place: str
+    ) -> R:
         """Return what a process answers; where it ends, another one is asked.
 
-        Raises `failure` where several in a row ended, which then belongs to what is asked.
+        Raises `failure` where several in a row ended, which then belongs to what is asked: `place`.
         """
         deaths = 0
         while True:
@@ -357,9 +361,7 @@ class OriginalModel:
             except ProcessEndedError as ended:
                 deaths += 1
                 if deaths == MOST_DEATHS:
-                    raise failure(
-                        _words(ended, f"{deaths} times in a row at this input")
-                    ) from ended
+                    raise failure(_words(ended, f"{deaths} times in a row{place}")) from ended
                 self._replace(ended, PAUSE_S if ended.may_pass and deaths == MOST_DEATHS - 1 else 0)
 
     def _replace(self, ended: ProcessEndedError, pause_s: float) -> None:
@@ -411,7 +413,8 @@ class OriginalModel:
                 patience = None
                 if self._count < self._most:
                     waited = self._waited_s + time.monotonic() - began
-                    patience = self._start_s - waited if self._count else 0.0
+                    pause = self._next_start - time.monotonic()
+                    patience = max(self._start_s - waited, pause) if self._count else 0.0
                     if patience <= 0:
                         self._count += 1
                         self._waited_s = 0.0
@@ -451,15 +454,22 @@ class OriginalModel:
                 else:
                     self._processes.add(process)
                     self._processes_began = True
+                    self._failed_starts = 0
         return process
 
     def _others_have_to_do(self) -> bool:
-        """Whether there are other processes, which then are as many as there can be."""
+        """Whether there are other processes; a further one is then started after a pause.
+
+        The pauses double from one failed start to the next, so that where memory stays short those
+        that run aren't disturbed for long.
+        """
         with self._changed:
-            others = self._count - 1
-            if others:
-                self._most = others
-            return others > 0
+            if self._count == 1:
+                return False
+            if time.monotonic() >= self._next_start:  # else of several that fail at once
+                self._failed_starts += 1
+                self._next_start = time.monotonic() + PAUSE_S * 2**self._failed_starts
+            return True
 
     def _loaded(self) -> LoadedModel | None:
         """Return a process with the loaded model; one that ends in loading is followed by another.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare.analysis import Duel, rank_campaigns
@@ -38,6 +38,8 @@ FRESH = ("dflare", "boundary")
 """The strategies of fresh searches."""
 _BESIDE = (".onnx", ".svg")
 """The endings of what is written beside a repair."""
+Harm: TypeAlias = Literal["deviating", "accuracy", "easier"]
+"""No fewer inputs deviate, the accuracy falls, or the next search finds something more easily."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,20 @@ class RepairedCampaign:
     search: RepairedSearch | None = None
 
     @property
+    def harms(self) -> tuple[Harm, ...]:
+        """What speaks against the repair."""
+        trained, search = self.trained, self.search
+        harms: dict[Harm, bool] = {
+            "deviating": trained is not None and trained.mean("improvement_ratio") <= 0,
+            "accuracy": trained is not None and trained.loses_accuracy,
+            "easier": search is not None and search.is_easier,
+        }
+        return tuple(harm for harm, holds in harms.items() if holds)
+
+    @property
     def is_harmful(self) -> bool:
-        """Whether no fewer inputs deviate, accuracy falls, or the next search finds something more easily."""
-        trained = self.trained
-        worse = trained is not None and (
-            trained.mean("improvement_ratio") <= 0 or trained.loses_accuracy
-        )
-        return worse or (self.search is not None and self.search.is_easier)
+        """Whether anything speaks against the repair."""
+        return bool(self.harms)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -129,8 +138,8 @@ def train_campaign(
     the campaign's folder; an ONNX model of it is written beside. The new search, of the same seed
     inputs, strategy and budget, is a campaign in the folder ``repair``, too; started again, it goes
     on. It gives the device `total_queries` inputs at most, by default as `search_cost` has it; a
-    notice says what that may cost. Raises UsageError as `campaign_config`, `examples_of` and `train_repair`, and where `out` is
-    another file; StoreError; the errors of `run_campaign`.
+    notice says what that may cost. Raises UsageError as `campaign_config`, `examples_of` and
+    `train_repair`, and where `out` is another file; StoreError; the errors of `run_campaign`.
     """
     folder = Path(folder).absolute()
     config = campaign_config(folder)
@@ -243,9 +252,9 @@ def _tell_cost(
 ) -> int:
     """Tell what the searches may cost that haven't ended; return the bound of each."""
     cost = search_cost(folder, total_queries)
-    begun = [place for place in places if not is_campaign(place) or search_figures(place).left]
-    if begun:
-        progress(Notice(cost.words(len(begun))))
+    unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
+    if unfinished:
+        progress(Notice(cost.words(len(unfinished))))
     return cost.queries
 
 

@@ -151,19 +151,24 @@ class _Connecting:
 
 
 _REPEATABLE = "edgeflare_repeatable"
-"""The mark of an error by which a transaction was lost that is not committed."""
+"""The mark of an error by which a statement was lost: what its transaction did is not committed.
+
+A statement that is a transaction of its own, as `Database.adding_one` has it, may be.
+"""
 
 _MOST_LOSSES = 3
 """Losses in a row of one transaction after which it is not begun again: a server that ends each one."""
 
 _OF_ONE_TRANSACTION = (
     *("_campaign_row", "fact", "result", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
-    *("set_campaign", "set_models", "set_fact", "set_result", "set_unit_scores", "change_fact"),
+    *("set_campaign", "set_models", "set_fact", "set_result", "change_fact"),
     *("add_environment", "add_device", "add_notice", "add_telemetry", "complete_seeds"),
-    *("add_seed_answers", "add_survey", "add_reference_answers", "add_outcome", "add_replay"),
+    *("add_seed_answers", "add_survey", "add_reference_answers", "add_replay"),
 )
-"""Methods of a store that are one transaction each and can be called twice: what they are given is
-no iterator."""
+"""Methods of a store that are one transaction each and can be called twice with the same arguments:
+none takes an iterator, which would have nothing left the second time."""
+_OF_ONE_STATEMENT = ("add_outcome",)
+"""Those, too, but the transaction is one statement, which may have been stored as it was lost."""
 
 
 def begin_again_when_lost(store: type) -> None:
@@ -171,12 +176,14 @@ def begin_again_when_lost(store: type) -> None:
 
     They then wait for the server as they do where it refuses the connection.
     """
-    for name in _OF_ONE_TRANSACTION:
-        if name in vars(store):
-            setattr(store, name, _beginning_again(vars(store)[name]))
+    for name in vars(store).keys() & {*_OF_ONE_TRANSACTION, *_OF_ONE_STATEMENT}:
+        method = vars(store)[name]
+        setattr(store, name, _beginning_again(method, is_statement=name in _OF_ONE_STATEMENT))
 
 
-def _beginning_again(method: Callable[..., Any]) -> Callable[..., Any]:
+def _beginning_again(
+    method: Callable[..., Any], *, is_statement: bool = False
+) -> Callable[..., Any]:
     @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         losses = 0
@@ -190,9 +197,9 @@ def _beginning_again(method: Callable[..., Any]) -> Callable[..., Any]:
                     raise
                 time.sleep(_PAUSE_S)
             except StoreError as error:
-                # A row of its own transaction may have been stored as its connection was lost; no
-                # other process adds one, as this one has the campaign's lock.
-                if losses and isinstance(error.__cause__, IntegrityError):
+                # The row that is there is this one, stored as its connection was lost: other
+                # processes add those of other seeds, or keep the first without an error.
+                if is_statement and losses and isinstance(error.__cause__, IntegrityError):
                     return True
                 raise
 

@@ -36,6 +36,7 @@ from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.outputs import is_answer, output_from
 from edgeflare.store.records import (
+    MEASURING,
     SEARCH_ENDS,
     OutcomeCounts,
     SeedComparison,
@@ -320,8 +321,15 @@ def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
 
 
 def remove_failed(connection: Connection, replica: str) -> None:
-    """Remove a replica's outcomes of searches that failed."""
+    """Remove a replica's outcomes of searches that failed; their queries stay counted."""
     failed = and_(_OUTCOMES.c.replica == replica, _OUTCOMES.c.status == Status.FAILED.value)
+    queries = func.sum(_OUTCOMES.c.search_queries + _OUTCOMES.c.confirmation_queries)
+    name = _OUTCOMES.c.device_name
+    of_device = connection.execute(select(name, queries).where(failed).group_by(name))
+    spent: dict[str, int] = {row[0]: int(row[1]) for row in of_device}
+    if any(spent.values()):
+        before = fact(connection, MEASURING) or {}
+        set_fact(connection, MEASURING, dict(Counter(before) + Counter(spent)))
     connection.execute(delete(_OUTCOMES).where(failed))
 
 

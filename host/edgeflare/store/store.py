@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -57,6 +57,8 @@ _SAMPLE_RATE = "sample_rate"
 _ENVIRONMENT = "environment"
 """The fact that has the digest of the environment in force."""
 
+UnitRows: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
+"""Gives rows of the table unit_scores from the first on, each time a transaction begins."""
 _T = TypeVar("_T")
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
@@ -245,13 +247,11 @@ class Store(StoredFolder):
                 value = documents.fact(key, queries.fact(connection, key))
             queries.set_fact(connection, key, change(value))
 
-    def set_result(
-        self, key: str, result: Any, units: Iterable[Mapping[str, Any]] | None = None
-    ) -> None:
+    def set_result(self, key: str, result: Any, units: UnitRows | None = None) -> None:
         """Store a result, a dataclass, as a fact; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:
             if units is not None:
-                queries.set_unit_scores(connection, units)
+                queries.set_unit_scores(connection, units())
             queries.set_result(connection, key, result)
 
     def result(self, key: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
@@ -541,7 +541,7 @@ class Store(StoredFolder):
             return set(connection.execute(query).scalars())
 
     def remove_failed(self, replica: str = "") -> None:
-        """Remove this replica's outcomes of searches that failed, so that they are done again."""
+        """Remove this replica's failed searches, which are done again; `MEASURING` has their queries."""
         with self._database.writing() as connection:
             queries.remove_failed(connection, replica)
 

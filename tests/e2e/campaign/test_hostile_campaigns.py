@@ -22,6 +22,7 @@ from edgeflare import (
     summarize,
 )
 from edgeflare.campaign import survey_alone
+from edgeflare.campaign.status import queries_before
 from edgeflare.devices import connect
 from edgeflare.devices.session.agent_errors import MAPPED
 from edgeflare.errors import DeviceError, EdgeFlareError, InferenceFailedError
@@ -200,8 +201,12 @@ def test_a_finished_campaign_whose_searches_all_failed_is_not_called_done(tmp_pa
         run(tmp_path, device.agent())
     with Store.open(tmp_path / "out") as store:
         store.set_fact("finished", True)
+        before = queries_before(store).total()
     with pytest.raises(InferenceFailedError):
         resume_campaign(tmp_path / "out", connect=connecting({"local": device.agent()}, connect))
+    with Store.open(tmp_path / "out") as store:
+        assert not store.fact("finished")
+        assert queries_before(store).total() >= before + store.tally().queries > before
 
 
 def test_a_survey_that_the_device_answers_nowhere_ends_with_code_3(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from small_models import TFLITE, dense_onnx, endless_onnx
 
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, ModelError
 from edgeflare.models import InputSpec, OriginalModel, original
-from edgeflare.models.original_process import ProcessEndedError
+from edgeflare.models.original_process import ModelProcess, ProcessEndedError
 from edgeflare.types import Sample
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load
@@ -194,6 +195,30 @@ def test_where_no_further_process_can_be_started_those_that_run_answer(
         model.raw(DARK)
     assert len(tries) == original._MOST_LOADS
     model.close()
+
+
+def test_a_further_process_that_ends_in_loading_is_started_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = opened(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]))
+    model._most, model._start_s = 2, 0.0
+    tries: list[str] = []
+
+    def ending_once(path: str, *more: Any) -> ModelProcess:
+        tries.append(path)
+        if len(tries) == 1:
+            raise ProcessEndedError("its process was killed", may_pass=True)
+        return ModelProcess(path, *more)
+
+    monkeypatch.setattr(original, "ModelProcess", ending_once)
+    monkeypatch.setattr(original, "PAUSE_S", 0.0)
+    with ThreadPoolExecutor(1) as pool, model._borrowed():  # the only process is busy
+        asked = pool.submit(model.raw, DARK)
+        try:
+            asked.result(60)
+        finally:
+            model.close()
+    assert len(tries) == 2
 
 
 def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:

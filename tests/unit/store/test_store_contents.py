@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from object_stores import samples_in_folder
 
+from edgeflare.campaign.status import queries_before
 from edgeflare.errors import StoreError
 from edgeflare.store import (
+    MEASURING,
     DeviceRecord,
     OutcomeCounts,
     OutcomeRecord,
@@ -268,6 +270,17 @@ def test_tally_counts_all_replicas_or_one(store):
     assert store.tally("") == OutcomeCounts(done=2, found=1, searched=1, queries=10)
     assert store.tally("pi") == OutcomeCounts(done=2, found=1, searched=2, queries=5)
     assert store.tally("jetson") == OutcomeCounts(0, 0, 0, 0)
+
+
+def test_failed_searches_are_removed_and_their_queries_stay_counted(store):
+    store.add_seeds([SeedInput("b", SAMPLE), SeedInput("c", SAMPLE)])
+    store.set_fact(MEASURING, {"pi 1": 3, "pi 2": 5})
+    for seed_id, status in (("a", Status.FOUND), ("b", Status.FAILED), ("c", Status.FAILED)):
+        store.add_outcome(full_outcome(store, seed_id=seed_id, status=status))
+    store.remove_failed("pi 2")
+    assert store.finished_seed_ids("pi 2") == {"a"}
+    assert store.fact(MEASURING) == {"pi 1": 3, "pi 2": 5 + 2 * (17 + 2)}
+    assert queries_before(store) == {"pi 1": 3, "pi 2": 5 + 3 * (17 + 2)}
 
 
 def test_replays_come_back_in_order_and_are_kept_once(store):

@@ -62,7 +62,7 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "result": lambda store: store_explanation(
         store, replace(EXPLANATION, layers=replace(LAYERS, changed=NAN))
     ),
-    "units": lambda store: store.set_result("units", EXPLANATION, [{"score": NAN}]),
+    "units": lambda store: store.set_result("units", EXPLANATION, lambda: [{"score": NAN}]),
 }
 
 

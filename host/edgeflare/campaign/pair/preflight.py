@@ -201,8 +201,8 @@ def check_pair(
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
     where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
     With fewer than 20 seeds it only warns. `audio`: the models take audio. `is_tried`: the usual
-    mistakes of preprocessing were looked at, whether or not there is an `explanation`. A notice says where all
-    labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
+    mistakes of preprocessing were looked at, whether or not there is an `explanation`. A notice says
+    where all labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
     notices = _one_class(seeds) + _unlikely_objects(seeds)
     original = _accuracy(seeds, "original")

@@ -48,15 +48,15 @@ class ReplayedInput:
     """One input on one device, before and now.
 
     `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
-    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time, or a model's answers can't be used, as `detail` says; "nonfinite": NaN
-    or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
-    now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
-    are class indices, None where there is none; texts are those that models return, None
-    of class models. `difference` has what differs now in words, of detections and of values. Margins
-    are top-1 minus top-2 probability now (of transcripts that differ: of
-    the words that do), None where there is no answer or the device returns labels only. `l2` is the
-    distance to the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored
-    input.
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time, or a model's
+    answers can't be used, as `detail` says; "nonfinite": NaN or infinity in an output now; "failed":
+    the device could not answer. `decision` is the oracle's now: a tie, or a difference with a margin
+    below the floor, is no deviation, but narrow. Labels are class indices, None where there is none;
+    texts are those that models return, None of class models. `difference` has what differs now in
+    words, of detections and of values. Margins are top-1 minus top-2 probability now (of transcripts
+    that differ: of the words that do), None where there is no answer or the device returns labels
+    only. `l2` is the distance to the seed input, as `edgeflare.metrics` has it. `sample` is the
+    digest of the stored input.
     """
 
     id: str

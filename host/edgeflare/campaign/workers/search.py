@@ -71,7 +71,8 @@ class RemoteSearchJob(SearchJob):
                 place = self.counters.round_trips
                 losses[place] += 1
                 # The last request may have been lost with the process before it was sent.
-                if sum(losses[one] for one in (place - 1, place, place + 1)) == MOST_DEATHS:
+                # A loss between two places counts at both, so that more may be at hand at once.
+                if sum(losses[one] for one in (place - 1, place, place + 1)) >= MOST_DEATHS:
                     break
             finally:
                 if link is not None:

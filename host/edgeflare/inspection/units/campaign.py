@@ -188,7 +188,7 @@ def units_of_campaign(
             hypotheses=tuple(_of_hypotheses(scores)),
             notices=(*data.notices, *_notices(scores)),
         )
-        unstored = store_found(store, _FACT, found, map(vars, scores.rows()))
+        unstored = store_found(store, _FACT, found, lambda: map(vars, scores.rows()))
     return replace(found, notices=(*found.notices, *unstored))
 
 

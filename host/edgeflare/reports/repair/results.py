@@ -42,17 +42,17 @@ def _harm(found: RepairedCampaign) -> str:
 
 def _harms(found: RepairedCampaign) -> Iterator[str]:
     """Yield what speaks against a repair."""
-    trained = found.trained
-    if trained is not None and trained.mean("improvement_ratio") <= 0:
+    harms, trained = found.harms, found.trained
+    if "deviating" in harms:
         yield "no fewer inputs deviate with it"
-    if trained is not None and trained.loses_accuracy:
+    if trained is not None and "accuracy" in harms:
         right, wrong = trained.changed_accuracy
         yield (
             f"of the labelled seed inputs {wrong:,} become wrong and {right:,} right "
             f"({p_text(trained.accuracy_p)})"
         )
     duel = None if found.search is None else found.search.duel
-    if found.search is not None and duel is not None and found.search.is_easier:
+    if duel is not None and "easier" in harms:
         yield (
             f"of {counted(duel.differing, 'seed')} whose searches differ, {duel.higher:,} are easier to "
             f"make deviate with it ({p_text(duel.p)} by ranks of queries)"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,16 @@ from postgres_server import own_server, start_program
 from sqlalchemy.exc import DBAPIError
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
-from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, postgres
+from edgeflare.inspection.units.inspection import UnitScore
+from edgeflare.store import (
+    CampaignLock,
+    OutcomeRecord,
+    SeedInput,
+    Store,
+    folder_at,
+    postgres,
+    tables,
+)
 from edgeflare.store import creation as store_creation
 from edgeflare.store.known import add_database
 from edgeflare.store.location import read_pointer, write_pointer
@@ -276,6 +286,30 @@ def test_a_connection_that_ends_each_time_ends_the_statement(
         assert store.notices() == ["whole"]
 
 
+def test_scores_of_units_are_whole_where_the_connection_ends_as_they_are_stored(
+    tmp_path, database_url, postgres_server, monkeypatch
+):
+    monkeypatch.setattr(postgres, "_PAUSE_S", 0.01)
+    score = UnitScore("conv", 0, "dark", "pearson", 0.5, 0.4, 0.6, 9)
+    begun = []
+
+    def rows():
+        begun.append(None)
+        if len(begun) == 1:
+            postgres_server.psql(f"{END} AND datname = '{database_url.rpartition('/')[2]}'")
+        return map(vars, [replace(score, unit=unit) for unit in range(3)])
+
+    with Store.create(tmp_path / "c", {}, database=database_url) as store:
+        store.set_result("units", score, rows)
+        units = store._database.rows(tables.unit_scores, lambda row: row.unit)
+    assert (len(begun), units) == (2, [0, 1, 2])
+
+
+def test_each_method_that_begins_again_is_a_stores():
+    names = {*postgres._OF_ONE_TRANSACTION, *postgres._OF_ONE_STATEMENT}
+    assert {name for name in names if hasattr(vars(Store).get(name), "__wrapped__")} == names
+
+
 def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_path, database_url):
     lost = OSError("the connection is lost")
     setattr(lost, postgres._REPEATABLE, True)
@@ -283,12 +317,11 @@ def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_p
         store.add_seeds([SeedInput("s", SAMPLE)])
         attempts = []
 
-        @postgres._beginning_again
         def add():
             attempts.append(store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0)))
             raise StoreAwayError("lost in the middle") from DBAPIError("INSERT", {}, lost)
 
-        assert add()
+        assert postgres._beginning_again(add, is_statement=True)()
         assert attempts == [True]
         assert [one.seed_id for one in store.outcomes()] == ["s"]
 
