@@ -131,7 +131,7 @@ class EndOfStreamError(ProtocolError):
 
 
 class TooLargeError(ProtocolError):
-    """A frame is longer than its reader allows."""
+    """A frame is longer than its reader allows, and no longer than one may be."""
 
 
 class NonsenseError(ProtocolError):
@@ -183,7 +183,8 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays
     share the memory of what was read: they may be read-only. `begun`: the frame's first bytes where
     they were read already. Raises EndOfStreamError where the stream ends, NonsenseError on what makes
-    no sense though its checksum is right, ProtocolError on anything else that is no frame.
+    no sense though its checksum is right, TooLargeError for a body over `max_body`, ProtocolError on
+    anything else that is no frame, such as lengths that no reader allows.
     """
     prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
@@ -197,7 +198,9 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     if flags & ~COMPRESSED:
         raise ProtocolError("a frame has flags that nobody knows: {:#06x}".format(flags))
     if header_length > MAX_HEADER or body_length > max_body:
-        raise TooLargeError(
+        # Nobody sends such lengths: bytes of the prefix were changed, as its checksum would tell.
+        is_damaged = header_length > MAX_HEADER or body_length > DEFAULT_MAX_BODY
+        raise (ProtocolError if is_damaged else TooLargeError)(
             "a frame of {} + {} bytes, over the limit of {} + {}".format(
                 header_length, body_length, MAX_HEADER, max_body
             )
