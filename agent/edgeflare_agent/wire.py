@@ -72,7 +72,7 @@ _CHECKSUM = struct.Struct("<I")
 PREFIX_SIZE = _FRONT.size + _CHECKSUM.size
 _NO_CHECKSUM = bytes(_CHECKSUM.size)
 _JOINED = 16 << 10
-_MOST_AXES = 32
+MOST_AXES = 32
 """As many as numpy 1 has."""
 _MOST_EMPTY = 1 << 27
 """The product of an empty array's other axes: numpy of 32 bits counts no further bytes."""
@@ -237,8 +237,8 @@ def _arrays_in(body: Bytes, entries: Any) -> Tuple[Array, ...]:
         if not isinstance(entry, dict):
             raise _wrong("arrays", entry, "an object for each array")
         dtype, shape = _plain(entry.get("dtype")), entry.get("shape")
-        if not isinstance(shape, list) or len(shape) > _MOST_AXES:
-            raise _wrong("arrays.shape", shape, "a list of {} axes at most".format(_MOST_AXES))
+        if not isinstance(shape, list) or len(shape) > MOST_AXES:
+            raise _wrong("arrays.shape", shape, "a list of {} axes at most".format(MOST_AXES))
         count = 1
         for n in shape:
             if type(n) is not int or n < 0:

@@ -20,6 +20,7 @@ from edgeflare.models import (
 )
 from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Sample, Task
+from edgeflare_agent.image_spec import is_batch_open
 
 
 class ModelOutputs(NamedTuple):
@@ -73,9 +74,8 @@ def unbatched_outputs(original: OriginalModel, spec: Spec) -> frozenset[str]:
     alone: a blank one tells.
     """
     found = {one.name for one in original.outputs if _has_other_first_axis(one)}
-    is_batch_open = any(not all(one.shape[:1]) for one in original.inputs)
     is_open = [one.name for one in original.outputs if len(one.shape) > 1 and not one.shape[0]]
-    if not is_open or is_batch_open:
+    if not is_open or is_batch_open(original.inputs):
         return frozenset(found)
     if isinstance(spec, InputSpec):
         blank: Sample = np.zeros((*spec.upright_size, spec.channels), np.uint8)

@@ -148,7 +148,7 @@ def _fits(
         rows = _finite(dequantize(raw[0], chosen[0].quantization).reshape(-1, 6).T for raw in mine)
     if not rows.size:
         return options is formats[0]
-    falling = (rows[2:4] >= rows[:2] - step).all(axis=0)
+    falling = np.asarray((rows[2:4] >= rows[:2] - step).all(axis=0))
     if isinstance(decoder, EndToEnd):
         objects = np.rint(rows[5]) >= 0  # the rest of the list may be -1 throughout
         are_listed = _are_scores(rows[4, objects], step) and _are_classes(rows[5], step)
