@@ -47,7 +47,7 @@ class WrongValueError(ValueError):
 def wrong_value_in(error: "ValidationError") -> WrongValueError:
     """Return what pydantic says of its first problem as a wrong value."""
     problem = error.errors()[0]
-    field = clean_text(".".join(map(str, problem["loc"])), _SHOWN) or "the answer"
+    field = ".".join(map(str, problem["loc"])) or "the answer"
     if problem["type"] == "missing":
         return WrongValueError(field, MISSING, "a value")
     expected = plain_problem(problem["msg"]).removeprefix("input should be ")

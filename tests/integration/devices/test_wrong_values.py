@@ -360,11 +360,3 @@ def test_a_wrong_value_of_a_script_names_field_and_value(
         assert re.search(rf"sent \S*({fields})\S* = .*, expected ", text), text
         assert not LIBRARY_WORDS.search(text), text
         assert len(text) < LONGEST
-
-
-def test_a_long_name_of_a_field_is_cut() -> None:
-    answer = {**PROBED, "files": {"agents": {"x\x1b[2J" * 10_000: "none"}, "models": {}}}
-    with pytest.raises(DeviceProtocolError, match=r"sent files\.agents\.x") as caught:
-        probe(Said(answer), Device(name="bench", transport="local"))
-    assert len(str(caught.value)) < LONGEST
-    assert str(caught.value).isprintable()
