@@ -1,7 +1,7 @@
 """How a raw sample becomes a model's input tensor: a declarative description, sent as JSON."""
 
 import math
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from edgeflare_agent.errors import RequestError
 
@@ -75,6 +75,11 @@ class TensorInfo(NamedTuple):
             str(data["dtype"]),
             (float(quantization[0]), int(quantization[1])) if quantization else None,
         )
+
+
+def is_batch_open(inputs: Sequence[TensorInfo]) -> bool:
+    """Whether an open first axis is the batch, of outputs, too; else a model takes one sample alone."""
+    return any(not all(one.shape[:1]) for one in inputs)
 
 
 class InputSpec(NamedTuple):

@@ -72,7 +72,7 @@ _CHECKSUM = struct.Struct("<I")
 PREFIX_SIZE = _FRONT.size + _CHECKSUM.size
 _NO_CHECKSUM = bytes(_CHECKSUM.size)
 _JOINED = 16 << 10
-_MOST_AXES = 32
+MOST_AXES = 32
 """As many as numpy 1 has."""
 _MOST_EMPTY = 1 << 27
 """The product of an empty array's other axes: numpy of 32 bits counts no further bytes."""
@@ -131,7 +131,7 @@ class EndOfStreamError(ProtocolError):
 
 
 class TooLargeError(ProtocolError):
-    """A frame is longer than its reader allows."""
+    """A frame is longer than its reader allows, and no longer than one may be."""
 
 
 class NonsenseError(ProtocolError):
@@ -183,7 +183,8 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays
     share the memory of what was read: they may be read-only. `begun`: the frame's first bytes where
     they were read already. Raises EndOfStreamError where the stream ends, NonsenseError on what makes
-    no sense though its checksum is right, ProtocolError on anything else that is no frame.
+    no sense though its checksum is right, TooLargeError for a body over `max_body`, ProtocolError on
+    anything else that is no frame, such as lengths that no reader allows.
     """
     prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
@@ -197,7 +198,9 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     if flags & ~COMPRESSED:
         raise ProtocolError("a frame has flags that nobody knows: {:#06x}".format(flags))
     if header_length > MAX_HEADER or body_length > max_body:
-        raise TooLargeError(
+        # Nobody sends such lengths: bytes of the prefix were changed, as its checksum would tell.
+        is_damaged = header_length > MAX_HEADER or body_length > DEFAULT_MAX_BODY
+        raise (ProtocolError if is_damaged else TooLargeError)(
             "a frame of {} + {} bytes, over the limit of {} + {}".format(
                 header_length, body_length, MAX_HEADER, max_body
             )
@@ -234,8 +237,8 @@ def _arrays_in(body: Bytes, entries: Any) -> Tuple[Array, ...]:
         if not isinstance(entry, dict):
             raise _wrong("arrays", entry, "an object for each array")
         dtype, shape = _plain(entry.get("dtype")), entry.get("shape")
-        if not isinstance(shape, list) or len(shape) > _MOST_AXES:
-            raise _wrong("arrays.shape", shape, "a list of {} axes at most".format(_MOST_AXES))
+        if not isinstance(shape, list) or len(shape) > MOST_AXES:
+            raise _wrong("arrays.shape", shape, "a list of {} axes at most".format(MOST_AXES))
         count = 1
         for n in shape:
             if type(n) is not int or n < 0:

@@ -46,7 +46,7 @@ from edgeflare_agent.configuration.fixed_inputs import (
 )
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
 from edgeflare_agent.wire import Frame, Kind
 
 _REQUEST_BYTES = 1 << 20
@@ -265,10 +265,10 @@ class OriginalModel:
             return
         names = configuration["output"]
         names, raws = ([names], [raw]) if isinstance(names, str) else (names, raw)
-        is_batch_open = any(not all(one.shape[:1]) for one in self.inputs)
+        has_batch = is_batch_open(self.inputs)
         sizes = {
-            output.name: output.values if is_batch_open or all(output.shape[:1]) else None
-            for output in self.outputs
+            one.name: one.values if has_batch or all(one.shape[:1]) else None
+            for one in self.outputs
         }
         for name, one in zip(names, raws, strict=True):
             if isinstance(one, np.ndarray) and sizes[name] not in (None, one.size):

@@ -65,18 +65,20 @@ class Recording:
 
 
 @contextmanager
-def open_recording(path: Path) -> Iterator[Recording]:
+def open_recording(path: Path, digest: str | None = None) -> Iterator[Recording]:
     """Open an audio file of any format that libsndfile reads, never as a whole in memory.
 
+    `digest`: that of the file where it was opened before; it isn't read through then.
     Raises UnreadableError where it can't be used, UsageError where soundfile is missing.
     """
     soundfile = extras.soundfile()
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no ordinary file")
     try:
-        with path.open("rb") as file:
-            digest = sha256_of(file)
-            _check_whole(file)
+        if digest is None:
+            with path.open("rb") as file:
+                digest = sha256_of(file)
+                _check_whole(file)
         # By its path: what goes wrong in an open file's own seek is printed, with a traceback.
         with soundfile.SoundFile(path) as sound:
             # It would seek after each block, which isn't exact in an MP3.

@@ -1,9 +1,11 @@
 """Seeds from a folder of audio files, one file, or an `.npz` archive, one by one."""
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -116,13 +118,19 @@ class _Progress:
     given: int = 0
     ended: bool = False
     is_clipped: bool = False
+    digest: str | None = None
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-_Opening: TypeAlias = AbstractContextManager[Recording]
+_Opening: TypeAlias = Callable[[str | None], AbstractContextManager[Recording]]
+"""Opens a recording; takes its digest where it is known."""
+_MOST_OPEN = 64
+"""Recordings that are open at a time, each a file and at most a window and a block of sound."""
+_MOST_OPEN_BYTES = 1 << 28
+"""The largest archive of which rows stay open: each is in memory as a whole."""
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
 
 
@@ -171,6 +179,9 @@ class _AudioSeeds(MediaSeeds[_Opening]):
         self._rules = rules
         if rules.cut == "windows":
             self.total = None
+        is_archive = source.is_file() and source.suffix.lower() == ".npz"
+        are_rows_large = is_archive and source.stat().st_size > _MOST_OPEN_BYTES
+        self._most_open = 1 if are_rows_large else _MOST_OPEN
 
     def __iter__(self) -> Iterator[SeedInput]:
         self._tally = NoticeCounts()
@@ -179,40 +190,53 @@ class _AudioSeeds(MediaSeeds[_Opening]):
     def _counts(self, repeated: int) -> Iterator[str]:
         return self._tally.notices(self._rules, repeated, self._limit)
 
-    def _visits(self) -> Iterator[Generator[SeedInput, None, None]]:
+    def _visits(self) -> Generator[Generator[SeedInput, None, None], None, None]:
         """Yield the seeds of each recording; with a limit a window of each, then the next one of each.
 
-        Windows of one recording are alike, so a limit takes as many recordings as it can. They are
-        opened again for each window, as there is no knowing how long a compressed one is.
+        Windows of one recording are alike, so a limit takes as many recordings as it can. They stay
+        open between two windows; of more than `_MOST_OPEN` the others are opened again for each and
+        read from the start.
         """
         if self._rules.cut != "windows" or self._limit is None:
             yield from super()._visits()
             return
         begun: dict[str, _Progress] = {}
-        while not begun or not all(one.ended for one in begun.values()):
-            for item in self._found.items():
-                progress = begun.setdefault(item.id, _Progress())
-                if not progress.ended:
-                    yield self._seeds_of(item, progress, 1)
+        reading: dict[str, tuple[MediaItem[_Opening], Generator[SeedInput, None, None]]] = {}
+        items: Iterable[MediaItem[_Opening]] = self._found.items()
+        waiting = True
+        try:
+            while waiting:
+                for item in items:
+                    progress = begun.setdefault(item.id, _Progress())
+                    if progress.ended:
+                        continue
+                    if item.id not in reading:
+                        reading[item.id] = (item, self._seeds_of(item, progress))
+                    yield _next_of(reading[item.id][1])
+                    if progress.ended or len(reading) > self._most_open:
+                        reading.pop(item.id)[1].close()
+                names = [name for name, progress in begun.items() if not progress.ended]
+                are_open = all(name in reading for name in names)
+                items = [reading[name][0] for name in names] if are_open else self._found.items()
+                waiting = bool(names)
+        finally:
+            for _, seeds in reading.values():
+                seeds.close()
 
     def _seeds_of(
-        self,
-        item: MediaItem[_Opening],
-        progress: "_Progress | None" = None,
-        most: int | None = None,
+        self, item: MediaItem[_Opening], progress: _Progress | None = None
     ) -> Generator[SeedInput, None, None]:
-        """Yield a recording's seeds after those of its `progress`, at most so many."""
+        """Yield a recording's seeds after those of its `progress`."""
         done, tally = progress or _Progress(), self._tally
-        last = None if most is None else done.given + most
+        begun = done.clips
         try:
-            with item.read() as recording:
+            with item.read()(done.digest) as recording:
+                done.digest = recording.digest
                 clips = Clips(item.id, recording, self._rules)
                 try:
                     for place, clip in enumerate(clips):
-                        if place < done.clips:
+                        if place < begun:
                             continue
-                        if done.given == last:
-                            return
                         done.clips = place + 1
                         seed_id = _id(item.id, clip, self._rules.rate)
                         reason = _unusable(clip.samples)
@@ -237,6 +261,11 @@ class _AudioSeeds(MediaSeeds[_Opening]):
             self.skipped.append(Skipped(item.id, f"{error}{before}"))
 
 
+def _next_of(seeds: Generator[SeedInput, None, None]) -> Generator[SeedInput, None, None]:
+    """Yield the next seed, if there is one; `seeds` stays open when this is closed."""
+    yield from islice(seeds, 1)
+
+
 def _id(name: str, clip: Clip, rate: int) -> str:
     """Return "a.wav@1.000s" for a window, rounded down; they are at least 1 ms long."""
     if clip.start is None:
@@ -257,7 +286,14 @@ def _unusable(samples: Sample) -> str | None:
 
 def _rows(archive: Archive) -> Iterator[_Opening]:
     for row, digest in archive.entries():
-        yield nullcontext(recording_of_row(row, archive.rate, digest))
+        yield partial(_open_row, recording_of_row(row, archive.rate, digest))
 
 
-_READER: MediaReader[_Opening] = MediaReader(AUDIO, open_recording, _rows)
+def _open_row(recording: Recording, digest: str | None) -> AbstractContextManager[Recording]:
+    del digest  # the archive's: each pass through it takes it
+    return nullcontext(recording)
+
+
+_READER: MediaReader[_Opening] = MediaReader(
+    AUDIO, lambda path: partial(open_recording, path), _rows
+)

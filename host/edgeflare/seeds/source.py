@@ -123,21 +123,22 @@ class MediaSeeds(ABC, Generic[_T]):
         self.notices = list(self._found.notices)
         seen: set[bytes] = set()
         taken = 0
-        for visit in self._visits():
-            if taken == self._limit:
-                break
-            with closing(visit) as seeds:
-                for seed in seeds:
-                    taken += 1
-                    seen.add(digest_of_sample(seed.sample))
-                    yield seed
-                    if taken == self._limit:
-                        break
+        with closing(self._visits()) as visits:
+            for visit in visits:
+                if taken == self._limit:
+                    break
+                with closing(visit) as seeds:
+                    for seed in seeds:
+                        taken += 1
+                        seen.add(digest_of_sample(seed.sample))
+                        yield seed
+                        if taken == self._limit:
+                            break
         if not taken:
             raise _no_usable_seed(self._kind, self._source, self.skipped)
         self.notices += self._counts(taken - len(seen))
 
-    def _visits(self) -> Iterator[Generator[SeedInput, None, None]]:
+    def _visits(self) -> Generator[Generator[SeedInput, None, None], None, None]:
         """Yield the seeds of each item, in the order in which they are taken."""
         for item in self._found.items():
             yield self._seeds_of(item)

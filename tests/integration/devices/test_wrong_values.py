@@ -23,7 +23,7 @@ from edgeflare.devices.session.device_report import request_report
 from edgeflare.errors import AgentDiedError, DeviceError, DeviceProtocolError, EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare_agent.image_spec import InputSpec
-from edgeflare_agent.wire import Frame, Kind, encode
+from edgeflare_agent.wire import PREFIX_SIZE, Frame, Kind, encode
 
 SPEC = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)
 SAMPLE = np.zeros((4, 4, 1), np.uint8)
@@ -278,6 +278,17 @@ def test_a_cut_or_damaged_stream_is_the_links_fault() -> None:
 
     with pytest.raises(DeviceProtocolError, match=r"damaged: .*checksum"):
         use(FakeAgent(Replace("RESULT", damaged)))
+    for place in range(PREFIX_SIZE):
+
+        def flipped(frame: Frame, place: int = place) -> bytes:
+            data = bytearray(b"".join(encode(*frame)))
+            data[place] ^= 0x80
+            return bytes(data) + bytes(1 << 16)  # what comes next, where it is taken for longer
+
+        with pytest.raises(DeviceProtocolError, match="cable") as caught:
+            use(FakeAgent(Replace("RESULT", flipped)))
+        is_longer_reply = place in range(12, 15)  # up to 8 MiB more than it has
+        assert caught.value.may_pass is not is_longer_reply, place
     with pytest.raises(AgentDiedError, match="link cut"):
         use(FakeAgent(Replace("RESULT", lambda _: "end"), status=None))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
 
 GOOD = InputSpec(
     shape=(1, 4, 6, 3),
@@ -88,3 +88,19 @@ def test_a_spec_that_makes_no_sense_is_refused_by_field(change: dict[str, Any], 
 def test_anything_else_is_no_spec(data: Any) -> None:
     with pytest.raises(RequestError, match="not an input spec"):
         InputSpec.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([(None, 4)], True),
+        ([(1, 4), (0, 2)], True),
+        ([(1, None)], False),
+        ([()], False),
+        ([], False),
+    ],
+)
+def test_an_open_first_axis_of_an_input_is_the_batch(
+    shapes: list[tuple[int | None, ...]], expected: bool
+) -> None:
+    assert is_batch_open([TensorInfo("x", shape, "float32") for shape in shapes]) is expected

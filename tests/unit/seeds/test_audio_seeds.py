@@ -1,6 +1,7 @@
 """Audio files, folders and archives as sources of seeds."""
 
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,15 @@ import pytest
 import soundfile
 
 from edgeflare.errors import SeedError, UsageError
-from edgeflare.seeds import SeedInput, changed_files, open_audio_seeds, open_seeds
+from edgeflare.seeds import (
+    SeedInput,
+    audio_files,
+    audio_source,
+    changed_files,
+    open_audio_seeds,
+    open_seeds,
+)
+from edgeflare.seeds.npz import Archive
 
 RATE = 16000
 
@@ -241,6 +250,65 @@ def test_a_limit_takes_a_window_of_each_recording_before_a_second_one(tmp_path):
         counted = f"{limit} clips of {min(limit, 3)} recordings taken"
         assert any(counted in notice for notice in loaded.notices) is (limit < 9)
     assert loaded.notices == whole.notices
+
+
+@pytest.mark.parametrize("most_open", [64, 2])
+def test_a_limit_reads_each_recording_once_and_opens_only_those_beyond_a_number_again(
+    tmp_path, monkeypatch, most_open
+):
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, 12 * RATE).astype("f4")
+    for name, seconds in (("a", 12), ("b", 5), ("c", 12), ("d", 3)):
+        write(tmp_path / f"{name}.wav", samples[: seconds * RATE], subtype="FLOAT")
+    frames, digests = Counter(), Counter()
+    read, digest_of = soundfile.SoundFile.read, audio_files.sha256_of
+
+    def counted(sound, *args, **options):
+        block = read(sound, *args, **options)
+        frames[Path(sound.name).name] += len(block)
+        return block
+
+    def counted_digest(file):
+        digests[Path(file.name).name] += 1
+        return digest_of(file)
+
+    monkeypatch.setattr(soundfile.SoundFile, "read", counted)
+    monkeypatch.setattr(audio_files, "sha256_of", counted_digest)
+    monkeypatch.setattr(audio_source, "_MOST_OPEN", most_open)
+    monkeypatch.setattr(audio_files, "_BLOCK_VALUES", RATE)
+    whole = load(tmp_path, cut="windows")
+    by_id = {seed.id: seed for seed in whole.seeds}
+    frames.clear()
+    digests.clear()
+    limited = load(tmp_path, cut="windows", limit=32)
+    assert sorted(limited.ids) == sorted(by_id)
+    assert limited.ids[:5] == [*(f"{name}.wav@0.000s" for name in "abcd"), "a.wav@1.000s"]
+    for seed in limited.seeds:
+        np.testing.assert_array_equal(seed.sample, by_id[seed.id].sample)
+        assert seed.file_sha256 == by_id[seed.id].file_sha256
+    assert set(digests.values()) == {1}
+    once = {"a.wav": 12 * RATE, "b.wav": 5 * RATE}
+    assert {name: frames[name] for name in once} == once  # these stay open
+    assert (frames["c.wav"] == 12 * RATE) is (most_open == 64)
+
+
+def test_a_limit_reads_an_archive_of_few_rows_once(tmp_path, monkeypatch):
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 4 * RATE)).astype("f4")
+    np.savez(tmp_path / "a.npz", audio=samples, rate=RATE)
+    passes = []
+    entries = Archive.entries
+
+    def counted(archive):
+        passes.append(archive)
+        return entries(archive)
+
+    monkeypatch.setattr(Archive, "entries", counted)
+    loaded = load(tmp_path / "a.npz", cut="windows", limit=12)
+    assert loaded.ids[2:5] == ["a.npz:2@0.000s", "a.npz:0@1.000s", "a.npz:1@1.000s"]
+    joined = np.concatenate([seed.sample for seed in loaded.seeds[::3]])
+    np.testing.assert_array_equal(joined, samples[0])
+    assert len(passes) == 1
+    monkeypatch.setattr(audio_source, "_MOST_OPEN_BYTES", 0)
+    assert load(tmp_path / "a.npz", cut="windows", limit=12).ids == loaded.ids
 
 
 def test_a_rest_of_half_a_window_is_a_clip_of_its_own(tmp_path):

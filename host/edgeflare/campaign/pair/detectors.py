@@ -122,7 +122,9 @@ def format_by_values(
     options = choose_format(formats, side.outputs, side.size, raws, is_usual=side.formats.is_usual)
     exchanged = options.kind == "ssd"
     is_said = isinstance(original, DetectionReader) and original.options.kind == options.kind
-    if (options == usual and side.formats.is_usual) or (is_said and not exchanged):
+    # Of rows of 6 values one format alone fits, and a list of objects is the usual one.
+    is_expected = options == usual and (side.formats.is_usual or usual.kind == "end-to-end")
+    if is_expected or (is_said and not exchanged):
         return options, ""
     how = (
         f"{options.outputs[1]} as classes and {options.outputs[2]} as scores, against their names"

@@ -20,6 +20,7 @@ from edgeflare.models import (
 )
 from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Sample, Task
+from edgeflare_agent.image_spec import is_batch_open
 
 
 class ModelOutputs(NamedTuple):
@@ -72,12 +73,9 @@ def unbatched_outputs(original: OriginalModel, spec: Spec) -> frozenset[str]:
     Some have more than 1 there in the file. Others have it open, though the model takes one sample
     alone: a blank one tells.
     """
-    found = {output.name for output in original.outputs if _has_other_first_axis(output)}
-    is_batch_open = any(not all(one.shape[:1]) for one in original.inputs)
-    is_open = [
-        output.name for output in original.outputs if len(output.shape) > 1 and not output.shape[0]
-    ]
-    if not is_open or is_batch_open:
+    found = {one.name for one in original.outputs if _has_other_first_axis(one)}
+    is_open = [one.name for one in original.outputs if len(one.shape) > 1 and not one.shape[0]]
+    if not is_open or is_batch_open(original.inputs):
         return frozenset(found)
     if isinstance(spec, InputSpec):
         blank: Sample = np.zeros((*spec.upright_size, spec.channels), np.uint8)

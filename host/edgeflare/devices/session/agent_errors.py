@@ -104,15 +104,20 @@ def damage_error(name: str, why: str) -> DeviceProtocolError:
 
 MORE_THAN_STATED = (
     "the model returns more than its file or its runtime there states, such as where its first axis "
-    "is no batch, or the agent was tampered with: look at the shapes of the model's outputs"
+    "is no batch, the link changed a byte of the reply's length, or the agent was tampered with: look "
+    "at the shapes of the model's outputs, and check cable, adapter or Wi-Fi if it happens now and then"
 )
-"""What may be wrong where a reply is longer than the announced model can have."""
+"""What may be wrong where a reply is longer than the announced model can have.
+
+Its checksum isn't known: that would mean to receive it.
+"""
 
 
 def wrong_value_error(name: str, what: str, advice: str = "") -> DeviceProtocolError:
-    """Return the error for what came whole and is no reply of this host's agent: ``FIELD = VALUE, ...``.
+    """Return the error for what is no reply of this host's agent: ``FIELD = VALUE, ...``.
 
-    A link that changes bytes is found by their checksum, so it is the device that says so.
+    A link that changes bytes is found by their checksum, so it is the device that says so; but for a
+    reply that is too long to be received, of which `advice` names the link, too.
     """
     another = (
         "its agent is another version than this host's, or was tampered with: run "

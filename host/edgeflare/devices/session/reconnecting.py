@@ -10,8 +10,9 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from edgeflare._internal.text import reason
+from edgeflare._internal.text import clean_text, reason
 from edgeflare.devices.fingerprints import check_unchanged
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
 from edgeflare.devices.session.replies import Reply
@@ -84,6 +85,14 @@ def in_a_thread(task: Task, stop: threading.Event) -> None:
                 return
 
     threading.Thread(target=work, name="edgeflare-background", daemon=True).start()
+
+
+def _fault_text(error: Exception) -> str:
+    """Return why something failed that raises no error of ours: the system, or a fault of our own."""
+    if isinstance(error, OSError | MemoryError):
+        return reason(error)
+    text = clean_text(str(error), LONGEST_LINE)
+    return f"a fault of EdgeFlare's own, {type(error).__name__}: {text}"
 
 
 def _closing(session: DeviceSession) -> Task:
@@ -354,8 +363,11 @@ class ReconnectingSession:
             except ModelError as fault:
                 request.future.set_exception(fault)
             except Exception as fault:  # noqa: BLE001  the caller waits for the future
-                text = f"an output of the deployed model can't be read: {reason(fault)}"
-                request.future.set_exception(ModelError(text))
+                unread = ModelError(
+                    f"an output of the deployed model can't be read: {_fault_text(fault)}"
+                )
+                unread.__cause__ = fault
+                request.future.set_exception(unread)
             else:
                 request.future.set_result(Reply(outputs, reply.seconds))
         self._send_queued()
@@ -434,7 +446,10 @@ class ReconnectingSession:
             except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
-                told = error if isinstance(error, EdgeFlareError) else DeviceError(reason(error))
+                told = error
+                if not isinstance(told, EdgeFlareError):
+                    told = DeviceError(_fault_text(error))
+                    told.__cause__ = error
                 if self._is_hopeless(told):
                     self._retire(told)
                 with self._lock:

@@ -13,13 +13,11 @@ from edgeflare.devices.reported import WrongValueError
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import KINDS, Decoded, RawOutput, decoded_from_arrays
-from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo, is_batch_open
 from edgeflare_agent.repair import Repair
-from edgeflare_agent.wire import Frame
+from edgeflare_agent.wire import MOST_AXES, Frame
 
 _MOST_ELEMENTS = 1 << 30
-_MOST_AXES = 32
-"""As many as numpy 1 has."""
 _MOST_TENSORS = 4096
 """Inputs or outputs of a model, far more than any that is deployed has."""
 _NOT_AS_ANNOUNCED = (
@@ -92,7 +90,7 @@ class ReplyReader:
             tensors = reduction.announced(tensors)
         axes = (None,) * len(tensors) if reduction is None else reduction.axes
         # of a model that takes one sample alone an open first axis need not be the batch
-        has_batch = any(not all(one.shape[:1]) for one in model.inputs)
+        has_batch = is_batch_open(model.inputs)
         self._tensors = [
             _AnnouncedTensor(
                 tensor, axis, 0 if reduction is None else reduction.most, has_batch=has_batch
@@ -254,8 +252,8 @@ def _tensor(entry: dict[str, Any], where: str) -> TensorInfo:
     shape = entry.get("shape", reported.MISSING)
     if not isinstance(shape, list):
         raise WrongValueError(f"{where}.shape", shape, "a list of axes")
-    if len(shape) > _MOST_AXES:
-        raise WrongValueError(f"{where}.shape", shape, f"{_MOST_AXES} axes at most")
+    if len(shape) > MOST_AXES:
+        raise WrongValueError(f"{where}.shape", shape, f"{MOST_AXES} axes at most")
     for size in shape:
         if size is not None and (type(size) is not int or size < 0):
             raise WrongValueError(

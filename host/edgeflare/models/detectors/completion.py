@@ -93,8 +93,8 @@ def choose_format(
     `raws`: as `complete_options` takes them. The first format where there are none of finite values,
     and, if `is_usual`, where several formats fit.
 
-    - "end-to-end": two corners, a score from 0 to 1, a class that is a whole number; of the heads the
-      boxes have centre and size.
+    - "end-to-end": two corners, a score from 0 to 1, a class that is a whole number, whatever rows of
+      class -1 have, which are no objects; of the heads the boxes have centre and size.
     - "yolo-objectness": nearly all anchors with a fifth value above 0.5 have a class above 0.5, too;
       "yolo": hardly any has.
     - "ssd": scores from 0 to 1, classes that are whole numbers.
@@ -148,10 +148,12 @@ def _fits(
         rows = _finite(dequantize(raw[0], chosen[0].quantization).reshape(-1, 6).T for raw in mine)
     if not rows.size:
         return options is formats[0]
-    corners = float((rows[2:4] >= rows[:2] - step).all(axis=0).mean())
+    falling = np.asarray((rows[2:4] >= rows[:2] - step).all(axis=0))
     if isinstance(decoder, EndToEnd):
-        are_listed = _are_scores(rows[4], step) and _are_classes(rows[5], step)
-        return corners >= _MOST_LISTED and are_listed
+        objects = np.rint(rows[5]) >= 0  # the rest of the list may be -1 throughout
+        are_listed = _are_scores(rows[4, objects], step) and _are_classes(rows[5], step)
+        return are_listed and (not objects.any() or float(falling[objects].mean()) >= _MOST_LISTED)
+    corners = float(falling.mean())
     scores = rows[4:]
     if _activation([scores]) == "sigmoid":
         scores = exact.sigmoid(scores)

@@ -186,6 +186,25 @@ def test_all_else_is_tried_again(bench: Bench, error: Exception, configuring: bo
     assert int(pending.result(0).outputs[0][0]) == -1
 
 
+def test_a_fault_of_our_own_is_named_with_its_type_and_kept_as_the_cause(bench: Bench) -> None:
+    fault = AttributeError("'NoneType' object has no attribute 'shape'")
+
+    def read(_: object) -> object:
+        raise fault
+
+    bench.reconnecting.read_with(read)
+    pending = bench.reconnecting.submit([sample(1)])
+    bench.first.answer()
+    with pytest.raises(ModelError, match=r"own, AttributeError: .*'shape'") as caught:
+        pending.result(0)
+    assert caught.value.__cause__ is fault
+    bench.first.fail(CUT)
+    bench.next.append(TypeError("no such argument"))
+    while bench.next:
+        bench.steps.step()
+    assert "own, TypeError: no such argument" in bench.reconnecting.status().detail
+
+
 def test_device_that_came_back_as_another_is_retired_and_let_go(bench: Bench) -> None:
     pending = bench.reconnecting.submit([sample(1)])
     bench.first.fail(CUT)

@@ -64,6 +64,12 @@ def listed(rows: int, classes: int, *, empty: bool = False) -> Make:
     return make
 
 
+def padded(rng: np.random.Generator, seed: int) -> Raw:
+    raw = listed(300, 80)(rng, seed)
+    raw[0, 12:] = -1
+    return raw
+
+
 def queries(rng: np.random.Generator, seed: int) -> Raw:
     """Return 300 objects of a transformer: centre and size in shares, two scores."""
     boxes = np.concatenate([rng.uniform(0, 1, (300, 2)), rng.uniform(0.02, 0.4, (300, 2))], 1)
@@ -93,6 +99,8 @@ def chosen(make: Make, *, columns_first: bool = False) -> str:
         (listed(300, 80), "end-to-end"),
         (listed(300, 1), "end-to-end"),  # one class: its column has no more than 0
         (listed(300, 80, empty=True), "end-to-end"),
+        (padded, "end-to-end"),
+        (lambda *_: np.full((1, 300, 6), -1, np.float32), "end-to-end"),
         (listed(189, 80), "end-to-end"),  # as many rows as anchors
         (listed(189, 2), "end-to-end"),
         (queries, "yolo"),
@@ -134,6 +142,21 @@ def test_what_fits_no_format_or_two_is_asked() -> None:
         for error in (none, several):
             assert f"--decoder kind={kind}" in str(error.value)
     assert chosen(without_objects, columns_first=True) == "yolo"  # as Ultralytics has it
+
+
+@pytest.mark.parametrize("make", [listed(300, 80), padded])
+def test_a_list_of_300_objects_is_read_without_a_word(make: Make) -> None:
+    rng = np.random.default_rng(0)
+    tensor = TensorInfo("out", (1, 300, 6), "float32")
+    formats = infer_format([tensor], (640, 640), {})
+    assert formats is not None
+    spec = InputSpec(shape=(1, 640, 640, 3), dtype="float32", channels=3, size=(640, 640))
+    side = ModelInterface(
+        spec, tensor, task="detection", outputs=(tensor,), detector=formats.options, formats=formats
+    )
+    options, notice = format_by_values(side, [make(rng, 0), make(rng, 1)], None, "original")
+    assert options is not None
+    assert (options.kind, notice) == ("end-to-end", "")
 
 
 def test_a_deployed_model_of_the_same_shape_is_read_as_the_original() -> None:
