@@ -388,6 +388,7 @@ class Seeds:
         (False, {"wrong": 6}, [{"wrong": 3}], "sound", "kept", 0),  # as many as twice
         (False, {"wrong": 6}, [{"wrong": 6}, {}], "worse", "crossed", 1),
         (False, {"wrong": 30}, [{"wrong": 30}], "cannot-tell", "undecided", 0),
+        (False, {"wrong": 13}, [{"wrong": 14}, {"wrong": 12}], "cannot-tell", "undecided", 0),
     ],
 )
 def test_nothing_is_sound_against_the_seeds_as_they_are(
