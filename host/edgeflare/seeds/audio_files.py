@@ -277,7 +277,7 @@ class Clips:
             if not self.clipped:
                 watched = np.concatenate([before, block])
                 self.clipped = _is_clipped(watched, self._recording.full_scale)
-                before = watched[1 - _CLIPPED_RUN :]
+                before = watched[1 - _CLIPPED_RUN :].copy()
             yield block[:, 0] if block.shape[1] == 1 else _mean(block)
 
 

@@ -128,9 +128,12 @@ def _counted(count: int, what: str) -> str:
 _Opening: TypeAlias = Callable[[str | None], AbstractContextManager[Recording]]
 """Opens a recording; takes its digest where it is known."""
 _MOST_OPEN = 64
-"""Recordings that are open at a time, each a file and at most a window and a block of sound."""
+"""Recordings that are open at a time, each a file."""
 _MOST_OPEN_BYTES = 1 << 28
-"""The largest archive of which rows stay open: each is in memory as a whole."""
+"""Memory of all that are open, and the largest archive of which rows stay open, each as a whole."""
+_OPEN_BYTES = 1 << 21
+_OPEN_BYTES_A_SAMPLE = 24
+"""Memory of a recording that is open, as measured: of its blocks, and of copies of its window."""
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
 
 
@@ -181,7 +184,9 @@ class _AudioSeeds(MediaSeeds[_Opening]):
             self.total = None
         is_archive = source.is_file() and source.suffix.lower() == ".npz"
         are_rows_large = is_archive and source.stat().st_size > _MOST_OPEN_BYTES
-        self._most_open = 1 if are_rows_large else _MOST_OPEN
+        of_each = _OPEN_BYTES + _OPEN_BYTES_A_SAMPLE * rules.window
+        most_open = min(_MOST_OPEN, _MOST_OPEN_BYTES // of_each)
+        self._most_open = 1 if are_rows_large else max(1, most_open)
 
     def __iter__(self) -> Iterator[SeedInput]:
         self._tally = NoticeCounts()
