@@ -46,7 +46,7 @@ from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
-from edgeflare.errors import DeviceAwayError, EdgeFlareError, PreflightError, UsageError
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
@@ -343,14 +343,14 @@ class Campaign:
             explanation = self._explanation(replica, specs, read.deployed) if is_tried else None
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
-            try:
-                notices = check_pair(
-                    figures, explanation, allow=allow, audio=not specs, is_tried=is_tried
-                )
-            except PreflightError as error:
-                why = "; ".join((*(one.words for one in unusable), str(error)))
-                raise PreflightError(why) from None
-            for notice in notices:
+            for notice in check_pair(
+                figures,
+                explanation,
+                allow=allow,
+                audio=not specs,
+                is_tried=is_tried,
+                unusable=[problem.words for problem in unusable],
+            ):
                 self._reporter.notice(where + notice)
             if saturated := self._saturation(replica, read.deployed):
                 self._reporter.notice(where + saturated)

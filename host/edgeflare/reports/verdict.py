@@ -151,7 +151,8 @@ def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
 def evidence(summary: Summary) -> tuple[str, ...]:
     """Return the evidence of the verdict against references, or how to get one."""
     if summary.soundness is not None:
-        return evidence_sentences(summary.soundness)
+        told = unusable_sentences(summary.unusable)
+        return tuple(text for text in evidence_sentences(summary.soundness) if text not in told)
     if summary.unusable or summary.survey is None or summary.survey.overall is None:
         return ()
     if summary.replay is not None:

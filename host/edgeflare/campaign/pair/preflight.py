@@ -194,6 +194,7 @@ def check_pair(
     allow: bool,
     audio: bool = False,
     is_tried: bool = False,
+    unusable: Sequence[str] = (),
 ) -> list[str]:
     """Check both models' answers on the seeds; return notices for the user.
 
@@ -201,8 +202,9 @@ def check_pair(
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
     where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
     With fewer than 20 seeds it only warns. `audio`: the models take audio. `is_tried`: the usual
-    mistakes of preprocessing were looked at, whether or not there is an `explanation`. A notice says
-    where all labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
+    mistakes of preprocessing were looked at, whether or not there is an `explanation`. `unusable`:
+    why answers can't be used, which the error says first; there is no finding to explain then. A
+    notice says where all labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
     """
     notices = _one_class(seeds) + _unlikely_objects(seeds)
     original = _accuracy(seeds, "original")
@@ -238,9 +240,10 @@ def check_pair(
         )
     else:
         advice = f"check {what}"
+    explain = "" if unusable else " (`edgeflare explain` then names the cause)"
     raise PreflightError(
-        f"{text}; the preprocessing or the model pair looks wrong: {advice}, or go on with "
-        "--allow-disagreement (`edgeflare explain` then names the cause)"
+        f"{'; '.join((*unusable, text))}; the preprocessing or the model pair looks wrong: {advice}, or "
+        f"go on with --allow-disagreement{explain}"
     )
 
 
