@@ -278,10 +278,6 @@ def test_a_search_that_loses_processes_at_different_places_goes_on(tmp_path: Pat
     assert found_in(folder) == expected
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    ("way", "reason"), [("SIGABRT", "crashed"), ("hang", "did not answer within 1 s")]
-)
 class LosingSearch(RemoteSearchJob):
     """A search whose worker process ends after one of these numbers of requests each time."""
 
@@ -319,6 +315,10 @@ def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
     assert len(places) - len([*job.places]) == losses
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("way", "reason"), [("SIGABRT", "crashed"), ("hang", "did not answer within 1 s")]
+)
 def test_an_original_that_fails_on_some_inputs_fails_on_the_same_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reason: str
 ) -> None:

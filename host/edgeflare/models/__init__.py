@@ -37,7 +37,7 @@ from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT
 from edgeflare_agent.decoding import RawOutput, decoder_in
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.repair import Repair
 
@@ -76,6 +76,7 @@ __all__ = [
     "detect_kind",
     "has_one_value",
     "infer_format",
+    "is_batch_open",
     "is_index",
     "keep_anchors",
     "known_of",

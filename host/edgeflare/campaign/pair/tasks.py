@@ -17,10 +17,10 @@ from edgeflare.models import (
     Spec,
     TensorInfo,
     infer_format,
+    is_batch_open,
 )
 from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Sample, Task
-from edgeflare_agent.image_spec import is_batch_open
 
 
 class ModelOutputs(NamedTuple):
