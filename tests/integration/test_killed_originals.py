@@ -267,10 +267,10 @@ def test_references_that_are_killed_answer_the_same(
     }
     expected = learned(run(tmp_path / "unbroken", stated))
     kills = Kills(monkeypatch)
-    kills.before(references, "_answer")  # the process is asked by other threads meanwhile
+    kills.before(references._Question, "answer")
     folder = run(tmp_path / "campaign", stated)
     kills.join()
-    assert kills.at["_answer"]
+    assert kills.at["answer"]
     found = learned(folder)
     assert len(found["references"]) == 2
     assert found == expected

@@ -44,6 +44,7 @@ from edgeflare.store import (
     SeedRecord,
     Store,
 )
+from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Output, Query, Status
 
 _HOPELESS = 3
@@ -228,12 +229,18 @@ class SeedStage(CampaignStage):
         return True
 
     def check_answers(self, read: OutputReaders) -> None:
-        """Store whether the answers to the seeds are constant, and whether they repeat."""
+        """Store whether the answers to the seeds are constant, and whether they repeat.
+
+        A replay asks about no seed again: most of its inputs deviate, and are confirmed anyway.
+        """
+        is_replay = self._store.fact(REPLAY) is not None
         for replica, names in self._replicas.items():
             known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
             if replica not in known:
                 constant = {model: count_constant(self._store, replica, model) for model in MODELS}
-                about = {"repeated": self._repeated(replica, names, read), "constant": constant}
+                about: dict[str, Any] = {"constant": constant}
+                if not is_replay:
+                    about["repeated"] = self._repeated(replica, names, read)
                 self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 
     def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> dict[str, int]:

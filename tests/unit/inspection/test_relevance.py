@@ -335,7 +335,7 @@ def test_bad_calls_are_told(tmp_path: Path) -> None:
         model.relevances(GIVEN[0], label=3)
     with pytest.raises(ModelError, match="score of class 0 is nan"):
         model.relevances(np.full((1, 6), np.nan, np.float32))
-    with pytest.raises(UsageError, match="an original in ONNX"):
+    with pytest.raises(UsageError, match="in ONNX models"):
         RelevanceModel(path.with_suffix(".tflite"), open_graph(path, "onnx", {}))
     with pytest.raises(UsageError, match="of 3 values 4 can't be chosen"):
         most_relevant(np.zeros(3), 4)
