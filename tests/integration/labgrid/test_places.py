@@ -156,7 +156,7 @@ def test_of_two_that_wait_the_higher_priority_gets_it_first(lab: Lab) -> None:
         low = pool.submit(use, "low", 1)
         until(lambda: lab.reservations().count("token") == 1)
         high = pool.submit(use, "high", 2.5)
-        until(lambda: lab.reservations().count("token") == 2)
+        until(lambda: lab.reservations().count("state: waiting") == 2)
         lab.client("-p", "pi4", "release")
         low.result(30)
         high.result(30)
