@@ -229,30 +229,27 @@ class SeedStage(CampaignStage):
         return True
 
     def check_answers(self, read: OutputReaders) -> None:
-        """Store whether the answers to the seeds are constant, and whether they repeat.
-
-        A replay asks about no seed again: most of its inputs deviate, and are confirmed anyway.
-        """
-        is_replay = self._store.fact(REPLAY) is not None
+        """Store whether the answers to the seeds are constant, and whether they repeat."""
         for replica, names in self._replicas.items():
             known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
             if replica not in known:
                 constant = {model: count_constant(self._store, replica, model) for model in MODELS}
-                about: dict[str, Any] = {"constant": constant}
-                if not is_replay:
-                    about["repeated"] = self._repeated(replica, names, read)
+                about = {"repeated": self._repeated(replica, names, read), "constant": constant}
                 self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
 
     def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> dict[str, int]:
         """Ask both models about the first answered seeds again; count the seeds and other answers.
 
         These queries count as measurements. None are asked where the query limits don't leave as
-        many, nor where devices may differ: another one may have answered before.
+        many, nor where devices may differ: another one may have answered before; nor in a replay, most
+        of whose inputs deviate and are confirmed anyway.
         """
         counts = {"seeds": 0, "deployed": 0, "original": 0}
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
         first = list(islice(answered, SEEDS_REPEATED))
-        if self._config.fleet.allow_mixed or not self._limits_leave(names, len(first)):
+        is_replay = self._store.fact(REPLAY) is not None
+        is_mixed = self._config.fleet.allow_mixed
+        if is_replay or is_mixed or not self._limits_leave(names, len(first)):
             return counts
         queries: Counter[str] = Counter()
 
