@@ -1,7 +1,7 @@
 """The queries of both models on every seed of the store."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -32,6 +32,7 @@ from edgeflare.oracles import Oracle
 from edgeflare.scheduler import (
     Feed,
     Original,
+    Scheduler,
     SingleQueryJob,
     SingleQueryResult,
     chain_seed,
@@ -214,16 +215,7 @@ class SeedStage(CampaignStage):
             jobs = (SingleQueryJob(one, self._store.get_sample(one)) for one in sorted(others))
             feed: Feed[SingleQueryResult[str]] = Feed(jobs)
             scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed, limited=True)
-            try:
-                scheduler.run(add, lambda: None)
-            finally:
-                # of an interrupted part, too: the devices have answered them
-                add_queries(self._store, MEASURING, queries)
-            if scheduler.left:
-                raise DeviceAwayError(
-                    "inputs are left that the models have not answered: "
-                    f"{self._fleet.describe_unavailable()}"
-                )
+            self._measure(scheduler, add, queries)
             known = {**known, replica: found}
             self._store.set_fact(PARTNER_ANSWERS, known)
         return True
@@ -263,16 +255,26 @@ class SeedStage(CampaignStage):
 
         feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
         scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed)
+        self._measure(scheduler, add, queries)
+        return counts
+
+    def _measure(
+        self,
+        scheduler: Scheduler[SingleQueryResult[Any]],
+        add: Callable[[SingleQueryResult[Any], str], None],
+        queries: Mapping[str, int],
+    ) -> None:
+        """Ask what is to be measured; raise DeviceAwayError where inputs are left."""
         try:
             scheduler.run(add, lambda: None)
         finally:
+            # of an interrupted part, too: the devices have answered them
             add_queries(self._store, MEASURING, queries)
         if scheduler.left:
             raise DeviceAwayError(
-                "seeds are left that the models were not asked about again: "
+                "inputs are left that the models have not answered: "
                 f"{self._fleet.describe_unavailable()}"
             )
-        return counts
 
     def _first_answers(
         self, names: Sequence[str], original: Original
