@@ -21,7 +21,6 @@ from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
 
 from edgeflare._internal import toml
-from edgeflare.bench import Suite
 from edgeflare.campaign import CampaignConfig
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.flags import flags_in
@@ -35,6 +34,7 @@ from edgeflare.strategies import strategy_names, strategy_options
 from edgeflare.strategies.dflare import VARIANTS
 from edgeflare.survey import Family, families_for
 from edgeflare.survey.family import CorruptionFamily
+from edgeflare_bench import Suite
 from edgeflare_mutators import (
     SAMPLE_RATE,
     SEED,

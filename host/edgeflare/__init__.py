@@ -1,6 +1,6 @@
 """EdgeFlare: find inputs on which a deployed model decides differently from its original.
 
-The names most users need are here; the packages (`edgeflare.bench`, `edgeflare.nightly`, ...)
+The names most users need are here; the packages (`edgeflare_bench`, `edgeflare.nightly`, ...)
 export the rest. Names are imported when first used, so that ``import edgeflare`` is light.
 """
 

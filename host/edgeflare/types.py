@@ -175,7 +175,7 @@ Task: TypeAlias = Literal[
 
 
 PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]
-"""What seeds are ordered by; `edgeflare.inspection.PRIORITY_MEASURES` has each in words."""
+"""What seeds are ordered by; `edgeflare_whitebox.PRIORITY_MEASURES` has each in words."""
 
 
 class Decision(str, Enum):

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from edgeflare.devices import Device
-from edgeflare.testing import Relay
+from edgeflare_lab.testing import Relay
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from ssh_servers import SSHD, known_line, start_sshd

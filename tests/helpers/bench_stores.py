@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.bench.cells import Bench, Cell, write_bench
-from edgeflare.bench.searches import SearchRow
-from edgeflare.bench.suite import Suite, suite_from
 from edgeflare.metrics import l2, linf
 from edgeflare.nightly.history import History, run_folder
 from edgeflare.nightly.night import (
@@ -21,6 +18,9 @@ from edgeflare.nightly.night import (
 )
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, FrontPoint, Status
+from edgeflare_bench.cells import Bench, Cell, write_bench
+from edgeflare_bench.searches import SearchRow
+from edgeflare_bench.suite import Suite, suite_from
 
 SIDE = 8
 UNIT = {"x": np.array([0.9, 0.1]), "y": np.array([0.3, 0.7])}

@@ -20,12 +20,12 @@ from edgeflare.devices.session.device_report import request_report
 from edgeflare.devices.session.reconnecting import ReconnectingSession, Task
 from edgeflare.devices.telemetry import Health
 from edgeflare.errors import DeviceError, EdgeFlareError
-from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, GivenInputs
 from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind, encode
+from edgeflare_lab.testing import FakeAgent, Replace, raw_frame
 
 FINGERPRINT = {"board": "Pi 4", "kernel": "6.1", "runtime": {"name": "onnx", "threads": 1}}
 MODEL = LoadedModel((), (), {"name": "onnx"}, {})

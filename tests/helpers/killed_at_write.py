@@ -17,8 +17,8 @@ from sqlalchemy import Connection
 
 import edgeflare.campaign.fleet
 from edgeflare import config_from, resume_campaign, run_campaign
-from edgeflare.bench import load_suite, resume_bench, run_bench
 from edgeflare.store.database import Database
+from edgeflare_bench import load_suite, resume_bench, run_bench
 
 KILLED = 99
 _plain = Database.writing

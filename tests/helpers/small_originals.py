@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from edgeflare.bench.faults import Original
-from edgeflare.bench.faults.originals import observe
+from edgeflare_bench.faults import Original
+from edgeflare_bench.faults.originals import observe
 
 
 def small_original() -> Original:

@@ -11,9 +11,9 @@ from filelock import FileLock
 
 from edgeflare.devices import Device
 from edgeflare.errors import DeviceError
-from edgeflare.virtual import BoardSettings, board_down, board_status, board_up
-from edgeflare.virtual.packages import find_mirror
-from edgeflare.virtual.tools import check_build_tools, check_qemu
+from edgeflare_lab.virtual import BoardSettings, board_down, board_status, board_up
+from edgeflare_lab.virtual.packages import find_mirror
+from edgeflare_lab.virtual.tools import check_build_tools, check_qemu
 
 
 @dataclass(frozen=True)

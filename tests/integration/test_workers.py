@@ -30,8 +30,8 @@ from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import connect
 from edgeflare.errors import InferenceFailedError, StrategyError
 from edgeflare.store import Store
-from edgeflare.testing import FaultPlan, connecting
 from edgeflare.types import Decision, Outputs, Seed, Status
+from edgeflare_lab.testing import FaultPlan, connecting
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

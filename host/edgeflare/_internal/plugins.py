@@ -15,14 +15,27 @@ way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, TypeAlias
-
-from pydantic import AfterValidator
-from pydantic_core import PydanticCustomError
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare.errors import UsageError
 
-Kind: TypeAlias = Literal["strategy", "oracle", "runtime", "transport", "hypothesis", "detector"]
+if TYPE_CHECKING:
+    from pydantic import AfterValidator
+
+Kind: TypeAlias = Literal[
+    "strategy",
+    "oracle",
+    "runtime",
+    "transport",
+    "hypothesis",
+    "detector",
+    "command",
+    "priority",
+    "probe",
+    "analysis",
+    "store",
+    "cluster",
+]
 
 GROUPS: dict[Kind, str] = {
     "strategy": "edgeflare.strategies",
@@ -31,6 +44,12 @@ GROUPS: dict[Kind, str] = {
     "transport": "edgeflare.transports",
     "hypothesis": "edgeflare.hypotheses",
     "detector": "edgeflare.detectors",
+    "command": "edgeflare.commands",
+    "priority": "edgeflare.priorities",
+    "probe": "edgeflare.probes",
+    "analysis": "edgeflare.analyses",
+    "store": "edgeflare.stores",
+    "cluster": "edgeflare.clusters",
 }
 
 
@@ -79,8 +98,10 @@ def check_installed(kind: Kind, name: str, built_in: Sequence[str]) -> None:
         raise UsageError(f"there is no {kind} {name!r}; is the distribution that has it installed?")
 
 
-def known_name(kind: Kind, built_in: Sequence[str]) -> AfterValidator:
-    """Return pydantic's check that a text names a built-in or a plug-in; it imports nothing."""
+def known_name(kind: Kind, built_in: Sequence[str]) -> "AfterValidator":
+    """Return pydantic's check that a text names a built-in or a plug-in; it imports nothing of these."""
+    from pydantic import AfterValidator
+    from pydantic_core import PydanticCustomError
 
     def check(name: str | None) -> str | None:
         if name is None or name in built_in or name in names(kind):

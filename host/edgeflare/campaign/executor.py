@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import names_text
-from edgeflare.campaign.cluster import Cluster, RemoteFleet, SharedCampaign
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -59,6 +58,7 @@ from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
+from edgeflare_lab.distributed.campaign import Cluster, RemoteFleet, SharedCampaign
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""

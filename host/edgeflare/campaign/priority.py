@@ -12,12 +12,12 @@ from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
-from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, priorities
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput
+from edgeflare_whitebox import InspectedOriginal, drift_priorities, order_of, priorities
 
 FIRST_SEEDS = 64
 """Number of seeds by which the kind of a model's output is detected."""
@@ -81,7 +81,7 @@ class SourcePriority:
         self._side = side
 
     def __call__(self, seeds: Iterable[SeedInput]) -> NDArray[np.float64]:
-        """Return the priorities, float64 [seeds]. Raises as `edgeflare.inspection.priorities`."""
+        """Return the priorities, float64 [seeds]. Raises as `edgeflare_whitebox.priorities`."""
         measure = self._config.seeds.prioritise
         assert measure is not None  # noqa: S101 - else there is no order
         inside = self._inside() if measure in ("surprise", "rarity") else None

@@ -19,7 +19,6 @@ from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.inspection import order_of
 from edgeflare.models import (
     DetectorOptions,
     InputOptions,
@@ -37,6 +36,7 @@ from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput, Task
+from edgeflare_whitebox import order_of
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""

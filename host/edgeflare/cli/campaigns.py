@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from edgeflare._internal.text import counted, size_text
-from edgeflare.cli.distributed import Dask, Insecure, Scheduler, TlsCaFile, TlsCert, TlsKey
 from edgeflare.cli.options import (
     ADDRESS,
     CampaignFolder,
@@ -24,6 +23,7 @@ from edgeflare.cli.options import (
     typed,
 )
 from edgeflare.cli.terminal import echo, echo_err
+from edgeflare_lab.distributed.cli import Dask, Insecure, Scheduler, TlsCaFile, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare._internal.text import names_text
+from edgeflare.cli.groups import DeviceCommands
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
-from edgeflare.cli.virtual import app as virtual_app
 
 if TYPE_CHECKING:
     from edgeflare import Device
 
-app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
-app.add_typer(virtual_app, name="virtual")
+app = typer.Typer(
+    cls=DeviceCommands, no_args_is_help=True, help="The devices that run deployed models."
+)
 
 Name = Annotated[
     str,
@@ -53,7 +54,7 @@ def status(
     """
     from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
     from edgeflare.cli.display.devices import print_reports, reports_of
-    from edgeflare.virtual import board_stopped
+    from edgeflare_lab.virtual import board_stopped
 
     known = load_inventory(inventory)
     names = list(dict.fromkeys(devices or known))

@@ -5,4 +5,10 @@ What needs paramiko is imported when it is first used, so that a local device ne
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from edgeflare._internal.moved import with_moved
+
+_get, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_MOVED = dict.fromkeys(
+    ("PlaceWaits", "held_place", "stop_waiting_for_places"), "edgeflare_lab.labgrid"
+)
+__getattr__ = with_moved(_get, _MOVED)

@@ -32,13 +32,14 @@ from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceSt
 from .telemetry import DeviceMinute as DeviceMinute, Health as Health
 from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
 from .open import connect as connect
-from .transports.labgrid.place import (
-    PlaceWaits as PlaceWaits,
-    stop_waiting_for_places as stop_waiting_for_places,
-)
-from .transports.labgrid.transport import held_place as held_place
 from .transports.ssh.trust import (
     HostKey as HostKey,
     fetch_host_key as fetch_host_key,
     trust_host_key as trust_host_key,
 )
+
+import edgeflare_lab.labgrid as _labgrid
+
+PlaceWaits = _labgrid.PlaceWaits
+held_place = _labgrid.held_place
+stop_waiting_for_places = _labgrid.stop_waiting_for_places

@@ -47,7 +47,7 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
 
         return AdbShellTransport.connect(device)
     if device.labgrid is not None:
-        from edgeflare.devices.transports.labgrid.transport import PlaceTransport
+        from edgeflare_lab.labgrid.transport import PlaceTransport
 
         return PlaceTransport.connect(device, ask=ask)
     from edgeflare.devices.transports.ssh.transport import SshTransport

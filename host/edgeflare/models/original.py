@@ -25,7 +25,6 @@ from edgeflare.errors import (
     ModelError,
     UsageError,
 )
-from edgeflare.models.gradients import InputGradients, JointGradients
 from edgeflare.models.original_process import (
     ORIGINAL_FAILED,
     LoadedModel,
@@ -48,6 +47,7 @@ from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
 from edgeflare_agent.wire import Frame, Kind
+from edgeflare_whitebox.gradients import InputGradients, JointGradients
 
 _REQUEST_BYTES = 1 << 20
 _MOST_BYTES = 2 << 30

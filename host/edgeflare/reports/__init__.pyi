@@ -24,11 +24,6 @@ from .repair.fine_tuning import (
     write_fine_tuning as write_fine_tuning,
 )
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
-from .inspection.coverage import coverage_document as coverage_document
-from .inspection.importance import importance_document as importance_document
-from .inspection.priority import priority_document as priority_document
-from .inspection.classes import classes_document as classes_document
-from .inspection.units import units_document as units_document
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
 from .ranking import ranking_document as ranking_document
 from .repair.recipes import (
@@ -53,3 +48,11 @@ from .text_reports import (
     report_text as report_text,
     write_text_report as write_text_report,
 )
+
+import edgeflare_whitebox.reports as _reports
+
+coverage_document = _reports.coverage_document
+importance_document = _reports.importance_document
+priority_document = _reports.priority_document
+classes_document = _reports.classes_document
+units_document = _reports.units_document

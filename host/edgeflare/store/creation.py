@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Engine
 
 from edgeflare._internal.files import is_unused, make_folder, sync_folder
 from edgeflare.errors import StoreError
-from edgeflare.store import postgres
 from edgeflare.store.database import (
     UNFINISHED,
     Schema,
@@ -20,7 +19,6 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
-from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -38,6 +36,8 @@ from edgeflare.store.location import (
 )
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
+from edgeflare_lab.stores import postgres
+from edgeflare_lab.stores.known import add_database
 
 _DIGITS = 16
 _DATA = (DATABASE_NAME, CORPUS_NAME, POINTER_NAME)

@@ -30,7 +30,6 @@ from edgeflare._internal.files import check_regular, is_disk_full
 from edgeflare._internal.text import reason
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
-from edgeflare.store import postgres
 from edgeflare.store.documents import UnstorableError, read_json, write_json
 from edgeflare.store.location import (
     CORPUS_NAME,
@@ -42,7 +41,8 @@ from edgeflare.store.location import (
     is_address,
     read_pointer,
 )
-from edgeflare.store.server_lock import check_not_lost
+from edgeflare_lab.stores import postgres
+from edgeflare_lab.stores.server_lock import check_not_lost
 
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),

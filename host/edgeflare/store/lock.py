@@ -17,7 +17,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
 from edgeflare.store.location import read_pointer
-from edgeflare.store.server_lock import ServerLock, is_run_by
+from edgeflare_lab.stores.server_lock import ServerLock, is_run_by
 
 if TYPE_CHECKING:
     from typing_extensions import Self

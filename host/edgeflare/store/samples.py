@@ -162,7 +162,7 @@ def open_samples(place: Path | str) -> Samples:
     A URL is connected to when it is first used. Raises UsageError for one with credentials in it.
     """
     if isinstance(place, str) and "://" in place:
-        from edgeflare.store.objects import SampleObjects
+        from edgeflare_lab.stores.objects import SampleObjects
 
         return SampleObjects(place)
     return SampleFiles(Path(place))

@@ -22,15 +22,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import Answered, BoundaryOptions, boundary, check_boundary
-from edgeflare.strategies.constraints import ConstrainedOptions
-from edgeflare.strategies.deepxplore import DeepxploreOptions, deepxplore
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
-from edgeflare.strategies.diffchaser import DiffchaserOptions, diffchaser
-from edgeflare.strategies.gradient import GradientOptions, gradient
 from edgeflare.strategies.operators import check_operator_pool, operators_named, refuse_operators
 from edgeflare.strategies.shrink import ShrinkOptions
 from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
+from edgeflare_bench.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare_mutators import Kind, Operator, default_pool
+from edgeflare_whitebox.strategies.constraints import ConstrainedOptions
+from edgeflare_whitebox.strategies.deepxplore import DeepxploreOptions, deepxplore
+from edgeflare_whitebox.strategies.gradient import GradientOptions, gradient
 
 
 class _NoneOptions(BaseModel):

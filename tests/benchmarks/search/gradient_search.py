@@ -40,8 +40,8 @@ from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler.job import Budget, answer_of
 from edgeflare.scheduler.search_job import SearchJob, SearchSettings
 from edgeflare.strategies import build_strategy
-from edgeflare.strategies.constraints import CONSTRAINTS, moved
 from edgeflare.types import Decision, Sample, Seed, Status
+from edgeflare_whitebox.strategies.constraints import CONSTRAINTS, moved
 
 _RANDOM_QUERIES = 10
 _FURTHER = ("models/deepxplore/lenet4.onnx", "models/deepxplore/lenet5.onnx")

@@ -21,7 +21,7 @@ from edgeflare import (
 from edgeflare.devices import connect
 from edgeflare.errors import DeviceAwayError
 from edgeflare.store import Store
-from edgeflare.testing import KINDS, FaultPlan, connecting
+from edgeflare_lab.testing import KINDS, FaultPlan, connecting
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -27,8 +27,8 @@ from edgeflare.devices import connect
 from edgeflare.devices.session.agent_errors import MAPPED
 from edgeflare.errors import DeviceError, EdgeFlareError, InferenceFailedError
 from edgeflare.store import Store
-from edgeflare.testing import FakeAgent, Replace, connecting
 from edgeflare_agent.wire import Frame, Kind
+from edgeflare_lab.testing import FakeAgent, Replace, connecting
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 

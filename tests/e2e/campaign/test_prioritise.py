@@ -15,7 +15,12 @@ from small_models import damaged_onnx
 
 from edgeflare.campaign.seeds import partner_samples
 from edgeflare.errors import UsageError
-from edgeflare.inspection import (
+from edgeflare.metrics import total_variation
+from edgeflare.reports import priority_document
+from edgeflare.reports.document import Table, Text
+from edgeflare.store import Store
+from edgeflare.types import PriorityMeasure, Scores, SeedInput, Status
+from edgeflare_whitebox import (
     InspectedOriginal,
     PriorityComparison,
     apfd,
@@ -23,12 +28,7 @@ from edgeflare.inspection import (
     priorities,
     prioritise_campaign,
 )
-from edgeflare.inspection.stored import stored_original
-from edgeflare.metrics import total_variation
-from edgeflare.reports import priority_document
-from edgeflare.reports.document import Table, Text
-from edgeflare.store import Store
-from edgeflare.types import PriorityMeasure, Scores, SeedInput, Status
+from edgeflare_whitebox.stored import stored_original
 
 SEEDS = 40
 KILLED = 99

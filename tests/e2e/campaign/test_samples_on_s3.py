@@ -7,8 +7,9 @@ from campaigns import found_in
 from command import DEMO_PAIR, edgeflare
 from object_stores import BUCKET, client
 
-from edgeflare.store import Store, objects
+from edgeflare.store import Store
 from edgeflare.store.samples import open_samples
+from edgeflare_lab.stores import objects
 
 pytestmark = pytest.mark.extended
 ARGUMENTS = ("run", *DEMO_PAIR, "--limit", 6, "--timeout", 0)

@@ -14,7 +14,7 @@ import pytest
 from virtual_board import VirtualBoard
 
 from edgeflare.devices import Transport, connect
-from edgeflare.virtual.rootfs import wheel_platforms
+from edgeflare_lab.virtual.rootfs import wheel_platforms
 
 PROJECT = Path(__file__).resolve().parents[3]
 SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")

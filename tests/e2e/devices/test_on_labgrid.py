@@ -16,8 +16,8 @@ from ssh_servers import start_asyncssh
 
 from edgeflare import CampaignConfig, Notice, config_from, resume_campaign, run_campaign
 from edgeflare.campaign import Step
-from edgeflare.devices.transports.labgrid import place as places
 from edgeflare.errors import DeviceAwayError
+from edgeflare_lab.labgrid import place as places
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 

@@ -8,12 +8,12 @@ import pytest
 from command import DEMO, edgeflare
 from postgres_server import PostgresServer
 
-from edgeflare.bench.made_models import perturb_weights
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.nightly import Night, NightRun, accept_night, load_nightly, run_nightly
 from edgeflare.nightly.history import History
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.corpus.corpus import Corpus
+from edgeflare_bench.made_models import perturb_weights
 
 pytestmark = pytest.mark.extended
 

@@ -11,9 +11,9 @@ import pytest
 from campaigns import found_in
 from command import DEMO, edgeflare, environment
 
-from edgeflare.bench.made_models import perturb_weights
 from edgeflare.nightly import Night, NightRun, load_nightly, run_nightly
 from edgeflare.nightly.history import History
+from edgeflare_bench.made_models import perturb_weights
 
 AWAY = "ssh://nobody@127.0.0.1:1"
 

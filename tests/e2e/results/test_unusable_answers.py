@@ -30,7 +30,7 @@ from edgeflare.devices import connect
 from edgeflare.nightly.comparison import answers_checks
 from edgeflare.reports import summary_document
 from edgeflare.store import Store
-from edgeflare.testing import FakeAgent, connecting
+from edgeflare_lab.testing import FakeAgent, connecting
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

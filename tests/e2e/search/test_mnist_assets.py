@@ -12,7 +12,7 @@ from command import DEMO
 from onnx import numpy_helper
 
 from edgeflare.analysis import summarize
-from edgeflare.bench import load_suite, open_bench, run_bench
+from edgeflare_bench import load_suite, open_bench, run_bench
 
 FOLDER = DEMO.parent / "mnist"
 SUITE = load_suite("mnist")

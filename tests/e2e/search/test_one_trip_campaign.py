@@ -13,7 +13,7 @@ from command import DEMO
 from edgeflare import CampaignConfig, campaign_status, config_from, run_campaign
 from edgeflare.devices import connect
 from edgeflare.store import Store
-from edgeflare.testing import KINDS, FaultPlan, connecting
+from edgeflare_lab.testing import KINDS, FaultPlan, connecting
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -24,9 +24,9 @@ from edgeflare.errors import (
     EdgeFlareError,
     UnreachableError,
 )
-from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind
+from edgeflare_lab.testing import FakeAgent, Replace, raw_frame
 
 SAMPLE = np.zeros((4, 4, 1), np.uint8)
 SPEC = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)

@@ -20,9 +20,9 @@ from edgeflare.devices.session.reconnect_policy import Backoff
 from edgeflare.devices.session.reconnecting import ReconnectingSession
 from edgeflare.devices.session.session import Lease
 from edgeflare.errors import DeviceError
-from edgeflare.testing import Fault, FaultPlan, connecting
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
+from edgeflare_lab.testing import Fault, FaultPlan, connecting
 
 REQUESTS = 300
 FAULTS = 6

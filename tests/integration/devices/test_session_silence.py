@@ -18,9 +18,9 @@ from edgeflare.errors import (
     EdgeFlareError,
     InferenceTimeoutError,
 )
-from edgeflare.testing import FakeAgent, Replace
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind
+from edgeflare_lab.testing import FakeAgent, Replace
 
 Start = Callable[..., DeviceSession]
 Fake = Callable[..., DeviceSession]

@@ -16,10 +16,10 @@ from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputReader
-from edgeflare.testing import FakeAgent, Replace
 from edgeflare.types import SampleWithRow
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.wire import Frame
+from edgeflare_lab.testing import FakeAgent, Replace
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
 FIRST, SECOND = "serving_default_first:0", "serving_default_second:0"

@@ -21,9 +21,9 @@ from edgeflare.devices.session.agent_errors import MAPPED
 from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import request_report
 from edgeflare.errors import AgentDiedError, DeviceError, DeviceProtocolError, EdgeFlareError
-from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import PREFIX_SIZE, Frame, Kind, encode
+from edgeflare_lab.testing import FakeAgent, Replace, raw_frame
 
 SPEC = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)
 SAMPLE = np.zeros((4, 4, 1), np.uint8)

@@ -59,7 +59,7 @@ def test_flags_and_commands_of_sentences_exist() -> None:
     known = set().union(*commands.values()) | _OF_OTHERS
     unknown, wrong, count = [], [], 0
     for where, text in texts("host/edgeflare", "agent", "mutators"):
-        if where.startswith("host/edgeflare/virtual/"):  # tar's, pip's and apt's
+        if where.startswith("host/edgeflare_lab/virtual/"):  # tar's, pip's and apt's
             continue
         unknown += [(where, flag) for flag in _FLAG.findall(text) if flag not in known]
         for words in map(str.split, _COMMAND.findall(text)):

@@ -309,30 +309,30 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
         ),
         (
             "host/edgeflare/campaign/x.py",
-            "from edgeflare.testing import FaultPlan",
+            "from edgeflare_lab.testing import FaultPlan",
             against_the_layers,
-            "campaign may not import edgeflare.testing.FaultPlan",
+            "campaign may not import edgeflare_lab.testing.FaultPlan",
         ),
         (
-            "host/edgeflare/testing/x.py",
+            "host/edgeflare_lab/testing/x.py",
             "from edgeflare.devices.transports.local import LocalTransport",
             past_what_is_free,
             "testing may not import edgeflare.devices.transports.local.LocalTransport",
         ),
         (
-            "host/edgeflare/testing/x.py",
+            "host/edgeflare_lab/testing/x.py",
             "from edgeflare.store import Store",
             past_what_is_free,
             "testing may not import edgeflare.store.Store",
         ),
         (
-            "host/edgeflare/testing/x.py",
+            "host/edgeflare_lab/testing/x.py",
             "from edgeflare import run_campaign",
             past_what_is_free,
             "testing may not import edgeflare.run_campaign",
         ),
         (
-            "host/edgeflare/testing/x.py",
+            "host/edgeflare_lab/testing/x.py",
             "import edgeflare",
             past_what_is_free,
             "testing may not import edgeflare",
@@ -416,8 +416,11 @@ def test_a_circle_between_folders_is_found(tmp_path: Path) -> None:
         ("host/edgeflare/cli/x.py", "from edgeflare.errors import UsageError"),
         ("agent/edgeflare_agent/x.py", "import json\nfrom .wire import Frame"),
         ("mutators/edgeflare_mutators/x.py", "import cv2"),
-        ("host/edgeflare/testing/x.py", "from edgeflare.devices import Transport"),
-        ("host/edgeflare/testing/x.py", "from edgeflare.testing.fault_plan import FaultPlan"),
+        ("host/edgeflare_lab/testing/x.py", "from edgeflare.devices import Transport"),
+        (
+            "host/edgeflare_lab/testing/x.py",
+            "from edgeflare_lab.testing.fault_plan import FaultPlan",
+        ),
     ],
 )
 def test_a_right_import_is_not(tmp_path: Path, file: str, line: str) -> None:

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from edgeflare.bench.suite import load_suite
 from edgeflare.campaign.settings.config import load_config
 from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.devices import load_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions
 from edgeflare.nightly.config import load_nightly
+from edgeflare_bench.suite import load_suite
 
 MINIMAL = """
 [original]

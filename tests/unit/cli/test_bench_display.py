@@ -8,7 +8,6 @@ from command import DEMO
 from rich.console import Console
 
 from edgeflare import Notice
-from edgeflare.bench import Suite, run_bench
 from edgeflare.campaign import BatchProgress, Stage, Step
 from edgeflare.cli.display.progress import (
     BatchDisplay,
@@ -18,6 +17,7 @@ from edgeflare.cli.display.progress import (
     found,
 )
 from edgeflare.cli.terminal import StopSignal
+from edgeflare_bench import Suite, run_bench
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ import pytest
 
 from edgeflare._internal.text import reason
 from edgeflare.errors import EdgeFlareError
-from edgeflare.inspection import NC
 from edgeflare.models.outputs import load_repair
 from edgeflare.seeds import load_label_mapping, open_seeds
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.shrink import ShrinkOptions
+from edgeflare_whitebox import NC
 
 OF_A_LIBRARY = re.compile(
     r"allow_pickle|weights_only|'\w+' object|NoneType|argument must|not subscriptable|Expecting|"

@@ -6,8 +6,8 @@ import pytest
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord
 from edgeflare.strategies import build_strategy
-from edgeflare.testing import FakeModel, run_strategy
 from edgeflare.types import Status
+from edgeflare_lab.testing import FakeModel, run_strategy
 
 IMAGE = np.full((4, 4, 1), 100, np.uint8)
 MODEL = FakeModel.random((4, 4, 1), classes=3)

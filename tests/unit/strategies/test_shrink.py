@@ -13,8 +13,8 @@ from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
 from edgeflare.strategies.shrink import PARTNER
-from edgeflare.testing import FakeModel, run_strategy
 from edgeflare.types import Decision, Outcome, Sample, Scores, Transcript
+from edgeflare_lab.testing import FakeModel, run_strategy
 
 FLOOR = 1e-3
 ORIGINAL = FakeModel.random()

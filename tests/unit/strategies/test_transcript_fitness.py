@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from edgeflare.strategies.dflare import make_acceptance
 from edgeflare.strategies.dflare_fitness import Fitness, ObservedStates, top1_difference
-from edgeflare.strategies.diffchaser import DiffchaserOptions, unfitness
 from edgeflare.types import Decision, Outputs, Transcript
+from edgeflare_bench.diffchaser import DiffchaserOptions, unfitness
 
 PROBABILITY = st.floats(0.01, 1)
 

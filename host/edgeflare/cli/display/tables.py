@@ -14,9 +14,9 @@ from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
     from edgeflare import Summary
-    from edgeflare.bench import BenchReport
     from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport, MlflowRun
+    from edgeflare_bench import BenchReport
 
 
 class TerminalConsole(Console):
@@ -63,7 +63,7 @@ def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> N
 
 def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False) -> None:
     """Print what a bench found so far; `searches`: with each of them."""
-    from edgeflare.bench import bench_summary
+    from edgeflare_bench import bench_summary
 
     def values() -> dict[str, Any]:
         every = {"searches": [row.to_json() for row in report.searches]} if searches else {}

@@ -17,12 +17,6 @@ from edgeflare.answer_words import (
     with_names,
 )
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.inspection import (
-    stored_classes,
-    stored_coverage,
-    stored_importance,
-    stored_units,
-)
 from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -39,7 +33,6 @@ from edgeflare.reports.devices import (
     value_words,
 )
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
-from edgeflare.reports.html.classes import classes_context
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.differences import differences_context
 from edgeflare.reports.html.explanation import explanation_context
@@ -53,11 +46,8 @@ from edgeflare.reports.html.gallery import (
     matrix,
     pair_key,
 )
-from edgeflare.reports.html.importance import importance_context
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
-from edgeflare.reports.inspection.coverage import coverage_document
-from edgeflare.reports.inspection.units import units_document
 from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,
     LOWEST_DB,
@@ -71,6 +61,16 @@ from edgeflare.store import Store, campaign_text
 from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
 from edgeflare.values import MEASURES
+from edgeflare_whitebox import (
+    stored_classes,
+    stored_coverage,
+    stored_importance,
+    stored_units,
+)
+from edgeflare_whitebox.reports.classes_page import classes_context
+from edgeflare_whitebox.reports.coverage import coverage_document
+from edgeflare_whitebox.reports.importance_page import importance_context
+from edgeflare_whitebox.reports.units import units_document
 
 
 class Headline(NamedTuple):

@@ -17,7 +17,7 @@ from edgeflare.store.corpus.records import Form
 from edgeflare.store.database import disk_full_advice, translate_errors
 from edgeflare.store.documents import moment, record
 from edgeflare.store.location import Location, read_pointer
-from edgeflare.store.server_lock import ServerLock
+from edgeflare_lab.stores.server_lock import ServerLock
 
 LOCK_NAME = "corpus.lock"
 _PATIENCE = 60.0  # s; another process adds its triggers within seconds

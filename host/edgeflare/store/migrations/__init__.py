@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine, update
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
-from edgeflare.store import postgres
 from edgeflare.store.database import (
     Database,
     Errors,
@@ -29,6 +28,7 @@ from edgeflare.store.database import (
     translate_errors,
 )
 from edgeflare.store.location import read_pointer
+from edgeflare_lab.stores import postgres
 
 if TYPE_CHECKING:
     from alembic.script import Script

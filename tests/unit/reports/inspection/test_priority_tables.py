@@ -1,8 +1,8 @@
 """The tables of how early orders of the seeds bring findings."""
 
-from edgeflare.inspection import FindingsComparison, PriorityComparison, PriorityFigures
 from edgeflare.reports import priority_document
 from edgeflare.reports.document import Listing, Table, Text, to_markdown
+from edgeflare_whitebox import FindingsComparison, PriorityComparison, PriorityFigures
 
 
 def figures(name: str, apfd: float, p: float | None) -> PriorityFigures:

@@ -14,8 +14,9 @@ import pytest
 from object_stores import client
 
 from edgeflare.errors import StoreError
-from edgeflare.store import SeedInput, Store, objects
+from edgeflare.store import SeedInput, Store
 from edgeflare.store.samples import open_samples
+from edgeflare_lab.stores import objects
 
 pytestmark = pytest.mark.extended
 SEED = np.zeros((2, 2, 1), np.uint8)

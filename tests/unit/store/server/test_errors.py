@@ -14,20 +14,13 @@ from postgres_server import own_server, start_program
 from sqlalchemy.exc import DBAPIError
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
-from edgeflare.inspection.units.inspection import UnitScore
-from edgeflare.store import (
-    CampaignLock,
-    OutcomeRecord,
-    SeedInput,
-    Store,
-    folder_at,
-    postgres,
-    tables,
-)
+from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, tables
 from edgeflare.store import creation as store_creation
-from edgeflare.store.known import add_database
 from edgeflare.store.location import read_pointer, write_pointer
 from edgeflare.types import Status
+from edgeflare_lab.stores import postgres
+from edgeflare_lab.stores.known import add_database
+from edgeflare_whitebox.units.inspection import UnitScore
 
 pytestmark = pytest.mark.extended
 
@@ -155,7 +148,7 @@ def test_a_wrong_and_a_right_password(server, tmp_path, monkeypatch):
 
 
 def test_a_server_that_restarts_is_waited_for_and_the_lock_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
+    monkeypatch.setattr("edgeflare_lab.stores.server_lock._RENEWAL_S", 0.1)
     with own_server() as server:
         url = server.new_database()
         with Store.create(tmp_path / "c", {}, database=url) as store, CampaignLock(store.folder):
@@ -173,7 +166,7 @@ def test_a_server_that_restarts_is_waited_for_and_the_lock_comes_back(tmp_path, 
 
 
 def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
+    monkeypatch.setattr("edgeflare_lab.stores.server_lock._RENEWAL_S", 0.1)
     with (
         own_server() as server,
         Store.create(tmp_path / "c", {}, database=server.new_database()) as store,
@@ -199,7 +192,7 @@ def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path,
 
 
 def test_a_release_does_not_wait_for_a_server_that_is_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgeflare.store.server_lock._RENEWAL_S", 0.1)
+    monkeypatch.setattr("edgeflare_lab.stores.server_lock._RENEWAL_S", 0.1)
     with (
         own_server() as server,
         Store.create(tmp_path / "c", {}, database=server.new_database()) as store,

@@ -1,0 +1,141 @@
+"""Groups of commands: those that are stated here, and those that installed distributions declare.
+
+A distribution declares a command by an entry point of the group ``edgeflare.commands``: a function, whose parameters
+are the command's, or a `typer.Typer` with commands of its own. The name ``devices.NAME`` stands for a command of the
+group ``devices``. Nothing is imported before a command is used or listed in ``--help``.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+
+from edgeflare._internal import plugins
+from edgeflare._internal.text import visible_text
+from edgeflare.cli.terminal import with_exit_codes
+
+_EMPTY_FLAG = re.compile("--[a-z][a-z0-9-]*=")
+_WrongUsage: type[Exception] = typer.BadParameter.__bases__[
+    0
+]  # click's, which typer has within it of late
+
+
+class CommandGroup(TyperGroup):
+    """Commands of which plug-ins may declare more; a plug-in that is broken fails alone."""
+
+    below: ClassVar[str] = ""
+    """What the names of its plug-ins' commands begin with."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the stated commands, in their order, then those of plug-ins."""
+        stated = super().list_commands(ctx)
+        return [*stated, *(name for name in self._declared() if name not in stated)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; of a plug-in that can't be loaded one that says so in a sentence."""
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in self._declared():
+            command = self.commands[cmd_name] = _plugin_command(self.below + cmd_name)
+        return command
+
+    def _declared(self) -> list[str]:
+        start = len(self.below)
+        names = [name[start:] for name in plugins.names("command") if name.startswith(self.below)]
+        return [name for name in names if "." not in name]
+
+
+class DeviceCommands(CommandGroup):
+    """The commands of devices."""
+
+    below = "devices."
+
+
+def _plugin_command(name: str) -> Any:
+    from edgeflare.errors import UsageError
+
+    try:
+        loaded = plugins.load("command", name)
+    except UsageError as error:
+        return _failing(str(error), name)
+    if isinstance(loaded, typer.Typer):
+        command: Any = typer.main.get_group(loaded)  # get_command would add flags of completion
+        command.name = name.rpartition(".")[2]
+    elif callable(loaded):
+        command = _command_of(loaded, name)
+    else:
+        return _failing(
+            str(plugins.unusable("command", name, "is no function and no typer.Typer")), name
+        )
+    _map_errors(command)
+    return command
+
+
+def _command_of(function: Callable[..., None], name: str, **settings: Any) -> Any:
+    app = typer.Typer(add_completion=False)
+    app.command(name.rpartition(".")[2], **settings)(function)
+    return typer.main.get_command(app)
+
+
+def _failing(sentence: str, name: str) -> Any:
+    """Return a command that ends with this sentence, whatever it is called with."""
+
+    def fail() -> None:
+        from edgeflare.errors import UsageError
+
+        raise UsageError(sentence)
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return _command_of(
+        with_exit_codes(fail), name, help=visible_text(sentence), context_settings=anything
+    )
+
+
+def _map_errors(command: Any) -> None:
+    """Let errors of a plug-in's commands end as those of all commands do."""
+    for inner in getattr(command, "commands", {}).values():
+        _map_errors(inner)
+    if command.callback is not None:
+        command.callback = with_exit_codes(command.callback)
+
+
+class AllCommands(CommandGroup):
+    """All commands; the parser's own errors, which repeat what was typed, are shown as all text is."""
+
+    def make_context(self, info_name: Any, args: Any, *more: Any, **kwargs: Any) -> Any:
+        """Parse the arguments; raises for one without text."""
+        with _shown_errors():
+            _check_not_empty(args)
+            return super().make_context(info_name, args, *more, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _shown_errors():
+            return super().invoke(ctx)
+
+
+def _check_not_empty(args: Sequence[str]) -> None:
+    """Raise for an argument without text, such as that of a shell's variable that is not set.
+
+    As a path it would be the working folder.
+    """
+    for before, text in zip(("", *args), args, strict=False):
+        flag = text[:-1] if _EMPTY_FLAG.fullmatch(text) else before
+        if not text or flag != before:
+            of = f" of {flag}" if flag.startswith("-") else ""
+            raise typer.BadParameter(
+                f"the value{of} is an empty text; state one, or leave it out (a variable of the "
+                "shell may not be set)"
+            )
+
+
+@contextmanager
+def _shown_errors() -> Iterator[None]:
+    try:
+        yield
+    except _WrongUsage as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.__dict__["message"] = visible_text(message)
+        raise

@@ -1,1 +1,0 @@
-"""Boards that a labgrid coordinator gives out: places."""

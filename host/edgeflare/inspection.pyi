@@ -1,0 +1,1 @@
+from edgeflare_whitebox import *

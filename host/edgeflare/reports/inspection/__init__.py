@@ -1,1 +1,0 @@
-"""What was seen within the original model, as tables."""

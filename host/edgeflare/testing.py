@@ -1,0 +1,5 @@
+"""The names of `edgeflare_lab.testing`, which was here in 0.2."""
+
+from edgeflare._internal.moved import names_of
+
+__getattr__, __dir__ = names_of("edgeflare_lab.testing")

@@ -1,0 +1,1 @@
+from edgeflare_lab.testing import *

@@ -1,0 +1,295 @@
+"""``bench suites``, ``run``, ``resume`` and ``show``."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgeflare._internal.files import new_folder_name
+from edgeflare.cli.options import Force, Json, command_with, typed
+from edgeflare.cli.terminal import echo_err, with_exit_codes
+
+if TYPE_CHECKING:
+    from edgeflare.campaign import BatchProgress
+    from edgeflare_bench import Evaluated, FaultBench
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Compare search strategies on several model pairs: a suite of campaigns and its figures.",
+)
+
+_NARROWED = "Only a part of the suite"
+_FAILED = 3
+
+Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
+
+
+@app.command()
+@with_exit_codes
+def suites(json: Json = False) -> None:
+    """List the suites that come with EdgeFlare."""
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.reports import table_of
+    from edgeflare_bench import FAULTS_ABOUT, suite_about, suite_names
+
+    found = sorted([*map(suite_about, suite_names()), FAULTS_ABOUT])
+    rows = [
+        (one.name, one.title, "--data FOLDER" if one.needs_data else "nothing") for one in found
+    ]
+    print_result(
+        json,
+        lambda: [one._asdict() for one in found],
+        lambda: [table_of(("suite", "title", "needs"), rows, text=3)],
+    )
+
+
+@app.command(
+    cls=command_with(
+        *("device", "inventory", "python"),
+        python={"help": "The devices' Python command; default python3 there."},
+    )
+)
+@with_exit_codes
+def run(
+    context: typer.Context,
+    suite: Annotated[
+        str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
+    ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the models and seeds are that it names {data}. May be repeated: each file "
+            "is looked for in these folders in order.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to make; by default under benches/.")
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this pair (of faults: this original); may be repeated.",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this strategy; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="So many seed inputs of each pair (of faults: 10 at least).",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="So many random seeds (of faults: draws of each kind and size).",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = None,
+    max_queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    reserved: Annotated[
+        bool,
+        typer.Option(
+            "--reserved",
+            help="Of faults: the draws that are looked at only for a final table.",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = False,
+    gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients/--no-gradients",
+            help="Of faults: search witnesses by gradients, too (slow for large models; needs the "
+            "extra torch).",
+            rich_help_panel=_NARROWED,
+        ),
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Run every strategy of a suite on every pair, several times, and compare them.
+
+    The suite faults plants faults into float models, and reports which of them the survey finds,
+    and which the verdict tells apart from healthy compressed models.
+    """
+    stated = typed(context.obj)
+    if suite == "faults":
+        unused = {"--max-queries": max_queries} | dict.fromkeys(stated.flags.values(), True)
+        _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
+        _run_faults(
+            new_folder_name("benches", suite) if out is None else out,
+            json,
+            data=tuple(data or ()),
+            originals=tuple(pair or ()),
+            methods=tuple(strategy or ()),
+            reserved=reserved,
+            **({} if gradients else {"gradients": False}),
+            **({} if seeds is None else {"seeds": seeds}),
+            **({} if repeats is None else {"draws": repeats}),
+        )
+        return
+    unused = {"--reserved": reserved or None, "--no-gradients": True if not gradients else None}
+    _check_unused(unused, "only the suite faults has planted faults")
+    from edgeflare.cli.terminal import ask
+    from edgeflare_bench import load_suite, run_bench
+
+    chosen = load_suite(suite, data).narrowed(
+        pairs=pair or (),
+        strategies=strategy or (),
+        seeds=seeds,
+        repeats=repeats,
+        max_queries=max_queries,
+    )
+    folder = new_folder_name("benches", chosen.name) if out is None else out
+    _run(
+        folder,
+        lambda progress: run_bench(
+            chosen, folder, **{"devices": ["local"], **stated.values}, ask=ask, progress=progress
+        ),
+        json,
+    )
+
+
+@app.command(cls=command_with("device", "inventory"))
+@with_exit_codes
+def resume(
+    context: typer.Context,
+    folder: Bench,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Go on with a bench that was interrupted or killed; finished cells are kept."""
+    from edgeflare.cli.terminal import ask
+    from edgeflare_bench import is_fault_bench, resume_bench
+
+    stated = typed(context.obj)
+    if is_fault_bench(folder):
+        given = dict.fromkeys(stated.flags.values(), True)
+        _check_unused(given, "the suite faults runs on this host")
+        _run_faults(folder, json)
+        return
+    _run(
+        folder,
+        lambda progress: resume_bench(
+            folder, force=force, **stated.values, ask=ask, progress=progress
+        ),
+        json,
+    )
+
+
+@app.command()
+@with_exit_codes
+def show(
+    folder: Bench,
+    searches: Annotated[bool, typer.Option("--searches", help="Every single search, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a bench found so far, and write its report's files again."""
+    from edgeflare import StoreError
+    from edgeflare.cli.display.tables import print_bench
+    from edgeflare_bench import bench_report, is_fault_bench, open_fault_bench, write_report
+
+    if is_fault_bench(folder):
+        _check_unused({"--searches": searches or None}, "the suite faults keeps no single searches")
+        _show_faults(open_fault_bench(folder), json)
+        return
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    except StoreError as error:
+        echo_err(f"note: the report's files are as they were: {error}")
+    print_bench(report, json, searches=searches)
+
+
+def _run(
+    folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
+) -> None:
+    from edgeflare.cli.display.progress import batch_display
+    from edgeflare.cli.display.tables import print_bench
+    from edgeflare.cli.terminal import handling_signals
+    from edgeflare_bench import bench_report, write_report
+
+    command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    advice = f"the cells that are finished are kept; go on with: {command}"
+    with (
+        handling_signals() as stop,
+        batch_display(stop, what="cell ", advice=lambda _: advice) as progress,
+    ):
+        bench(progress)
+    if progress.last is None:
+        echo_err(f"note: {folder} is finished: nothing is left to do")
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    finally:
+        print_bench(report, json)
+    if not json:
+        echo_err(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
+    if report.failed:
+        cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
+        echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
+        raise typer.Exit(_FAILED)
+
+
+def _check_unused(given: Mapping[str, Any], why: str) -> None:
+    from edgeflare import UsageError
+
+    for flag, value in given.items():
+        if value is not None:
+            raise UsageError(f"{why}; leave {flag} out")
+
+
+def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
+    """Run the fault suite with these settings; without any, go on with the bench in the folder."""
+    from edgeflare.cli.terminal import handling_signals
+    from edgeflare_bench import fault_suite, resume_faults, run_faults
+
+    evaluated = False
+
+    def watch(one: "Evaluated") -> None:
+        nonlocal evaluated
+        evaluated = True
+        echo_err(f"{one.original}: {one.name}: {one.words}")
+
+    try:
+        with handling_signals():
+            if settings:
+                bench = run_faults(fault_suite(**settings), folder, watch)
+            else:
+                bench = resume_faults(folder, watch)
+    except KeyboardInterrupt:
+        if evaluated:
+            command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+            echo_err(f"note: the models evaluated so far are kept; go on with: {command}")
+        raise
+    _show_faults(bench, json)
+
+
+def _show_faults(bench: "FaultBench", json: bool) -> None:
+    from edgeflare import StoreError
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare_bench import fault_document, fault_report, write_fault_report
+
+    try:
+        where = f"; the report is {write_fault_report(bench)}"
+    except StoreError as error:
+        where = f"; the report's files are as they were: {error}"
+    print_result(json, lambda: fault_report(bench), lambda: fault_document(bench))
+    if not json:
+        echo_err(f"\nEverything is in {bench.folder}{where}")

@@ -1,0 +1,284 @@
+"""The fault suite's tables: worded once for the terminal and for ``report.md``."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from edgeflare._internal.files import write_durably
+from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Heading,
+    Item,
+    Listing,
+    Table,
+    Text,
+    to_markdown,
+)
+from edgeflare.reports.export import translate_write_errors
+from edgeflare.statistics import upper_bound
+from edgeflare_bench.faults.evaluation import (
+    FEW_QUERIES,
+    QUERIES,
+    SURVEY_QUERIES,
+    SearchResult,
+    area_under_curve,
+)
+from edgeflare_bench.faults.suite import Evaluated, FaultBench
+
+_SIZES = {
+    "large": ("large",),
+    "medium": ("medium",),
+    "large and medium": ("large", "medium"),
+    "mild": ("mild",),
+}
+_SURVEY = "survey and pursuit"
+
+
+class FaultRow(NamedTuple):
+    """Faults of a size found by a method with `budget` device queries a seed, of `faults` in all.
+
+    `triggers`: how many have a trigger of any margin. `queries`: median up to the first confident
+    deviation, of those found. `worse`, `undecided`: verdicts of the survey that has the budget for
+    itself; `detected`: found, or called worse; `area`: under the curve of healthy against faulty, by
+    its excess drift.
+    """
+
+    original: str
+    size: str
+    method: str
+    budget: int
+    faults: int
+    found: int
+    triggers: int
+    queries: float | None
+    worse: int | None = None
+    undecided: int | None = None
+    detected: int | None = None
+    area: float | None = None
+
+
+class HealthyRow(NamedTuple):
+    """Verdicts on healthy models of one kind, or of all; `high`: the upper bound of the rate."""
+
+    original: str
+    kind: str
+    references: str
+    models: int
+    sound: int
+    worse: int
+    high: float
+
+
+def fault_rows(bench: FaultBench) -> list[FaultRow]:
+    """Return the figures of all faults with a witness, by original, size and method."""
+    found: list[FaultRow] = []
+    for name in _originals(bench):
+        own = [one for one in bench.evaluated if one.original == name]
+        healthy = [one for one in own if not one.size]
+        for size, sizes in _SIZES.items():
+            faults = [one for one in own if one.size in sizes and not one.without]
+            found += _rows(name, size, faults, healthy)
+    return found
+
+
+def _rows(
+    name: str, size: str, faults: Sequence[Evaluated], healthy: Sequence[Evaluated]
+) -> Iterator[FaultRow]:
+    if not faults:
+        return
+
+    def row(
+        method: str, results: Sequence[SearchResult], budget: int = QUERIES, **more: Any
+    ) -> FaultRow:
+        hits = [one.queries for one in results if one.found]
+        triggers = sum(one.triggers for one in results)
+        middle = median(hits) if hits else None
+        return FaultRow(
+            name, size, method, budget, len(results), len(hits), triggers, middle, **more
+        )
+
+    yield row(_SURVEY, [one.searches["survey"] for one in faults])
+    for count in (QUERIES, SURVEY_QUERIES, FEW_QUERIES):
+        seen = [one.surveys[count] for one in faults]
+        verdicts = [one.verdict for one in seen]
+        yield row(
+            "survey",
+            [
+                SearchResult(bool(one.first), one.first or one.queries, bool(one.first))
+                for one in seen
+            ],
+            count,
+            worse=verdicts.count("worse"),
+            undecided=verdicts.count("cannot-tell"),
+            detected=sum(bool(one.first) or one.verdict == "worse" for one in seen),
+            area=area_under_curve(
+                [one.surveys[count].excess or 0.0 for one in healthy],
+                [one.excess or 0.0 for one in seen],
+            ),
+        )
+    for method in faults[0].searches:
+        if method != "survey":
+            yield row(method, [one.searches[method] for one in faults])
+
+
+def healthy_rows(bench: FaultBench) -> list[HealthyRow]:
+    """Return the verdicts with `QUERIES` queries a seed on healthy models, by original and kind."""
+    found: list[HealthyRow] = []
+    names = _originals(bench)
+    for name in [*names, *([""] if len(names) > 1 else [])]:
+        own = [one for one in bench.evaluated if not one.size and name in ("", one.original)]
+        label = name or "all originals"
+        for kind in [*dict.fromkeys(one.kind for one in own if name), ""]:
+            chosen = [one for one in own if kind in ("", one.kind)]
+            verdicts = [one.surveys[QUERIES].verdict for one in chosen]
+            by_original = [one.by_original.verdict for one in chosen if one.by_original is not None]
+            found += _healthy_row(label, kind or "all", "its own float model", verdicts)
+            found += _healthy_row(label, kind or "all", "the original", by_original)
+    return found
+
+
+def _healthy_row(
+    name: str, kind: str, references: str, verdicts: Sequence[str]
+) -> Iterator[HealthyRow]:
+    if verdicts:
+        worse = verdicts.count("worse")
+        high = upper_bound(worse, len(verdicts))
+        counts = (len(verdicts), verdicts.count("sound"), worse)
+        yield HealthyRow(name, kind, references, *counts, high)
+
+
+def _of_all(row: FaultRow, count: int | None) -> str:
+    return NOTHING if count is None else f"{count} of {row.faults}"
+
+
+_FAULT_COLUMNS = (
+    Column("original", 1, lambda row: row.original, text=True),
+    Column("size", 0, lambda row: row.size, text=True),
+    Column("method, queries a seed", 0, lambda row: f"{row.method}, {row.budget}", text=True),
+    Column("found", 0, lambda row: f"{row.found} of {row.faults}"),
+    Column("share", 2, lambda row: percent_text(row.found / row.faults, 0)),
+    Column("any trigger", 6, lambda row: _of_all(row, row.triggers)),
+    Column("median queries", 4, lambda row: number_text(row.queries, 0)),
+    Column("worse", 0, lambda row: _of_all(row, row.worse)),
+    Column("can't tell", 3, lambda row: _of_all(row, row.undecided)),
+    Column("found or worse", 0, lambda row: _of_all(row, row.detected)),
+    Column("AUC", 0, lambda row: number_text(row.area, 3)),
+)
+_HEALTHY_COLUMNS = (
+    Column("original", 1, lambda row: row.original, text=True),
+    Column("kind", 0, lambda row: row.kind, text=True),
+    Column("int8 of", 2, lambda row: row.references, text=True),
+    Column("models", 0, lambda row: str(row.models)),
+    Column("sound", 0, lambda row: str(row.sound)),
+    Column("can't tell", 0, lambda row: str(row.models - row.sound - row.worse)),
+    Column("called worse", 0, lambda row: str(row.worse)),
+    Column("at most", 0, lambda row: percent_text(row.high)),
+)
+
+
+def fault_document(bench: FaultBench) -> list[Block]:
+    """Return the report of a bench of the fault suite."""
+    suite = bench.suite
+    half = "reserved draws" if suite.reserved else "draws that are not reserved"
+    about = (
+        f"{counted(suite.draws, 'draw')} of each kind and size, of the {half}; "
+        f"{suite.seeds} seed inputs. Found: a confident deviation (the original's margin is .3 or "
+        "more) caused by the fault. A strategy's first query of each seed is the seed itself."
+        + ("" if suite.gradients else " Witnesses were searched without gradients.")
+    )
+    faults = [one for one in bench.evaluated if one.size]
+    planned = len(list(suite.faults())) * len(suite.originals)
+    done = counted(len(bench.evaluated) - len(faults), "healthy model")
+    about += f" Evaluated: {done}, {len(faults)} of {planned} faults"
+    about += (
+        "." if len(faults) == planned else f"; go on with `edgeflare bench resume {bench.folder}`."
+    )
+    counting = [one for one in faults if not one.without]
+    return [
+        Heading("Fault suite", 1),
+        Text(about),
+        Heading("Faults", 2),
+        Table(_FAULT_COLUMNS, fault_rows(bench)),
+        Heading("Healthy models", 2),
+        Text(
+            f"Verdicts of a survey of {QUERIES} queries a seed. The bound is one-sided, at 95 %; "
+            "references are int8 models of the float model that the row names."
+        ),
+        Table(_HEALTHY_COLUMNS, healthy_rows(bench)),
+        *_listed("Healthy, called worse", _is_called_worse, bench.evaluated),
+        *_listed("Not found by survey and pursuit", _is_missed, counting),
+        *_listed(f"Not called worse with {QUERIES} queries a seed", _is_not_worse, counting),
+        *_listed("Without a witness, held equivalent", lambda one: one.without, faults),
+    ]
+
+
+def _is_called_worse(one: Evaluated) -> str:
+    return "" if one.size or one.surveys[QUERIES].verdict != "worse" else _excess(one)
+
+
+def _is_missed(one: Evaluated) -> str:
+    return "" if one.searches["survey"].found else _excess(one)
+
+
+def _is_not_worse(one: Evaluated) -> str:
+    seen = one.surveys[QUERIES]
+    return "" if seen.verdict == "worse" else f"{seen.verdict}, {_excess(one)}"
+
+
+def _excess(one: Evaluated) -> str:
+    seen = one.surveys[QUERIES]
+    strength = f"strength {one.strength:g}, witness {one.witness}, " if one.size else ""
+    return (
+        f"{strength}excess drift {number_text(seen.excess, 4)}, "
+        f"{counted(seen.deviations, 'confident deviation')}"
+    )
+
+
+def _listed(
+    title: str, why: Callable[[Evaluated], str], models: Sequence[Evaluated]
+) -> Iterator[Block]:
+    reasons = [(one, why(one)) for one in models]
+    items = tuple(Item(f"{one.original}: {one.name} ({text})") for one, text in reasons if text)
+    if items:
+        yield Heading(f"{title} ({len(items)})", 2)
+        yield Listing(items)
+
+
+def _originals(bench: FaultBench) -> list[str]:
+    return list(dict.fromkeys(one.original for one in bench.evaluated))
+
+
+def fault_report(bench: FaultBench) -> dict[str, Any]:
+    """Return the report as a JSON object: settings, rows and every model."""
+    return {
+        "suite": bench.suite.model_dump(mode="json"),
+        "faults": [
+            {name: _finite(value) for name, value in row._asdict().items()}
+            for row in fault_rows(bench)
+        ],
+        "healthy": [row._asdict() for row in healthy_rows(bench)],
+        "models": [one.to_json() for one in bench.evaluated],
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if value != value else value  # NaN
+
+
+def write_fault_report(bench: FaultBench) -> Path:
+    """Write ``report.md`` and ``report.json``; return the first. Raises StoreError."""
+    path = bench.folder / "report.md"
+    with translate_write_errors(
+        bench.folder,
+        untouched="the bench itself",
+        again="run `edgeflare bench show` again",
+        instead="check its permissions",
+    ):
+        write_durably(path, f"{to_markdown(fault_document(bench))}\n".encode())
+        values = json.dumps(fault_report(bench), indent=2, allow_nan=False)
+        write_durably(bench.folder / "report.json", values.encode())
+    return path

@@ -1,0 +1,288 @@
+"""The fault suite's bench: its folder, what is evaluated, and what is kept of each model.
+
+A model that was evaluated is a line of ``results.jsonl``, so that an interrupted bench goes on.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from pydantic import Field, ValidationError, field_validator
+
+from edgeflare._internal.files import check_regular, read_regular
+from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
+from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.campaign.settings.models import Section
+from edgeflare.errors import UsageError
+from edgeflare.store import CampaignLock
+from edgeflare.store.database import translate_errors
+from edgeflare_bench.faults.catalogue import Draw, Size, draws, faulty_model, is_reserved
+from edgeflare_bench.faults.evaluation import (
+    FEW_QUERIES,
+    METHODS,
+    QUERIES,
+    SURVEY_QUERIES,
+    Evaluation,
+    Response,
+    SearchResult,
+)
+from edgeflare_bench.faults.graph_edit import Inapplicable
+from edgeflare_bench.faults.healthy import Healthy, healthy_models
+from edgeflare_bench.faults.originals import ORIGINALS, Original, open_original
+from edgeflare_bench.faults.witness import find_witness
+from edgeflare_bench.suite import SuiteAbout
+
+NAME = "faults"
+FAULTS_ABOUT = SuiteAbout(
+    NAME, "Faults planted in float models, told apart from healthy ones", True
+)
+_SETTINGS, _RESULTS = "faults.json", "results.jsonl"
+
+
+class FaultSuite(Section):
+    """What of the fault suite is evaluated, and where its models and inputs are (`data`).
+
+    `draws`: of each kind and size, 1 to 3, the reserved ones or the others. `seeds`: number of
+    natural inputs of each original. `methods`: strategies that are compared with the survey.
+    `gradients`: whether witnesses are also searched by gradients, which needs torch.
+    """
+
+    data: tuple[Path, ...] = Field(min_length=1)
+    originals: tuple[str, ...] = tuple(ORIGINALS)
+    draws: int = Field(default=3, ge=1, le=3)
+    seeds: int = Field(default=50, ge=10)
+    methods: tuple[str, ...] = tuple(METHODS)
+    reserved: bool = False
+    gradients: bool = Field(default_factory=lambda: find_spec("torch") is not None)
+
+    @field_validator("originals", "methods", mode="before")
+    @classmethod
+    def _all_where_none_is_named(cls, names: Any, info: Any) -> Any:
+        known = tuple(ORIGINALS if info.field_name == "originals" else METHODS)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is none of {', '.join(known)}")
+        return tuple(names) or known
+
+    def faults(self) -> Iterator[Draw]:
+        """Yield the draws that are evaluated, the first of each kind and size first."""
+        chosen = (
+            draw
+            for draw in draws()
+            if is_reserved(draw) == self.reserved and draw.index // 2 < self.draws
+        )
+        return iter(sorted(chosen, key=lambda one: one.index))
+
+
+class Evaluated(NamedTuple):
+    """One model of the suite.
+
+    A fault (`size` is given) has a `witness` and its `strength`, or a sentence `without`: why it
+    doesn't count. `surveys`: what a survey of so many queries a seed sees. `searches`: by method;
+    "survey" is the survey with the pursuit. `by_original`: of a healthy model made from another
+    float model than the original, the verdict with references made from the original.
+    """
+
+    original: str
+    name: str
+    kind: str
+    size: Size | Literal[""] = ""
+    strength: float | None = None
+    witness: str = ""
+    without: str = ""
+    surveys: Mapping[int, Response] = {}
+    searches: Mapping[str, SearchResult] = {}
+    by_original: Response | None = None
+
+    @property
+    def words(self) -> str:
+        """What came out, in a few words."""
+        if self.without:
+            return self.without
+        verdict = self.surveys[QUERIES].verdict
+        if not self.size:
+            return verdict
+        found, queries, _ = self.searches["survey"]
+        return f"{verdict}, {'found' if found else 'not found'} after {queries} queries"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return self._asdict() | {
+            "surveys": {str(count): vars(one) for count, one in self.surveys.items()},
+            "searches": {name: one._asdict() for name, one in self.searches.items()},
+            "by_original": None if self.by_original is None else vars(self.by_original),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Evaluated":
+        """Read what `to_json` returned. Raises TypeError, KeyError or ValueError for damage."""
+        by_original = values["by_original"]
+        surveys = {int(count): Response(**one) for count, one in values["surveys"].items()}
+        searches = {name: SearchResult(**one) for name, one in values["searches"].items()}
+        read = {
+            "surveys": surveys,
+            "searches": searches,
+            "by_original": None if by_original is None else Response(**by_original),
+        }
+        return cls(**{**values, **read})
+
+
+Watch: TypeAlias = Callable[[Evaluated], None]
+"""Is told of each model as soon as it is evaluated."""
+
+
+class FaultBench(NamedTuple):
+    """A bench's folder: its suite, and the models evaluated so far."""
+
+    folder: Path
+    suite: FaultSuite
+    evaluated: tuple[Evaluated, ...]
+
+    @property
+    def file(self) -> Path:
+        """Where the evaluated models are kept, one a line."""
+        return self.folder / _RESULTS
+
+
+def is_fault_bench(folder: Path) -> bool:
+    """Whether a folder is one of the fault suite, and not of a suite of searches."""
+    return (Path(folder) / _SETTINGS).is_file()
+
+
+def open_fault_bench(folder: Path) -> FaultBench:
+    """Read a bench of the fault suite. Raises StoreError where it is damaged."""
+    folder = Path(folder).absolute()
+    with description(folder / _SETTINGS, "begin a new bench") as values:
+        suite = FaultSuite.model_validate(values["suite"])
+        with translate_errors(folder):
+            path = folder / _RESULTS
+            text = ""
+            if path.exists():
+                text = read_regular(path, inside=folder).decode()
+        whole = text[: text.rfind("\n") + 1]
+        lines = [Evaluated.from_json(json.loads(one)) for one in whole.splitlines()]
+    return FaultBench(folder, suite, tuple(lines))
+
+
+def fault_suite(**values: Any) -> FaultSuite:
+    """Return a suite of these settings. Raises UsageError where one is wrong."""
+    if not values.get("data"):
+        raise UsageError(
+            f"the suite {NAME} needs the folder of its models and seeds; name it with --data FOLDER"
+        )
+    try:
+        return FaultSuite.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(problems_of(error, f"suite {NAME}")) from error
+
+
+def run_faults(suite: FaultSuite, folder: Path, watch: Watch) -> FaultBench:
+    """Evaluate every model of a suite in a new folder; raises UsageError where it is taken."""
+    folder = Path(folder).absolute()
+    if is_fault_bench(folder):
+        raise UsageError(
+            f"there is a bench in {folder} already; go on with `edgeflare bench resume`, or choose "
+            "another folder"
+        )
+    check_free(folder, _SETTINGS, "a bench")
+    for one in suite.data:
+        if not one.is_dir():
+            raise UsageError(f"there is no folder {one}; name another one with --data FOLDER")
+    for name in suite.originals:
+        _open(suite, name)
+    with opened_folder(folder, _SETTINGS, "a bench"):
+        write_description(folder / _SETTINGS, {"suite": suite.model_dump(mode="json")})
+        return _run(open_fault_bench(folder), watch)
+
+
+def resume_faults(folder: Path, watch: Watch) -> FaultBench:
+    """Evaluate the models that are left. Raises UsageError, StoreError."""
+    with CampaignLock(open_fault_bench(folder).folder):
+        return _run(open_fault_bench(folder), watch)
+
+
+def _run(bench: FaultBench, watch: Watch) -> FaultBench:
+    with translate_errors(bench.folder):
+        if bench.file.exists():
+            check_regular(bench.file, inside=bench.folder)
+        with bench.file.open("ab+") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
+    done = {(one.original, one.name) for one in bench.evaluated}
+    with_faults = {one.original for one in bench.evaluated if one.size}
+    for name in bench.suite.originals:
+        original = _open(bench.suite, name)
+        evaluation = Evaluation(original, bench.folder / "references", bench.suite.seeds)
+        healthy = () if name in with_faults else _healthy(evaluation)  # those are made one by one
+        for model, evaluate in chain(healthy, _faulty(evaluation, bench.suite)):
+            if (name, model) in done:
+                continue
+            found = evaluate()
+            with translate_errors(bench.folder), bench.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found.to_json()) + "\n")
+            watch(found)
+    return open_fault_bench(bench.folder)
+
+
+_Job: TypeAlias = tuple[str, Callable[[], Evaluated]]
+_COUNTS = (FEW_QUERIES, SURVEY_QUERIES, QUERIES)
+
+
+def _healthy(evaluation: Evaluation) -> Iterator[_Job]:
+    for healthy_model in healthy_models(evaluation.original):
+        yield healthy_model.name, partial(_compressed, evaluation, healthy_model)
+
+
+def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
+    surveys = evaluation.respond(one.model, _COUNTS, one.base)
+    by_original = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
+    name = evaluation.original.name
+    return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=by_original)
+
+
+def _faulty(evaluation: Evaluation, suite: FaultSuite) -> Iterator[_Job]:
+    for draw in suite.faults():
+        name = f"{draw.kind}, {draw.size}, {draw.index}"
+        yield name, partial(_fault, evaluation, draw, name, suite)
+
+
+def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> Evaluated:
+    """Plant a fault of the least strength with a witness, and evaluate the model."""
+    original = evaluation.original
+    found = Evaluated(original.name, name, draw.kind, draw.size)
+    for parameter in draw.parameters:
+        try:
+            model = faulty_model(original, draw.kind, parameter)
+        except Inapplicable as problem:
+            return found._replace(without=f"not applicable: {problem}")
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        witness = find_witness(original, model, rng, gradients=suite.gradients)
+        if witness is None:
+            continue
+        pursued = evaluation.pursue(model)
+        return found._replace(
+            strength=parameter.strength,
+            witness=witness.found_by,
+            surveys=evaluation.respond(model, _COUNTS),
+            searches={
+                "survey": pursued,
+                **{method: evaluation.search(model, method) for method in suite.methods},
+            },
+        )
+    return found._replace(without="no witness")
+
+
+def _open(suite: FaultSuite, name: str) -> Original:
+    """Open an original below the first folder that has its files."""
+    for folder in suite.data[:-1]:
+        try:
+            return open_original(name, folder)
+        except UsageError:
+            continue
+    return open_original(name, suite.data[-1])

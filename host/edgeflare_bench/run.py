@@ -1,0 +1,234 @@
+"""Runs and resumes a bench, cell by cell."""
+
+import shlex
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from edgeflare.campaign.batch import (
+    BatchWatch,
+    CampaignRunner,
+    Report,
+    begin_campaign,
+    check_free,
+    opened_folder,
+    silent,
+)
+from edgeflare.campaign.events import Event, Notice, Progress, Stage
+from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.devices import Prompt, connect
+from edgeflare.devices.inventory import find_inventory
+from edgeflare.errors import (
+    InventoryError,
+    PreflightError,
+    StrategyError,
+    UsageError,
+)
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import disk_full_advice, translate_errors
+from edgeflare_bench.cells import (
+    BENCH_NAME,
+    Bench,
+    Cell,
+    check_same_devices,
+    check_same_files,
+    devices_of,
+    open_bench,
+    write_bench,
+)
+from edgeflare_bench.made_models import make_again, make_model
+from edgeflare_bench.suite import Suite, check_files
+
+
+def run_bench(
+    suite: Suite,
+    folder: Path,
+    *,
+    devices: Sequence[str] = ("local",),
+    inventory: Path | None = None,
+    python: str | None = None,
+    ask: Prompt | None = None,
+    progress: BatchWatch = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run every cell of a suite, one after the other, and return the bench's folder.
+
+    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; `ask` is called once
+    for each question. A cell that can't be run for a reason of its own (its models, seeds or
+    strategy) is recorded in the bench's `failed`, reported as a notice, and the others are run.
+    What concerns all cells ends the bench: raises UsageError where a file of the suite is missing,
+    before anything is made, where the folder is taken, a device is unknown, or one is not what it
+    was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
+    """
+    folder = Path(folder).absolute()
+    _check_new(folder)
+    check_free(folder, BENCH_NAME, "a bench")
+    if not devices:
+        raise UsageError("a bench needs a device: name one, such as local")
+    inventory = find_inventory(inventory)
+    check_files(suite)
+    bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
+    fleet_devices(bench.config(bench.cells[0]))
+    with opened_folder(folder, BENCH_NAME, "a bench"):
+        _check_new(folder)
+        with translate_errors(folder, resumable=False):
+            write_bench(bench)
+        with _disk_full_advice(folder):
+            _BenchRun(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(
+                progress
+            )
+    return folder
+
+
+def resume_bench(
+    folder: Path,
+    *,
+    force: bool = False,
+    devices: Sequence[str] = (),
+    inventory: Path | None = None,
+    ask: Prompt | None = None,
+    progress: BatchWatch = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run the cells that are left, or do nothing where there are none; return the bench's folder.
+
+    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed
+    ones are tried again. `devices` and `inventory` stand in for those the bench had, from now on.
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed,
+    unless `force`; StoreError where another process runs the bench; else as `run_bench`.
+    """
+    folder = open_bench(folder).folder
+    with _disk_full_advice(folder), CampaignLock(folder):
+        bench = open_bench(folder)
+        if devices or inventory:
+            bench = replace(
+                bench,
+                devices=tuple(devices) or bench.devices,
+                inventory=find_inventory(inventory) if inventory else bench.inventory,
+            )
+            fleet_devices(bench.config(bench.cells[0]))
+            write_bench(bench)
+        campaigns = CampaignRunner(ask, connect)
+        new_devices = bool(devices or inventory)
+        _BenchRun(bench, campaigns, force=force, new_devices=new_devices).run(progress)
+    return folder
+
+
+class _BenchRun:
+    """A bench whose lock this process holds."""
+
+    def __init__(
+        self, bench: Bench, campaigns: CampaignRunner, *, force: bool, new_devices: bool
+    ) -> None:
+        self._bench = bench
+        self._campaigns = campaigns
+        self._force = force
+        self._new_devices = new_devices
+        self._changed: UsageError | None = None  # the error that ends the whole bench
+
+    def run(self, progress: BatchWatch) -> None:
+        """Run all cells that aren't finished."""
+        bench = self._bench
+        states = {cell: bench.state(cell) for cell in bench.cells}
+        left = [cell for cell, state in states.items() if state != "finished"]
+        if not left:
+            return
+        make_again(bench, states)
+        notice = check_same_files(bench, states, force=self._force)
+        for number, cell in enumerate(states, 1):
+            if cell not in left:
+                continue
+            folder = bench.campaign(cell)
+            report = begin_campaign(progress, cell.words, folder, number, len(states))
+            if notice is not None:
+                report(Notice(notice))
+                notice = None
+            failed = self._try(cell, states[cell] == "unfinished", self._watch(cell, report))
+            self._note(cell, failed)
+            if failed is not None:
+                report(Notice(f"{cell.name} can't be run, the other cells go on: {failed}"))
+            report(ended="finished" if failed is None else "failed")
+
+    def _try(self, cell: Cell, resumed: bool, watch: Progress) -> str | None:
+        """Run a cell; return why it can't be run where that concerns this cell alone."""
+        if resumed and not devices_of(self._bench, cell):  # it stored nothing useful: start it anew
+            resumed = CampaignLock.is_held(self._bench.campaign(cell))
+        try:
+            if resumed:
+                self._resume(cell, watch)
+            else:
+                self._start(cell, watch)
+        except InventoryError:
+            raise
+        except (UsageError, StrategyError, PreflightError) as error:
+            refused = resumed and cell.name not in self._bench.failed and not self._force
+            if error is self._changed or (refused and isinstance(error, UsageError)):
+                raise  # something has changed since the cell was interrupted, perhaps for all
+            return str(error)
+        return None
+
+    def _start(self, cell: Cell, watch: Progress) -> None:
+        make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
+        config = self._bench.config(cell)
+        self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
+
+    def _resume(self, cell: Cell, watch: Progress) -> None:
+        folder = self._bench.campaign(cell)
+        with Store.open(folder) as store:
+            others = store.setting("devices") != list(self._bench.devices)
+        changes: dict[str, Any] = {}
+        if others or self._new_devices:
+            changes["devices"] = self._bench.devices
+            if self._bench.inventory is not None:
+                changes["inventory"] = self._bench.inventory
+        self._campaigns.resume(
+            folder, force=self._force, changes=changes, name=cell.name, progress=watch
+        )
+
+    def _note(self, cell: Cell, why: str | None) -> None:
+        """Store why a cell can't be run, or that it can."""
+        failed = {name: text for name, text in self._bench.failed.items() if name != cell.name}
+        if why is not None:
+            failed[cell.name] = why
+        if failed != self._bench.failed:
+            self._bench = replace(self._bench, failed=failed)
+            write_bench(self._bench)
+
+    def _watch(self, cell: Cell, report: Report) -> Progress:
+        """Return a cell's progress function, which compares its devices with other cells'."""
+        compared = False
+
+        def watch(event: Event) -> None:
+            nonlocal compared
+            if not compared and isinstance(event, Stage) and event.name == "seed queries":
+                compared = True
+                self._compare(cell, report)
+            report(event)
+
+        return watch
+
+    def _compare(self, cell: Cell, report: Report) -> None:
+        try:
+            notice = check_same_devices(self._bench, cell, force=self._force)
+        except UsageError as error:
+            self._changed = error
+            raise
+        if notice is not None:
+            report(Notice(notice))
+
+
+def _check_new(folder: Path) -> None:
+    if (folder / BENCH_NAME).exists():
+        raise UsageError(
+            f"there is a bench in {folder} already; {_advice(folder)}, or choose another folder"
+        )
+
+
+def _disk_full_advice(folder: Path) -> AbstractContextManager[None]:
+    return disk_full_advice(f"free some space, then {_advice(folder)}")
+
+
+def _advice(folder: Path) -> str:
+    return f"go on with `{shlex.join(['edgeflare', 'bench', 'resume', str(folder)])}`"

@@ -1,0 +1,256 @@
+"""The searches of a bench, read from its campaigns."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgeflare._internal.files import read_regular
+from edgeflare.analysis.findings import csv_cell
+from edgeflare.campaign.resolution import RESOLVED, STRATEGY
+from edgeflare.errors import UsageError
+from edgeflare.metrics import decides_equally, ssim, text_of, top_label
+from edgeflare.oracles import Margins
+from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
+from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice
+from edgeflare.strategies.operators import describe_finding
+from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
+from edgeflare_bench.cells import Bench, Cell
+
+SEARCHES_NAME = "searches.csv"
+
+
+class _Key(NamedTuple):
+    pair: str
+    seed_id: str
+    trigger: str
+
+
+class Similarities:
+    """SSIM of triggering inputs: computed, unless an earlier report in `folder` has it.
+
+    Without scikit-image those that would be computed are None, and `notice` says so.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.notice = ""
+        self._known = {} if folder is None else _earlier(folder / SEARCHES_NAME)
+
+    def of(self, store: Store, pair: str, seed: SeedRecord, trigger: str) -> float | None:
+        """Return the SSIM of a seed and the sample of digest `trigger`. Raises StoreError."""
+        known = self._known.get(_Key(csv_cell(pair), csv_cell(seed.id), trigger))
+        if known is not None or self.notice:
+            return known
+        try:
+            return ssim(store.get_sample(seed.sample), store.get_sample(trigger))
+        except UsageError as error:
+            self.notice = str(error)
+            return None
+
+
+def _earlier(path: Path) -> dict[_Key, float]:
+    """Return SSIM from an earlier report's file; nothing if it can't be read."""
+    try:
+        text = read_regular(path, inside=path.parent).decode()
+        with io.StringIO(text, newline="") as file:
+            return {
+                _Key(line["pair"], line["seed_id"], line["trigger"]): float(line["ssim"])
+                for line in csv.DictReader(file)
+                if line["ssim"]
+            }
+    except (OSError, ValueError, KeyError, TypeError, csv.Error):
+        return {}
+
+
+_FORCED = "resumed with --force"
+_USUALLY_TIED = 2
+_STEPS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """How one search ended.
+
+    `searched` is False where the seed itself was a finding, `found` True where a triggering input
+    was found and confirmed. `queries` are search queries (one input given to both models counts
+    once), `seconds` search time without queueing. `host_queries` are inputs given to the original
+    alone, `device_queries` all that the device was given: the seed, the search's and those that
+    confirm; `round_trips` are the search's requests to the device. `front` are the deviations on
+    the way that no earlier one beats in both margin and distance. Of the triggering input, None
+    without one: its distances to the seed (`l2` on a scale of pixels from 0 to 1, of audio of
+    samples from -1 to 1; `linf` in levels of 8 bits, of audio of 16; `ssim` 1 for equal images,
+    `snr_db` of audio), both models' margins (top-1 minus top-2) and labels, or texts where
+    models return text, whether the original still gives it the seed's label or words, its digest, and in
+    `words` what was done to the seed (the last 5 steps) and both labels. `ssim` is None, too, for
+    images below 3 pixels or without scikit-image.
+    """
+
+    pair: str
+    strategy: str
+    repeat: int
+    seed_id: str
+    status: str
+    searched: bool
+    found: bool
+    queries: int
+    seconds: float
+    host_queries: int = 0
+    device_queries: int = 0
+    round_trips: int = 0
+    l2: float | None = None
+    linf: int | None = None
+    ssim: float | None = None
+    snr_db: float | None = None
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    original_label: int | None = None
+    deployed_label: int | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
+    seed_label_kept: bool | None = None
+    trigger: str | None = None
+    words: str | None = None
+    front: tuple[FrontPoint, ...] = ()
+
+    @property
+    def smaller_margin(self) -> float | None:
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has
+        none."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names; each point of `front` is one, too."""
+        return asdict(replace(self, front=())) | {"front": [one._asdict() for one in self.front]}
+
+
+@dataclass(frozen=True)
+class CellRecords:
+    """A cell's campaign: its searches, and what is known of it as a whole.
+
+    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all
+    outcomes; `forced` are the campaign's notices that it went on although something had changed.
+    `resolved` are the boundary search's options that depend on what queries cost, once they are
+    chosen; else it is empty. `sample_rate` is that of audio in Hz.
+    """
+
+    rows: list[SearchRow] = field(default_factory=list)
+    ties: frozenset[str] = frozenset()
+    queries: Counter[str] = field(default_factory=Counter)
+    devices: list[DeviceRecord] = field(default_factory=list)
+    environments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models: dict[str, Any] = field(default_factory=dict)
+    forced: tuple[str, ...] = ()
+    resolved: dict[str, Any] = field(default_factory=dict)
+    sample_rate: int | None = None
+
+
+def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecords:
+    """Return what a cell's campaign has so far. Raises StoreError where it can't be read."""
+    if bench.state(cell) == "missing":
+        return CellRecords()
+    with Store.open(bench.campaign(cell)) as store:
+        seeds = {seed.id: seed for seed in store.seeds()}
+        rows, queries = [], Counter[str]()
+        for outcome in store.outcomes():
+            queries["seed"] += outcome.seed_queries
+            queries["search"] += outcome.search_queries
+            queries["confirmation"] += outcome.confirmation_queries
+            queries["host_only"] += outcome.host_only_queries
+            rows.append(_row(cell, store, seeds[outcome.seed_id], outcome, similarities))
+        rows.sort(key=lambda row: seeds[row.seed_id].position)
+        return CellRecords(
+            rows=rows,
+            ties=frozenset(
+                seed.id
+                for seed in seeds.values()
+                if seed.outputs and seed.outputs.decision is Decision.TIE
+            ),
+            queries=queries,
+            devices=store.devices(),
+            environments=store.environments(),
+            models=store.models,
+            forced=tuple(text for text in store.notices() if text.startswith(_FORCED)),
+            resolved=_resolved(store.campaign.get("search", {})),
+            sample_rate=store.sample_rate,
+        )
+
+
+def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the resolved options of a campaign's boundary search; nothing of another one."""
+    if search.get("strategy") != STRATEGY:
+        return {}
+    options = BoundaryOptions.model_validate(search["options"])
+    if has_open_choice(options) or options.candidates is None:
+        return {}
+    found = {name: getattr(options, name) for name in RESOLVED}
+    return {**found, "tied_classes": options.tied_classes or _USUALLY_TIED}
+
+
+def _row(
+    cell: Cell,
+    store: Store,
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
+    similarities: Similarities,
+) -> SearchRow:
+    found = outcome.status is Status.FOUND
+    row = SearchRow(
+        pair=cell.pair,
+        strategy=cell.strategy,
+        repeat=cell.repeat,
+        seed_id=seed.id,
+        status=outcome.status.value,
+        searched=outcome.searched,
+        found=found,
+        queries=outcome.search_queries,
+        seconds=outcome.seconds,
+        host_queries=outcome.host_only_queries,
+        device_queries=(
+            outcome.seed_queries + outcome.search_queries + outcome.confirmation_queries
+        ),
+        round_trips=outcome.round_trips,
+        front=tuple(outcome.front),
+    )
+    if not found or outcome.trigger is None:
+        return row
+    return SearchRow(
+        **vars(row)
+        | {
+            "l2": outcome.l2,
+            "linf": outcome.linf,
+            "ssim": similarities.of(store, cell.pair, seed, outcome.trigger),
+            "snr_db": outcome.snr_db,
+            "original_margin": outcome.original_margin,
+            "deployed_margin": outcome.deployed_margin,
+            "original_label": outcome.original_label,
+            "deployed_label": outcome.deployed_label,
+            "original_text": text_of(outcome.original),
+            "deployed_text": text_of(outcome.deployed),
+            "seed_label_kept": _seed_answer_kept(seed, outcome),
+            "trigger": outcome.trigger,
+            "words": describe_finding(
+                outcome.mutations,
+                _answer(outcome.original_label, outcome.original),
+                _answer(outcome.deployed_label, outcome.deployed),
+                _STEPS_SHOWN,
+            ),
+        }
+    )
+
+
+def _answer(label: int | None, output: Output | None) -> int | str | None:
+    return output.text if isinstance(output, Transcript) else label
+
+
+def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
+    """Whether the original answers the trigger with the seed's label, or the same words."""
+    if seed.outputs is None or seed.outputs.original is None:
+        return None
+    if isinstance(outcome.original, Transcript):
+        return decides_equally(seed.outputs.original, outcome.original)
+    if outcome.original_label is None:
+        return None
+    return top_label(seed.outputs.original) == outcome.original_label

@@ -1,0 +1,1 @@
+"""Several boards or hosts: labgrid, Dask, PostgreSQL, S3, the virtual board, and faulty links for tests."""

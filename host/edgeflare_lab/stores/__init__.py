@@ -1,0 +1,1 @@
+"""Campaigns in PostgreSQL, and samples in an object store."""

@@ -1,0 +1,452 @@
+"""PostgreSQL: engines on a schema, schemas made and removed, and what its errors mean."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, get_args
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.engine.interfaces import ExceptionContext
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, NoSuchTableError
+from sqlalchemy.sql.ddl import CreateSchema, DropSchema
+
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
+from edgeflare.store.documents import read_json, write_json
+from edgeflare.store.location import Kind, Location, is_schema_name
+from edgeflare_lab.stores.known import check_database_known
+
+PATIENCE_S = 60.0
+"""How long a server that was there before is waited for."""
+
+_PAUSE_S = 0.5
+_CONNECT_TIMEOUT_S = 10
+_CONNECTIONS = 3
+_MORE_CONNECTIONS = 13
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+_place = Table("place", MetaData(), Column("kind", Text, nullable=False), Column("samples", Text))
+"""What a folder's pointer says beside the address, in the one row of a table of each schema."""
+
+_SET_PATH = "SELECT set_config('search_path', %s, false)"
+_SERIALISE = text("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 1))")
+_RESERVE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 1))")
+_TAKEN = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+_USABLE = text("SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = :name")
+_SIZE = text(
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = current_schema() AND c.relkind = 'r'"
+)
+_RELATED = text(
+    "SELECT nspname FROM pg_namespace WHERE nspname = :name OR starts_with(nspname, :prefix) "
+    "ORDER BY nspname"
+)
+
+_NAMES = text(
+    "SELECT n.nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid "
+    "JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relname = :table AND a.attname = 'samples' "
+    "AND strpos(n.nspname, '/') = 0 ORDER BY n.nspname"
+)
+_MOST_NAMES = 20
+
+
+def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
+    """Return an engine whose unqualified tables are those of the location's schema.
+
+    Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
+    that is away or has no connection left, and no more once it has waited in vain. Raises
+    StoreError where psycopg is missing, or where the user has not named the database on this host.
+    """
+    check_database_known(location.url, location.address)
+    url = make_url(location.url)
+    try:
+        engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            json_serializer=write_json,
+            json_deserializer=read_json,
+            pool_pre_ping=True,
+            pool_size=_CONNECTIONS,
+            max_overflow=_MORE_CONNECTIONS,
+            connect_args=_with_defaults(url.query),
+        )
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise StoreError(
+            "a campaign in PostgreSQL needs the Python package psycopg; install it with "
+            "`pip install 'edgeflare[postgres]'`"
+        ) from error
+    except ImportError as error:  # psycopg is there, the library libpq isn't
+        raise StoreError(
+            f"the Python package psycopg can't be used ({' '.join(str(error).split())}); install "
+            "it with `pip install 'edgeflare[postgres]'`"
+        ) from error
+    _Connecting(engine, location.name, PATIENCE_S if patience_s is None else patience_s)
+    return engine
+
+
+def _with_defaults(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of libpq that the URL does not state."""
+    defaults = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "application_name": "edgeflare",
+        **_KEEPALIVE,
+    }
+    return {name: value for name, value in defaults.items() if name not in stated}
+
+
+class _Connecting:
+    """Makes an engine's connections; those after the first wait for a server that is away.
+
+    Unqualified tables are those of the `schema` alone. The character NUL, which PostgreSQL can't
+    store, becomes U+FFFD.
+    """
+
+    def __init__(self, engine: Engine, schema: str, patience_s: float) -> None:
+        self._path = '"' + schema.replace('"', '""') + '"'
+        self._patience_s = patience_s
+        self._connected = False
+        event.listen(engine, "do_connect", self._connect)
+        event.listen(engine, "handle_error", _note_loss)
+
+    def _connect(self, dialect: Any, _record: Any, args: Any, parameters: Any) -> Any:
+        until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                connection = self._connect_once(dialect, args, parameters)
+            except dialect.loaded_dbapi.OperationalError as error:
+                if not self._connected or time.monotonic() >= until or not _may_pass(error):
+                    self._connected = False  # what is left to do doesn't wait once more
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                self._connected = True
+                return connection
+
+    def _connect_once(self, dialect: Any, args: Any, parameters: Any) -> Any:
+        connection = dialect.connect(*args, **parameters)
+        try:
+            connection.autocommit = True
+            connection.execute(_SET_PATH, [self._path]).close()
+            connection.autocommit = False
+            connection.adapters.register_dumper(str, _text_dumper())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+_REPEATABLE = "edgeflare_repeatable"
+"""The mark of an error by which a statement was lost: what its transaction did is not committed.
+
+A statement that is a transaction of its own, as `Database.adding_one` has it, may be.
+"""
+
+_MOST_LOSSES = 3
+"""Losses in a row of one transaction after which it is not begun again: a server that ends each one."""
+
+_OF_ONE_TRANSACTION = (
+    *("_campaign_row", "fact", "result", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
+    *("set_campaign", "set_models", "set_fact", "set_result", "change_fact"),
+    *("add_environment", "add_device", "add_notice", "add_telemetry", "complete_seeds"),
+    *("add_seed_answers", "add_survey", "add_reference_answers", "add_replay"),
+)
+"""Methods of a store that are one transaction each and can be called twice with the same arguments:
+none takes an iterator, which would have nothing left the second time."""
+_OF_ONE_STATEMENT = ("add_outcome",)
+"""Those, too, but the transaction is one statement, which may have been stored as it was lost."""
+
+
+def begin_again_when_lost(store: type) -> None:
+    """Have methods of a store, each a transaction, begin again where the connection is lost in them.
+
+    They then wait for the server as they do where it refuses the connection.
+    """
+    for name in vars(store).keys() & {*_OF_ONE_TRANSACTION, *_OF_ONE_STATEMENT}:
+        method = vars(store)[name]
+        setattr(store, name, _beginning_again(method, is_statement=name in _OF_ONE_STATEMENT))
+
+
+def _beginning_again(
+    method: Callable[..., Any], *, is_statement: bool = False
+) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        losses = 0
+        while True:
+            try:
+                return method(*arguments, **named)
+            except StoreAwayError as error:
+                losses += 1
+                cause = getattr(error.__cause__, "orig", None)
+                if losses > _MOST_LOSSES or not getattr(cause, _REPEATABLE, False):
+                    raise
+                time.sleep(_PAUSE_S)
+            except StoreError as error:
+                # The row that is there is this one, stored as its connection was lost: other
+                # processes add those of other seeds, or keep the first without an error.
+                if is_statement and losses and isinstance(error.__cause__, IntegrityError):
+                    return True
+                raise
+
+    return call
+
+
+def _note_loss(context: ExceptionContext) -> None:
+    """Mark the error of a statement by which the connection was lost; a commit has no statement."""
+    cause = context.original_exception
+    sqlstate = getattr(cause, "sqlstate", None)
+    said = " ".join(str(cause).split()).lower()
+    if context.statement is not None and _sentence(cause, sqlstate, said) is _LOST:
+        setattr(cause, _REPEATABLE, True)
+
+
+@cache
+def _text_dumper() -> Any:
+    from psycopg.types.string import StrDumperUnknown
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", "\ufffd"))
+
+    return Dumper
+
+
+def serialise(connection: Connection) -> None:
+    """Let the other transactions of this schema that serialise wait until this one has ended."""
+    connection.execute(_SERIALISE)
+
+
+def make_schema(
+    engine: Engine, location: Location, fill: Callable[[Connection], None], last: Callable[[], None]
+) -> None:
+    """Make the schema, `fill` it, and call `last`, all in one transaction.
+
+    Raises StoreError where the name is taken.
+    """
+    with engine.begin() as connection:
+        _create(connection, location)
+        _place.create(connection)
+        connection.execute(insert(_place).values(kind=location.kind, samples=location.samples))
+        fill(connection)
+        last()
+
+
+def check_schema(engine: Engine, location: Location) -> None:
+    """Raise the errors that `make_schema` would now; nothing is made."""
+    with engine.connect() as connection:  # its transaction is rolled back
+        _create(connection, location)
+
+
+def _create(connection: Connection, location: Location) -> None:
+    connection.execute(_RESERVE, {"name": location.name})
+    if connection.execute(_TAKEN, {"name": location.name}).first() is not None:
+        raise StoreError(
+            f"the database {location.url} has a schema {location.name!r} already: choose "
+            "another folder with --out, since its name is that of the campaign there"
+        )
+    connection.execute(CreateSchema(location.name))
+
+
+def no_tables_error(connection: Connection, folder: Path, location: Location) -> StoreError:
+    """Return the error of a folder whose schema can't be seen: there is none, or no right to it."""
+    usable = connection.execute(_USABLE, {"name": location.name}).scalar()
+    what = f"the database {location.url} of {folder}"
+    if usable is False:
+        return StoreError(
+            f"{what} does not let this role use the schema {location.name!r}; take the role that "
+            "made it, or let that one grant the right: GRANT USAGE ON SCHEMA and GRANT SELECT ON ALL "
+            "TABLES IN SCHEMA"
+        )
+    return StoreError(
+        f"{what} has no {location.kind} {location.name!r}: it was interrupted before it began, or "
+        "removed there; restore it from a copy, or delete the folder and run it anew"
+    )
+
+
+def size(connection: Connection) -> int:
+    """Return how many bytes all tables of the schema take, with their indices."""
+    return int(connection.execute(_SIZE).scalar_one())
+
+
+def drop_schema(engine: Engine, name: str) -> None:
+    """Remove a schema with all of its tables."""
+    with engine.begin() as connection:
+        connection.execute(DropSchema(name, cascade=True, if_exists=True))
+
+
+def places_at(engine: Engine, url: str, name: str) -> list[Location]:
+    """Return what is stored of where a schema's samples are, and those of `NAME/...`, its parts.
+
+    Schemas that are not edgeflare's are left out.
+    """
+    found = []
+    parameters = {"name": name, "prefix": f"{name}/"}
+    with engine.connect() as connection:
+        for schema in connection.execute(_RELATED, parameters).scalars().all():
+            if not is_schema_name(schema):  # another program's
+                continue
+            row = _place_of(connection, schema)
+            kind = next(
+                (stated for stated in get_args(Kind) if row is not None and stated == row[0]),
+                None,
+            )
+            if row is not None and kind is not None:
+                found.append(Location(kind, url, schema, row[1]))
+    return found
+
+
+def no_such_name_error(engine: Engine, location: Location) -> StoreError:
+    """Return the error of a name that a database lacks, with names that it has."""
+    with engine.connect() as connection:
+        names = connection.execute(_NAMES, {"table": _place.name}).scalars().all()
+    names = [name for name in names if is_schema_name(name)]
+    there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return StoreError(
+        f"there is nothing of edgeflare's under the name {location.name!r} in the database "
+        f"{location.url}; check the name: it is that of the folder which was made for it"
+        + (f"; there is {there}" if there else "")
+    )
+
+
+def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | None:
+    """Return the kind and the samples that a schema states; None: it is not edgeflare's."""
+    table = _place.to_metadata(MetaData(), schema=schema)
+    try:
+        columns = inspect(connection).get_columns(table.name, schema)
+    except NoSuchTableError:
+        return None
+    text_columns = {column["name"] for column in columns if isinstance(column["type"], Text)}
+    if not text_columns.issuperset(("kind", "samples")):
+        return None
+    rows = connection.execute(select(table.c.kind, table.c.samples).limit(2)).all()
+    return (rows[0].kind, rows[0].samples) if len(rows) == 1 else None
+
+
+@contextmanager
+def server_errors(location: Location, *, resumable: bool = False) -> Iterator[None]:
+    """Turn errors of a database, of which there is no folder yet, into StoreError."""
+    try:
+        yield
+    except DBAPIError as error:
+        translated = server_error(error.orig, location.url, resumable=resumable)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+_RESUME = "go on with `edgeflare resume`: what is stored stays"
+_REFUSED_LOGIN = (
+    "refuses the login ({cause}); check the user's name, and the password in ~/.pgpass, PGPASSWORD "
+    "or a service file"
+)
+_CERTIFICATE = (
+    "is not trusted or not encrypted as asked ({cause}); check sslmode and sslrootcert in the URL"
+)
+_GONE = "can't be reached ({cause}); check that its server runs and the URL is right, then {next}"
+_FULL = (
+    "has no connection left ({cause}); run fewer processes, or raise max_connections of its "
+    "server, then {next}"
+)
+_MISSING = "is not there ({cause}); check its name, or make it with `createdb`"
+_CONNECTING = (
+    ("too many connections", _FULL),
+    ("remaining connection slots", _FULL),
+    ("too many clients", _FULL),
+    ("certificate", _CERTIFICATE),
+    ("ssl error", _CERTIFICATE),
+    ("server does not support ssl", _CERTIFICATE),
+    ("sslmode", _CERTIFICATE),
+    ("password", _REFUSED_LOGIN),
+    ("authentication failed", _REFUSED_LOGIN),
+    ("pg_hba.conf", _REFUSED_LOGIN),
+    ('role "', _REFUSED_LOGIN),
+    ("definition of service", "can't be reached ({cause}); check the service's name in the URL"),
+    ("invalid uri", "can't be used ({cause}); check the URL's parameters"),
+    ("invalid connection option", "can't be used ({cause}); check the URL's parameters"),
+    ('database "', _MISSING),
+)
+"""Parts of what libpq says where no connection is made, which has no code, and the sentences."""
+_LOST = "was lost in the middle ({cause}); check its server, then {next}"
+_PASSING = (_GONE, _LOST, _FULL)
+_BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
+_CODES = {
+    "3D000": _MISSING,
+    "28": _REFUSED_LOGIN,
+    "42501": "refuses it ({cause}); take the role that made the campaign, or let its owner grant "
+    "the right (to make campaigns: GRANT CREATE ON DATABASE; to read one: GRANT USAGE ON SCHEMA "
+    "and GRANT SELECT ON ALL TABLES IN SCHEMA, its parts NAME/... included)",
+    "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
+    "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
+    "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",
+    "53300": _FULL,
+    "25006": "can only be read ({cause}); name the primary server",
+    "40": _BUSY,
+    "55P03": _BUSY,
+    "57P": _LOST,
+    "08": _LOST,
+    "57014": "stopped a statement ({cause}); raise its statement_timeout, then {next}",
+    "XX": "is damaged, or its disk fails ({cause}); look into its server's log",
+    "58": "can't use its disk ({cause}); look into its server's log, then {next}",
+}
+"""What begins a SQLSTATE, and the sentence; the longest that fits counts."""
+
+
+def server_error(
+    cause: BaseException | None, url: str, where: str = "", *, resumable: bool = True
+) -> StoreError | None:
+    """Return the sentence on an error of psycopg; None for one of another driver.
+
+    `where` is the folder whose database it is. `resumable`: whether there is something to resume.
+    """
+    if cause is None or not type(cause).__module__.startswith("psycopg"):
+        return None
+    what = f"the database {url} of {where}" if where else f"the database {url}"
+    code = getattr(cause, "sqlstate", None)
+    words = str(cause) if code is None else str(cause).partition("\n")[0]  # then comes the SQL
+    said = " ".join(words.split()).split(" Is the server running")[0]
+    if code == "53100":
+        return DiskFullError(
+            f"no space is left on the disk of the server of {what.removeprefix('the ')}",
+            kept="what was found so far is kept there" if resumable else "nothing could be stored",
+            advice="free some space there, then "
+            + ("go on with `edgeflare resume`" if resumable else "start again"),
+        )
+    sentence = _sentence(cause, code, said.lower())
+    following = _RESUME if resumable else "start again"
+    if sentence is None:
+        return StoreError(f"{what} failed: {said}")
+    kind = StoreAwayError if sentence in _PASSING else StoreError
+    return kind(f"{what} " + sentence.format(cause=said, next=following))
+
+
+def _may_pass(cause: BaseException) -> bool:
+    """Whether a connection that was refused may be had later: the server is away, or full."""
+    said = " ".join(str(cause).split()).lower()
+    return _sentence(cause, getattr(cause, "sqlstate", None), said) in _PASSING
+
+
+def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:
+    if code is not None:
+        starts = [start for start in _CODES if code.startswith(start)]
+        return _CODES[max(starts, key=len)] if starts else None
+    if type(cause).__name__ not in ("OperationalError", "ProgrammingError", "ConnectionTimeout"):
+        return None
+    if any(part in said for part in ("consuming input", "connection is lost", "is closed")):
+        return _LOST
+    found = next((sentence for part, sentence in _CONNECTING if part in said), None)
+    return found or (_GONE if type(cause).__name__ != "ProgrammingError" else None)

@@ -1,0 +1,292 @@
+"""How early orders of a stored campaign's seeds bring its findings, beside random order."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.metrics import is_scores
+from edgeflare.store import Store
+from edgeflare.types import (
+    Decision,
+    Output,
+    PriorityMeasure,
+    Sample,
+    SeedInput,
+    Status,
+)
+from edgeflare_whitebox.priority import (
+    PRIORITY_MEASURES,
+    InspectedOriginal,
+    apfd,
+    drift_priorities,
+    found_within,
+    order_of,
+    priorities,
+)
+from edgeflare_whitebox.stored import Tell, silent, stored_original
+
+RANDOM = "random"
+"""The name of random order."""
+SHARES = (0.1, 0.25, 0.5)
+"""The shares of the budget by which findings are counted."""
+FindingKind: TypeAlias = Literal["natural", "trigger", "survey"]
+"""Seeds that deviate themselves, seeds whose search found a triggering input, and seeds with a
+confident deviation in the survey."""
+_INSIDE = ("surprise", "rarity")
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class PriorityFigures:
+    """How early one order brings the findings of one kind.
+
+    `measure` is a priority measure, or "random": then all are means over shuffles. `apfd` is 0 to
+    1, `within` the share of the findings, 0 to 1, by the share of the budget: "0.1", "0.25", "0.5".
+    `p` is the chance of an APFD as high as this in random order, by the shuffles: at least 1 /
+    (shuffles + 1), 1 where all seeds have a finding, None of random order.
+    """
+
+    measure: str
+    apfd: float
+    within: Mapping[str, float]
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class FindingsComparison:
+    """The orders of the `seeds` that findings of one kind could come from.
+
+    `found` is the number of seeds with such a finding. `budget` is the cost of all of them, in
+    `unit`: in device queries of the searches where these differ from seed to seed, else in seeds.
+    `orders` has random order last.
+    """
+
+    kind: FindingKind
+    seeds: int
+    found: int
+    budget: int
+    unit: Literal["device queries", "seeds"]
+    orders: tuple[PriorityFigures, ...]
+
+
+@dataclass(frozen=True)
+class PriorityComparison:
+    """How early each order of a campaign's seeds brings its findings, by their kinds.
+
+    `left_out` has the measures that can't be computed, with the reason. Random order is the mean
+    over `shuffles` drawn with `random_seed`.
+    """
+
+    folder: str
+    seeds: int
+    shuffles: int
+    random_seed: int
+    findings: tuple[FindingsComparison, ...]
+    left_out: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+class _Findings(NamedTuple):
+    """Of seeds that could have a finding: their places, which have one, and what each costs."""
+
+    kind: FindingKind
+    places: NDArray[np.intp]
+    found: NDArray[np.bool_]
+    costs: NDArray[np.int64]
+
+
+class _Seeds:
+    """A campaign's seeds, read again each time; samples are read one by one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __iter__(self) -> Iterator[SeedInput]:
+        for seed in self._store.seeds():
+            yield SeedInput(seed.id, self._store.get_sample(seed.sample), seed.label)
+
+
+def prioritise_campaign(
+    folder: Path,
+    *,
+    original: Path | None = None,
+    measures: Sequence[PriorityMeasure] = tuple(PRIORITY_MEASURES),
+    shuffles: int = 200,
+    random_seed: int = 0,
+    tell: Tell = silent,
+) -> PriorityComparison:
+    """Return how early each order of a campaign's seeds brings its findings.
+
+    Each kind of finding that the campaign has is judged by itself: seeds that deviate themselves,
+    among all that are answered; triggering inputs, among the seeds that were searched; confident
+    deviations of the survey, among the seeds that it asked about. A seed of several replicas counts
+    once, with their costs added. ``drift`` is known of the survey, so that it orders the searches
+    alone.
+
+    ``surprise`` and ``rarity`` run the original once more, from the file that the campaign names,
+    or `original` where it has moved; where that is gone, changed, or can't be looked into they are
+    left out, and so is ``rarity`` without the extra `inspection`.
+
+    Raises UsageError for models that return text, a campaign without answers, unknown measures
+    and less than one shuffle; StoreError.
+    """
+    if unknown := [one for one in measures if one not in PRIORITY_MEASURES]:
+        raise UsageError(
+            f"there is no measure {unknown[0]} to order seeds by; take {', '.join(PRIORITY_MEASURES)}"
+        )
+    if shuffles < 1:
+        raise UsageError(f"random order is a mean over 1 shuffle or more, not {shuffles}")
+    with Store.open(folder) as store:
+        answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
+        if not any(one is not None for one in answers):
+            raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
+        if any(one is not None and not is_scores(one) for one in answers):
+            raise UsageError(
+                f"seeds are ordered by probabilities of classes, and the models of {folder} "
+                "return text, boxes or values"
+            )
+        known: dict[PriorityMeasure, NDArray[np.float64]] = {}
+        left_out: dict[str, str] = {}
+        wanted = tuple(dict.fromkeys(measures))
+        for done, measure in enumerate(wanted):
+            tell("by measures", done, len(wanted))
+            try:
+                known[measure] = _priorities(measure, store, answers, original)
+            except (ModelError, UsageError) as error:
+                left_out[measure] = str(error)
+        tell("by measures", len(wanted), len(wanted))
+        kinds = [one for one in _findings(store) if one.found.any()]
+    rng = np.random.default_rng(random_seed)
+    return PriorityComparison(
+        folder=str(folder),
+        seeds=len(answers),
+        shuffles=shuffles,
+        random_seed=random_seed,
+        findings=tuple(_compared(one, known, shuffles, rng) for one in kinds),
+        left_out=left_out,
+    )
+
+
+def _priorities(
+    measure: PriorityMeasure,
+    store: Store,
+    answers: Sequence[Output | None],
+    original: Path | None,
+) -> NDArray[np.float64]:
+    """Return the priorities of all seeds. Raises UsageError and ModelError where there are none."""
+    if measure == "drift":
+        return _drift(store)
+    inside = None
+    if measure in _INSIDE:
+        model = stored_original(store, original)
+        inside = InspectedOriginal(model.path, model.graph, model.spec, model.label)
+    left = iter(answers)
+
+    def scores(samples: Sequence[Sample]) -> list[Output | None]:
+        return [next(left) for _ in samples]
+
+    if inside is not None:
+        return priorities(measure, _Seeds(store), scores, inside)
+    nothing = np.zeros(0, np.uint8)  # no sample is looked at
+    seeds = (SeedInput(seed.id, nothing, seed.label) for seed in store.seeds())
+    return priorities(measure, seeds, scores)
+
+
+def _drift(store: Store) -> NDArray[np.float64]:
+    columns = store.columns.survey("survey")
+    if np.isnan(columns.total_variation).all():
+        raise UsageError("the survey has no scores of both models")
+    found: list[list[float]] = [[] for _ in range(store.seed_count())]
+    for seed, one in zip(columns.seed, columns.total_variation, strict=True):
+        if not np.isnan(one):
+            found[seed].append(float(one))
+    return drift_priorities(found)
+
+
+def _findings(store: Store) -> Iterator[_Findings]:
+    """Yield the seeds that each kind of finding could come from."""
+    count = store.seed_count()
+    replicas = store.fact("replicas") or [""]
+    answered, deviates = np.zeros(count, bool), np.zeros(count, bool)
+    for replica in replicas:
+        for seed in store.seeds(replica):
+            if seed.outputs is not None:
+                answered[seed.position] = True
+                decision = seed.outputs.decision
+                deviates[seed.position] |= decision in (Decision.DEVIATION, Decision.NONFINITE)
+    one = np.ones(count, np.int64)
+    yield _chosen("natural", answered, deviates, one)
+    outcomes = store.columns.outcomes()
+    queries = np.zeros(count, np.int64)
+    searched, found = np.zeros(count, bool), np.zeros(count, bool)
+    of_search = outcomes.searched
+    searched[outcomes.seed[of_search]] = True
+    found[outcomes.seed[of_search & outcomes.status.among(Status.FOUND.value)]] = True
+    np.add.at(queries, outcomes.seed[of_search], outcomes.search_queries[of_search])
+    yield _chosen("trigger", searched, found, queries)
+    survey = store.columns.survey("survey")
+    surveyed, confident = np.zeros(count, bool), np.zeros(count, bool)
+    surveyed[survey.seed] = True
+    confident[survey.seed[survey.confident_deviation]] = True
+    yield _chosen("survey", surveyed, confident, one)
+
+
+def _chosen(
+    kind: FindingKind,
+    among: NDArray[np.bool_],
+    found: NDArray[np.bool_],
+    costs: NDArray[np.int64],
+) -> _Findings:
+    places = np.flatnonzero(among)
+    return _Findings(kind, places, found[places], costs[places])
+
+
+def _compared(
+    one: _Findings,
+    known: Mapping[PriorityMeasure, NDArray[np.float64]],
+    shuffles: int,
+    rng: np.random.Generator,
+) -> FindingsComparison:
+    varies = len(np.unique(one.costs)) > 1
+    costs = one.costs if varies else np.ones(len(one.places), np.int64)
+    hits = [int(place) for place in np.flatnonzero(one.found)]
+
+    def figures(order: NDArray[np.intp]) -> list[float]:
+        return [
+            apfd(order, hits),
+            *(found_within(order, hits, share, costs) for share in SHARES),
+        ]
+
+    drawn = np.array([figures(rng.permutation(len(one.places))) for _ in range(shuffles)])
+
+    def row(measure: str, first: float, *shares: float, is_random: bool = False) -> PriorityFigures:
+        as_high = np.count_nonzero(drawn[:, 0] >= first - _ROUNDING)
+        return PriorityFigures(
+            measure,
+            first,
+            dict(zip(map(str, SHARES), shares, strict=True)),
+            None if is_random else float((as_high + 1) / (shuffles + 1)),
+        )
+
+    orders = [
+        row(measure, *figures(order_of(found[one.places])))
+        for measure, found in known.items()
+        if measure != "drift" or one.kind == "trigger"
+    ]
+    orders.append(row(RANDOM, *map(float, drawn.mean(axis=0)), is_random=True))
+    return FindingsComparison(
+        kind=one.kind,
+        seeds=len(one.places),
+        found=len(hits),
+        budget=int(costs.sum()),
+        unit="device queries" if varies else "seeds",
+        orders=tuple(orders),
+    )

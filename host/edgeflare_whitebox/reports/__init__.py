@@ -1,0 +1,5 @@
+"""What was seen within the original model, as tables."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

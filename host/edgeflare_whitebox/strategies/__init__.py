@@ -1,0 +1,1 @@
+"""Searches that use the original's gradients."""

@@ -1,0 +1,157 @@
+"""Descent on the original's own margin, within one of DeepXplore's constraints.
+
+Each step follows the gradient of the log-odds of the seed's label over its best rival, as
+`boundary` has it with ``gradients=true``, and ends at an image that a file can hold. Where the
+original's decision changes between two steps the device is asked beside the boundary, as by the
+boundary search, at images between those two, after a part of the step.
+
+Source: none; the constraints are DeepXplore's, whose objective needs several models (see
+`deepxplore`). Figures: docs/research/gradient-search.md.
+"""
+
+from collections.abc import Generator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from edgeflare._internal.exact import Floats
+from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
+from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.paths import Bracket
+from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint
+from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
+from edgeflare.strategies.boundary.schedule import is_hopeless
+from edgeflare.strategies.operators import refuse_operators
+from edgeflare.types import Answer, Ask, Outcome, Sample, Search, Seed, Strategy
+from edgeflare_mutators import Operator
+from edgeflare_whitebox.strategies.constraints import (
+    ConstrainedOptions,
+    Constraint,
+    check_class_scores,
+    make_constraint,
+    moved,
+)
+
+
+class GradientOptions(ConstrainedOptions):
+    """Follows the gradient of the original's own margin to its decision boundary.
+
+    An image changes as one of DeepXplore's constraints allows, and the device is asked beside the
+    boundary, as by `boundary`. Images only, and a float ONNX original. Needs PyTorch (the extra
+    torch); results depend on the processor.
+    """
+
+    attempts: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Walks from a seed: with another square or other patches each. light has two.",
+    )
+
+
+class WalkPath:
+    """A walk from the seed: the image after each step at a whole `t`, parts of a step between."""
+
+    exact = True
+    start: PathPoint | None = None
+
+    def __init__(self, seed: Sample) -> None:
+        self.max_t = 0.0
+        self._ends = [seed]
+        self._changes: list[Floats] = []
+
+    def step(self, change: Floats) -> Sample:
+        """Go on by a change in levels; return the image that this leads to."""
+        self._changes.append(change)
+        self._ends.append(moved(self._ends[-1], change))
+        self.max_t += 1.0
+        return self._ends[-1]
+
+    def at(self, t: float) -> Sample:
+        """Return the image at `t`."""
+        before = min(int(t), len(self._changes))
+        if t == before:
+            return self._ends[before]
+        return moved(self._ends[before], (t - before) * self._changes[before])
+
+    def mutations(self, t: float) -> tuple[dict[str, Any], ...]:
+        """Return (): a walk is no mutation."""
+        del t
+        return ()
+
+    def perturbed(self, rng: np.random.Generator, scale: float) -> Path:
+        """Return itself: other walks are made from the seed."""
+        del rng, scale
+        return self
+
+
+def gradient(options: GradientOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy. Raises UsageError for operators, which it doesn't use."""
+    refuse_operators("gradient", operators)
+    return partial(_search, options)
+
+
+def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> Search:
+    check_class_scores("gradient", seed)
+    original = OriginalProbe(seed, has_gradients=True)
+    device = DeviceProbe(original, None)
+    context = SearchContext(
+        original, device, Bounds(BoundaryOptions(), seed.sample), rng, seed.margin_floor
+    )
+    first = FirstTriggerSearch(context, coarse=False)
+    crossings = 0
+    for attempt in range(2 if options.constraint == "light" else options.attempts):
+        constraint = make_constraint(
+            options.constraint,
+            options.step,
+            options.size,
+            rng,
+            anywhere=attempt > 0,
+            against=attempt > 0,
+        )
+        bracket = yield from _walk(original, constraint, options.steps)
+        if bracket is None:
+            continue
+        crossings += 1
+        yield from first.search(bracket)
+        if original.best is not None:
+            return original.best
+        if is_hopeless(device.observations, seed.margin_floor):
+            break
+    return Outcome(None, reason=_reason(options, crossings, device))
+
+
+def _walk(
+    probe: OriginalProbe, constraint: Constraint, steps: int
+) -> Generator[Ask, Answer, Bracket | None]:
+    """Step until the original leaves the seed's label; None where it doesn't."""
+    path = WalkPath(probe.seed.sample)
+    point = probe.seed_point(path)
+    for _ in range(steps):
+        (slopes,) = yield from probe.gradients(point.sample, (probe.label, point.rival))
+        sample = path.step(constraint.step(point.sample, -slopes))
+        if np.array_equal(sample, point.sample):
+            return None
+        (further,) = yield from probe.ask((path,), (path.max_t,), (sample,))
+        if further.log_odds < 0:
+            return Bracket(point, further)
+        point = further
+    return None
+
+
+def _reason(options: GradientOptions, crossings: int, device: DeviceProbe) -> str:
+    """Return why nothing was found."""
+    by = f"by {options.constraint} in {options.steps} steps of {options.step:g} levels"
+    if not crossings:
+        return f"the original keeps its decision {by} at most; nothing was asked of the device"
+    if not device.queries:
+        return (
+            f"no input beside the original's decision boundary that was reached {by} has the wanted margin; "
+            "nothing was asked of the device"
+        )
+    return (
+        f"the device decides as the original beside its decision boundary that was reached {by}; "
+        "another constraint, or strategy boundary, may find a deviation"
+    )

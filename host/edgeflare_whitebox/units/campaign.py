@@ -1,0 +1,399 @@
+"""Which units of a campaign's original go with deviation, and with other hypotheses on its inputs."""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from pydantic import FiniteFloat
+
+from edgeflare._internal.text import counted
+from edgeflare.errors import UsageError
+from edgeflare.metrics import is_scores
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
+from edgeflare_whitebox.priority import InspectedOriginal
+from edgeflare_whitebox.stored import Tell, silent, store_found, stored_original
+from edgeflare_whitebox.units.hypotheses import (
+    CLASS,
+    DEVIATES,
+    FAMILY,
+    SAMPLE_HYPOTHESES,
+    Hypothesis,
+    InputRecord,
+    built_in_hypothesis,
+    is_of_audio,
+)
+from edgeflare_whitebox.units.inspection import (
+    ERROR,
+    UnitScore,
+    UnitScores,
+    inspect_units,
+)
+from edgeflare_whitebox.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
+
+_FACT = "units"
+_BEST = 5
+"""Units that are kept with the result for each hypothesis and measure."""
+UnitInputs: TypeAlias = Literal["seeds", "survey", "triggers"]
+"""Sets of a campaign's inputs: the seeds, the even survey's inputs, the triggering inputs."""
+UNIT_INPUTS: tuple[UnitInputs, ...] = get_args(UnitInputs)
+UNSELECTED: tuple[UnitInputs, ...] = ("seeds", "survey")
+"""The sets that were not searched for: whether the device deviates on them had no part in the choice."""
+ALL_CLASSES, ALL_FAMILIES = "classes", "families"
+"""Names of the hypotheses of all classes, and of all families of the survey."""
+Remake: TypeAlias = Callable[[Store], Callable[[SurveyRecord], Sample]]
+"""Returns what makes inputs of a campaign's survey again."""
+
+
+@dataclass(frozen=True)
+class LayerScore:
+    """How much a layer goes with a hypothesis.
+
+    `f1` is the score of all its units together, `unit` that of the unit whose correlation is largest
+    in absolute value; None where there is none.
+    """
+
+    layer: str
+    f1: UnitScore | None
+    unit: UnitScore | None
+
+
+@dataclass(frozen=True)
+class HypothesisScores:
+    """The units and layers that go with a hypothesis most.
+
+    The hypothesis says something of `records` inputs read; it is 1 on `ones` of them, None where
+    its values aren't only 0 and 1. `problem` says why there are no scores, "" where there are.
+    `best` has up to 5 units by each measure of units, the highest absolute value first. `guess` is
+    the F1 of always saying the rarer value, None where F1 isn't measured.
+    """
+
+    name: str
+    about: str
+    records: int
+    ones: int | None
+    problem: str
+    best: tuple[UnitScore, ...]
+    layers: tuple[LayerScore, ...]
+    guess: FiniteFloat | None
+
+
+@dataclass(frozen=True)
+class UnitsFound:
+    """Which units of a campaign's original go with hypotheses on its inputs.
+
+    `model` is the name of the original's file. `units` were looked at in `layers`, by the names of
+    their tensors; `dead_units` of them are constant over the inputs read and have no score.
+    `inputs` is the number of different inputs by set, and that of `deviating` ones among all of
+    them, on any device. `records` of `total` inputs were read, in random order drawn with
+    `random_seed`; fewer than all as every score was within `error` then. `finished`: the campaign
+    is.
+    """
+
+    model: str
+    layers: tuple[str, ...]
+    units: int
+    dead_units: int
+    inputs: dict[UnitInputs, int]
+    deviating: int
+    records: int
+    total: int
+    error: FiniteFloat
+    random_seed: int
+    finished: bool
+    measures: tuple[MeasureName, ...]
+    hypotheses: tuple[HypothesisScores, ...]
+    notices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def stored_units(store: Store) -> UnitsFound | None:
+    """Return what `units_of_campaign` stored last, None before. Raises StoreError."""
+    return store.result(_FACT, UnitsFound)
+
+
+def units_of_campaign(
+    folder: Path,
+    *,
+    original: Path | None = None,
+    hypotheses: Sequence[str | Hypothesis] = (),
+    measures: Sequence[str] = (),
+    layers: Sequence[str] = (),
+    inputs: Collection[str] = UNSELECTED,
+    error: float = ERROR,
+    remake: Remake | None = None,
+    random_seed: int = 0,
+    tell: Tell = silent,
+) -> UnitsFound:
+    """Find the units of a campaign's original that go with deviation on the device; store and return it.
+
+    The campaign may be unfinished. `original` is the model's file where it has moved. `hypotheses`
+    are the user's own, and names: see `built_in_hypothesis`; ``classes`` and ``families`` name those
+    of all classes and families. By default they are ``deviates``, of several devices that search
+    for themselves each one's, and those on a sample alone. `measures`, by default all, and `error`
+    are as of `inspect_units`, `layers` names of tensors, `default_layers` without.
+
+    `inputs` are names in `UNIT_INPUTS`. By default they are those that were not searched for: the
+    seeds, and the survey's inputs before anything it saw was pursued. Triggering inputs were found
+    because the device deviates on them, by changing seeds: units may go with ``deviates`` because
+    of the change alone. Whether the device deviates is taken from the stored answers; an
+    input on which it didn't answer, or not always in the same way, counts for other hypotheses.
+    Of the survey the campaign stores the samples of findings alone; `remake` makes the others again
+    (``lambda store: SurveyInputs(store).sample`` of `edgeflare.campaign`). Without it all of the survey
+    is left out, and a notice says so.
+
+    All scores go to the table unit_scores of the campaign's database in place of those before, the
+    result to the report. Where the campaign is running neither is stored; a notice says so.
+
+    Raises UsageError as `inspect_units`, and where the campaign has no seeds yet, its original isn't
+    the file that it was run with, or has no tensors that can be read; ModelError; StoreError, also
+    where an input of the survey can't be made again.
+    """
+    folder = Path(folder).absolute()
+    if unknown := sorted(set(inputs) - set(UNIT_INPUTS)):
+        raise UsageError(f"there are no inputs {unknown[0]!r}; take {', '.join(UNIT_INPUTS)}")
+    if not inputs:
+        raise UsageError(f"units are inspected with some inputs: take {', '.join(UNIT_INPUTS)}")
+    with Store.open(folder) as store:
+        model = stored_original(store, original)
+        data = _Inputs(store, [one for one in UNIT_INPUTS if one in inputs], remake)
+        scores = inspect_units(
+            InspectedOriginal(model.path, model.graph, model.spec, model.label),
+            layers or None,
+            _hypotheses(hypotheses, store, data),
+            measures or tuple(MEASURES),
+            data,
+            error=error,
+            random_seed=random_seed,
+            tell=tell,
+        )
+        found = UnitsFound(
+            model=model.path.name,
+            layers=tuple(scores.units),
+            units=len(scores.dead),
+            dead_units=int(scores.dead.sum()),
+            inputs=data.counts,
+            deviating=data.deviating,
+            records=scores.records,
+            total=scores.total,
+            error=error,
+            random_seed=random_seed,
+            finished=bool(store.fact("finished")),
+            measures=tuple(scores.scores),
+            hypotheses=tuple(_of_hypotheses(scores)),
+            notices=(*data.notices, *_notices(scores)),
+        )
+        unstored = store_found(store, _FACT, found, lambda: map(vars, scores.rows()))
+    return replace(found, notices=(*found.notices, *unstored))
+
+
+@dataclass
+class _Entry:
+    """What is known of an input; `survey` is what it is made of again where it isn't stored."""
+
+    label: int | None = None
+    deviates: dict[str, bool] = field(default_factory=dict)
+    families: tuple[str, ...] = ()
+    survey: SurveyRecord | None = None
+    group: str = ""
+
+
+class _Inputs(Sequence[InputRecord]):
+    """A campaign's inputs, each once; samples are read when an input is asked for."""
+
+    def __init__(self, store: Store, sets: Sequence[UnitInputs], remake: Remake | None) -> None:
+        self._store = store
+        self._make = None if remake is None else remake(store)
+        self._entries: dict[str, _Entry] = {}
+        self.counts: dict[UnitInputs, int] = {}
+        self.notices: list[str] = []
+        self.replicas: list[str] = store.fact("replicas") or [""]
+        self._labels = {seed.id: seed.label for seed in store.seeds()}
+        readers = {"seeds": self._seeds, "survey": self._survey, "triggers": self._triggers}
+        for name in sets:
+            self.counts[name] = len(set(readers[name]()))
+        self._digests = list(self._entries)
+        if not self._digests:
+            raise UsageError(
+                f"{store.folder} has none of these inputs ({', '.join(sets)}): take others of "
+                f"{', '.join(UNIT_INPUTS)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __getitem__(self, place: Any) -> Any:
+        digest = self._digests[place]
+        one = self._entries[digest]
+        if one.survey is None or self._make is None:
+            sample = self._store.get_sample(digest)
+        else:
+            sample = self._make(one.survey)
+        return InputRecord(sample, digest, one.label, None, one.deviates, one.families, one.group)
+
+    @property
+    def deviating(self) -> int:
+        """The number of inputs on which some device deviates."""
+        return sum(any(entry.deviates.values()) for entry in self._entries.values())
+
+    @property
+    def labels(self) -> list[int]:
+        """The labels that there are, sorted."""
+        return sorted({label for label in self._labels.values() if label is not None})
+
+    @property
+    def families(self) -> list[str]:
+        """The survey's families that made some input, sorted."""
+        return sorted({family for entry in self._entries.values() for family in entry.families})
+
+    def _add(self, digest: str, replica: str, deviates: bool | None, **known: Any) -> str:
+        """Add what is known of an input to what was; one that deviated once deviates."""
+        families = known.pop("families", ())
+        one = self._entries.setdefault(digest, _Entry(**known))
+        one.families = tuple(dict.fromkeys((*one.families, *families)))
+        if deviates is not None:
+            one.deviates[replica] = deviates or one.deviates.get(replica, False)
+        return digest
+
+    def _seeds(self) -> Iterator[str]:
+        for replica in self.replicas:
+            for seed in self._store.seeds(replica):
+                deviates = None if seed.outputs is None else _deviates(seed.outputs.decision)
+                yield self._add(seed.sample, replica, deviates, label=seed.label, group=seed.id)
+
+    def _survey(self) -> Iterator[str]:
+        left_out = 0
+        for one in self._store.survey(phase="survey"):
+            if self._make is None:
+                left_out += 1
+                continue
+            deviates = True if one.confident_deviation else _deviates(one.decision)
+            if deviates and not one.confident_deviation:
+                deviates = None  # not in every repetition
+            stored = self._store.has_sample(one.sample)
+            known = {"families": (one.family,), "survey": None if stored else one}
+            label = self._labels.get(one.seed_id)
+            yield self._add(
+                one.sample, one.replica, deviates, **known, label=label, group=one.seed_id
+            )
+        if left_out:
+            self.notices.append(
+                f"{counted(left_out, 'input')} of the survey left out: they aren't made again here"
+            )
+
+    def _triggers(self) -> Iterator[str]:
+        found = set()
+        for outcome in self._store.outcomes():
+            if outcome.status in TRIGGERS and outcome.trigger is not None:
+                found.add(outcome.trigger)
+                label = self._labels[outcome.seed_id]
+                yield self._add(
+                    outcome.trigger, outcome.replica, True, label=label, group=outcome.seed_id
+                )
+        for again in self._store.replays():
+            if again.trigger in found:
+                self._add(again.trigger, again.on_device, _deviates(again.decision))
+
+
+def _deviates(decision: Decision) -> bool | None:
+    if decision in AGREED:
+        return False
+    return True if decision in (Decision.DEVIATION, Decision.NONFINITE) else None
+
+
+def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) -> list[Hypothesis]:
+    """Return the hypotheses by their names, the defaults where none is given."""
+    devices = [replica for replica in data.replicas if replica]
+    rate = store.sample_rate
+    if not given:
+        of_devices = [f"{DEVIATES}:{device}" for device in devices] if len(devices) > 1 else []
+        of_samples = [one for one in SAMPLE_HYPOTHESES if is_of_audio(one) == (rate is not None)]
+        given = [DEVIATES, *of_devices, *of_samples]
+    names: dict[str | Hypothesis, None] = {}
+    for one in given:
+        if one == ALL_CLASSES:
+            if not data.labels:
+                raise UsageError(
+                    f"the seeds of {store.folder} have no labels: name single classes, such as "
+                    f"{CLASS}:0, which the original's decision then tells"
+                )
+            names |= dict.fromkeys(f"{CLASS}:{label}" for label in data.labels)
+        elif one == ALL_FAMILIES:
+            if not data.families:
+                raise UsageError(
+                    f"no family made any of these inputs of {store.folder}: its survey is not there"
+                )
+            names |= dict.fromkeys(f"{FAMILY}:{family}" for family in data.families)
+        else:
+            names[one] = None
+    classes = _class_count(store)
+    for name in names:
+        number = name.removeprefix(f"{CLASS}:") if isinstance(name, str) else ""
+        if (
+            number != name
+            and number.isdecimal()
+            and classes is not None
+            and int(number[:9]) >= classes
+        ):
+            raise UsageError(
+                f"there is no {name!r}: the original has {classes:,} classes, 0 to {classes - 1}"
+            )
+    return [
+        built_in_hypothesis(name, rate=rate, devices=devices, families=data.families)
+        if isinstance(name, str)
+        else name
+        for name in names
+    ]
+
+
+def _class_count(store: Store) -> int | None:
+    """Return the number of the original's classes, None where no seed was answered with scores."""
+    answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
+    first = next((answer for answer in answers if answer is not None), None)
+    return len(first) if is_scores(first) else None
+
+
+def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:
+    """Yield what is kept of each hypothesis."""
+    for h, one in enumerate(scores.hypotheses):
+        rows = {name: list(scores.rows(one.name, name)) for name in scores.scores}
+        joint = {row.layer: row for row in rows.pop(LogisticF1.name, [])}
+        first: dict[str, UnitScore] = {}
+        for row in rows.get(Pearson.name, []):
+            first.setdefault(row.layer, row)
+        yield HypothesisScores(
+            name=one.name,
+            about=one.about,
+            records=scores.counts[h],
+            ones=scores.ones[h],
+            problem="" if scores.scorable[h] else _problem(scores, h),
+            best=tuple(row for some in rows.values() for row in some[:_BEST]),
+            layers=tuple(
+                LayerScore(layer, joint.get(layer), first.get(layer)) for layer in scores.units
+            ),
+            guess=None if math.isnan(scores.guesses[h]) else scores.guesses[h],
+        )
+
+
+def _problem(scores: UnitScores, h: int) -> str:
+    """Return why a hypothesis has no scores."""
+    count, ones = scores.counts[h], scores.ones[h]
+    inputs = counted(count, "input")
+    if not count:
+        return f"it says nothing of any of {counted(scores.records, 'input')}"
+    if ones is None:
+        return f"its values on {inputs} don't tell: it takes {FEWEST} inputs, and different values"
+    return (
+        f"it holds on {ones:,} of {inputs}: nothing can be said where it holds, or doesn't, on fewer "
+        f"than {FEWEST}"
+    )
+
+
+def _notices(scores: UnitScores) -> Iterator[str]:
+    if scores.failed:
+        yield f"{counted(scores.failed, 'input')} left out on which the original can't answer"

@@ -1,0 +1,155 @@
+"""The fault suite's bench, through the command line, on a small net with random weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_originals import small_original
+from typer.testing import CliRunner, Result
+
+from edgeflare.cli.app import app
+from edgeflare_bench.faults import Evaluated, healthy, originals, suite
+from edgeflare_bench.faults.catalogue import draws
+from edgeflare_bench.faults.evaluation import Evaluation
+from edgeflare_bench.faults.healthy import Healthy
+
+KINDS = ("layer-scale", "stale-state", "gamma")
+
+
+@pytest.fixture(autouse=True)
+def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One original, three kinds of faults in two sizes, and the healthy models but for int8."""
+    chosen = [one for one in draws() if one.kind in KINDS and one.size != "mild"]
+    monkeypatch.setattr(suite, "draws", lambda: iter(chosen))
+    monkeypatch.setattr(suite, "ORIGINALS", {"small": None})
+    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: small_original()})
+    monkeypatch.setattr(healthy, "_SETS", 0)
+    monkeypatch.setattr(healthy, "_SHARES", (0.1,))
+
+
+def bench(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "400"})
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / "results.jsonl").read_text().splitlines()
+
+
+@pytest.mark.extended
+def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "faults"
+    narrowed = ("--pair", "small", "--seeds", "12", "--repeats", "1", "--strategy", "dflare")
+
+    ran = bench("run", "faults", "--data", tmp_path, *narrowed, "--out", folder)
+
+    assert ran.exit_code == 0, ran.output
+    assert "layer-scale, large, 0: worse, found after" in ran.output
+    assert "not applicable: the model has no recurrent layer" in ran.output
+    whole = lines(folder)
+    read = [Evaluated.from_json(json.loads(one)) for one in whole]
+    assert [one.to_json() for one in read] == list(map(json.loads, whole))
+    faults = [one for one in read if one.size]
+    assert len(faults) == len(KINDS) * 2
+    assert all(one.without or one.searches.keys() == {"survey", "dflare"} for one in faults)
+    report = json.loads((folder / "report.json").read_text())
+    large = [one for one in report["faults"] if one["size"] == "large"]
+    assert {one["method"] for one in large} == {"survey and pursuit", "survey", "dflare"}
+    assert all(one["found"] <= one["faults"] == 2 for one in large)
+    every, beside = (one for one in report["healthy"] if one["kind"] == "all")
+    assert every["models"] == len(read) - len(faults)
+    assert (beside["references"], beside["models"]) == ("the original", 2)
+    markdown = (folder / "report.md").read_text()
+    assert "| small | large | dflare, 6 |" in markdown
+    assert f"{len(faults)} of {len(faults)} faults." in markdown
+
+    (folder / "results.jsonl").write_text("\n".join(whole[:-2]) + "\n" + whole[-2][:50])
+    resumed = bench("resume", folder)
+    assert resumed.exit_code == 0, resumed.output
+    assert lines(folder)[: len(whole) - 2] == whole[:-2]
+    assert sorted(lines(folder)[-2:]) == sorted(whole[-2:])
+    shown = bench("show", folder, "--json")
+    assert json.loads(shown.stdout) == report
+
+
+@pytest.mark.extended
+def test_an_interrupted_bench_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Healthy] = []
+
+    def evaluate(evaluation: Evaluation, one: Healthy) -> Evaluated:
+        begun.append(one)
+        if len(begun) > 1:
+            raise KeyboardInterrupt
+        surveys = evaluation.respond(one.model, (2, 3, 6))
+        return Evaluated(evaluation.original.name, one.name, one.kind, surveys=surveys)
+
+    monkeypatch.setattr("edgeflare_bench.faults.suite._compressed", evaluate)
+    folder = tmp_path / "faults"
+    ran = bench("run", "faults", "--data", tmp_path, "--pair", "small", "--out", folder)
+    command = f"edgeflare bench resume {folder}"
+    assert ran.exit_code == 130
+    assert f"kept; go on with: {command}" in ran.stderr
+    assert len(lines(folder)) == 1
+    assert bench("show", folder).exit_code == 0
+    report = (folder / "report.md").read_text()
+    assert "1 healthy model, 0 of 18 faults; go on with " in report
+
+
+def test_the_folder_of_models_is_asked_for(tmp_path: Path) -> None:
+    ran = bench("run", "faults", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert "needs the folder of its models and seeds; name it with --data FOLDER" in ran.output
+
+
+def test_a_folder_of_models_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ran = bench("run", "faults", "--data", tmp_path / "nope", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert f"there is no folder {tmp_path / 'nope'}; name another one with --data" in ran.output
+
+
+def test_a_missing_file_of_an_original_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: (data / "x.npz").open()})
+
+    ran = bench("run", "faults", "--data", tmp_path, "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert f"there is no file {tmp_path / 'x.npz'}, of which the original small" in ran.output
+    assert "or other originals with --pair" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-queries", "5"], "leave --max-queries out"),
+        (["--device", "board"], "leave --device out"),
+        (["--python", "python3.9"], "leave --python out"),
+        (["--pair", "other"], "'other' is none of small"),
+        (["--repeats", "4"], "draws must be at most 3"),
+        (["--seeds", "9"], "seeds must be at least 10"),
+    ],
+)
+def test_what_the_suite_of_faults_does_not_have_is_refused(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    ran = bench("run", "faults", "--data", tmp_path, "--out", out, *arguments)
+
+    assert ran.exit_code == 2
+    assert message in ran.output
+    assert not out.exists()
+
+
+def test_the_suite_is_listed() -> None:
+    assert "faults" in bench("suites").output
+
+
+def test_another_suite_has_no_reserved_draws(tmp_path: Path) -> None:
+    ran = bench("run", "demo", "--reserved", "--out", tmp_path / "out")
+
+    assert ran.exit_code == 2
+    assert "leave --reserved out" in ran.output

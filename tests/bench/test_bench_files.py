@@ -1,0 +1,333 @@
+import csv
+import json
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from bench_stores import bench_of, fill_cell, suite_of
+
+from edgeflare._internal.text import margin_text, number_text, p_value_text, percent_text
+from edgeflare.errors import StoreError
+from edgeflare.reports.document import plain, to_markdown
+from edgeflare.store import Store
+from edgeflare.types import Status
+from edgeflare_bench.cells import Bench, Cell, cells
+from edgeflare_bench.document import bench_document
+from edgeflare_bench.report import BenchReport, bench_report
+from edgeflare_bench.writing import write_report
+
+QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
+SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.UNSTABLE, 45), (Status.SEED_DEVIATES, 0)]
+
+
+def filled(folder: Path) -> Bench:
+    published = [
+        {
+            "pair": "One pair",
+            "strategy": "a",
+            "source": "paper | table 4",
+            "queries": 83.97,
+            "success": 1.0,
+            "seconds": 0.513,
+        },
+        {"pair": "One pair", "strategy": "a", "source": "their code", "queries": 101.7},
+    ]
+    bench = bench_of(folder, suite_of(published=published))
+    for cell in cells(bench.suite):
+        fill_cell(bench, cell, QUICK if cell.strategy == "a" else SLOW)
+    return bench
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """For tests that only read it."""
+    return filled(tmp_path_factory.mktemp("benches") / "bench")
+
+
+@pytest.fixture(scope="module")
+def report(bench: Bench) -> BenchReport:
+    return bench_report(bench)
+
+
+@pytest.fixture(scope="module")
+def paths(report: BenchReport, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_report(report, tmp_path_factory.mktemp("written"))
+
+
+@pytest.fixture(scope="module")
+def written(paths: list[Path]) -> Path:
+    return paths[0].parent
+
+
+@pytest.fixture
+def no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.fixture(scope="module")
+def text(written: Path) -> str:
+    return (written / "report.md").read_text(encoding="utf-8")
+
+
+def document(bench: Bench) -> str:
+    return to_markdown(bench_document(bench_report(bench)))
+
+
+def lines_of(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def table_rows(text: str, after: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    block = text.split(after, 1)[1].split("\n\n| ", 1)[1].split("\n\n", 1)[0]
+    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in block.splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+class TestFiles:
+    def test_it_writes_all_of_them(self, paths: list[Path], written: Path) -> None:
+        assert [path.relative_to(written).as_posix() for path in paths] == [
+            *("report.md", "report.json", "summary.csv", "searches.csv", "histograms/One-pair.png"),
+            "fronts/One-pair.png",
+        ]
+        assert {path for path in written.rglob("*") if path.is_file()} == set(paths)
+        assert paths[-1].read_bytes().startswith(b"\x89PNG")
+
+    def test_the_json_is_the_report(self, report: BenchReport, written: Path) -> None:
+        values = json.loads((written / "report.json").read_text(encoding="utf-8"))
+        assert values == json.loads(json.dumps(report.to_json()))
+
+    def test_the_summary_has_a_line_for_each_source(self, written: Path) -> None:
+        first, second, other = lines_of(written, "summary.csv")
+        assert (first["pair"], first["strategy"], first["found"]) == ("One pair", "a", "6")
+        assert float(first["queries_mean"]) == pytest.approx(1243 / 3)
+        assert float(first["queries_low"]) < 414 < float(first["queries_high"])
+        assert float(first["found_within_5_s"]) == pytest.approx(4 / 6)
+        assert float(first["device_queries_mean"]) == pytest.approx(1243 / 3 + 3)
+        assert float(first["host_queries_median"]) == 66
+        requests = (5 + 600 + 16) / 3
+        assert float(first["seconds_mean_at_100_ms"]) == pytest.approx(124.3 / 3 + requests / 10)
+        assert (first["published_source"], first["published_queries"]) == (
+            *("paper | table 4", "83.97"),
+        )
+        assert (second["published_source"], second["published_success"]) == ("their code", "")
+        assert (other["strategy"], other["timeout"], other["unstable"]) == ("b", "2", "2")
+        assert (other["seed_deviates"], other["published_source"]) == ("2", "")
+
+    def test_every_search_has_a_line(self, report: BenchReport, written: Path) -> None:
+        lines = lines_of(written, "searches.csv")
+        assert len(lines) == len(report.searches) == 16
+        for line, row in zip(lines, report.searches, strict=True):
+            assert (line["seed_id"], int(line["queries"])) == (row.seed_id, row.queries)
+            assert json.loads(line["front"]) == row.to_json()["front"]
+            assert line["ssim"] == ("" if row.ssim is None else repr(row.ssim))
+
+    def test_it_takes_the_place_of_an_earlier_one_whose_pictures_do_not_stay(
+        self, report: BenchReport, written: Path, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "out"
+        shutil.copytree(written, folder)
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for kind in ("histograms", "fronts"):
+            (folder / kind / "Gone.png").write_bytes(b"of a pair that is no longer there")
+            (folder / kind / "notes.txt").write_text("the user's own")
+        again = write_report(report, folder)
+        assert {path: path.read_bytes() for path in again} == before
+        assert not list(folder.rglob(".new-*"))
+        for kind in ("histograms", "fronts"):
+            names = {path.name for path in (folder / kind).iterdir()}
+            assert names == {"One-pair.png", "notes.txt"}
+
+    @pytest.mark.usefixtures("no_matplotlib")
+    def test_a_folder_that_cannot_be_written_is_reported(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match="can't be written"):
+            write_report(report, tmp_path / "file")
+
+    @pytest.mark.usefixtures("no_matplotlib")
+    def test_a_file_that_cannot_be_replaced_leaves_nothing_half_done(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        (tmp_path / "summary.csv").mkdir()
+        with pytest.raises(StoreError, match=r"summary\.csv.*can't be written"):
+            write_report(report, tmp_path)
+        assert not list(tmp_path.glob(".*"))
+
+    @pytest.mark.usefixtures("no_matplotlib")
+    def test_without_matplotlib_the_report_says_so(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        paths = write_report(report, tmp_path)
+        assert [path.name for path in paths] == [
+            *("report.md", "report.json", "summary.csv", "searches.csv"),
+        ]
+        assert "> the pictures need matplotlib" in (tmp_path / "report.md").read_text("utf-8")
+        assert "pictures need" in (tmp_path / "report.json").read_text("utf-8")
+
+
+class TestDocument:
+    def test_it_begins_with_what_the_suite_says(self, text: str) -> None:
+        assert text.startswith("# Made by hand\n\nAbout *this* suite.\n\n16 searches in 4 cells")
+        assert "the bench is finished" in text
+        assert "bench resume" not in text
+
+    def test_ours_stands_next_to_what_was_published(self, text: str) -> None:
+        _, first, second = table_rows(text, "## Results")
+        assert first[:4] == ["One pair", "a", "100 % (6 of 6)", "414.33"]
+        assert first[4].startswith("10.00 to ")
+        _, paper, code = table_rows(text, "### Published figures")
+        assert paper[2:4] == [r"paper \| table 4", "83.97"]
+        assert (paper[5], paper[7]) == ("100 %", "0.513")
+        assert code[2:6] == ["their code", "101.70", "414.33", "–"]
+        assert second[1:4] == ["b", "33.3 % (2 of 6)", "60.00"]
+
+    def test_figures_of_those_found_are_called_so(self, text: str) -> None:
+        header, *_ = table_rows(text, "## Results")
+        assert header[5:7] == ["median", "90th percentile"]
+        about = text.split("## Results", 1)[1].split("##", 1)[0]
+        assert (
+            "median and 90th percentile) and seconds are those of the searches that found" in about
+        )
+
+    def test_beside_published_figures_stands_what_limited_the_searches(self, text: str) -> None:
+        below = text.split("### Published figures", 1)[1].split("##", 1)[0]
+        assert "\n\na: stopped at 2,000 queries a search; " in below
+        assert "limited by time alone" in below
+        assert "b: stopped" not in below  # nothing is published of it
+
+    def test_without_a_limit_on_queries_nothing_is_reported_of_one(self, tmp_path: Path) -> None:
+        published = [{"pair": "One pair", "strategy": "a", "source": "paper", "queries": 83.97}]
+        suite = suite_of(published=published, max_queries=0)
+        bench = bench_of(tmp_path / "bench", suite)
+        fill_cell(bench, Cell("One pair", "a", 0), QUICK)
+        assert "stopped at" not in document(bench)
+
+    def test_only_shorter_timeouts_are_reported(self, text: str, tmp_path: Path) -> None:
+        assert "found within 15 s" in text
+        strategies = [{"name": "a"}, {"name": "b", "timeout_s": 5}]
+        short = bench_of(tmp_path / "short", suite_of(strategies=strategies, timeout_s=10))
+        for cell in cells(short.suite):
+            fill_cell(short, cell, QUICK)
+        text = document(short)
+        header, first, second = table_rows(text, "## Time")
+        assert header[4:6] == ["found within 5 s", "ran out of time"]
+        assert (first[4], second[4]) == ("66.7 %", "–")
+        assert "the limit on queries counts here, too" in text
+
+    def test_a_correlation_of_means_that_leave_searches_out_says_so(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
+        for cell in cells(bench.suite):
+            fill_cell(bench, cell, SLOW if cell.pair == "P2" and cell.strategy == "b" else QUICK)
+        text = document(bench)
+        header, whole, less = table_rows(text, "## Correlations")
+        assert header[-1] == "lowest success"
+        assert (whole[-1], less[-1]) == ("100 %", "33.3 %")
+        assert "Where the lowest success is below 100 %" in text
+
+    def test_a_correlation_over_all_searches_does_not(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
+        for cell in cells(bench.suite):
+            fill_cell(bench, cell, QUICK)
+        assert "Where the lowest success is below" not in document(bench)
+
+    def test_every_table_has_as_many_cells_as_headings(self, text: str) -> None:
+        for block in text.split("\n\n"):
+            if block.startswith("| "):
+                counts = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
+                assert len(counts) == 1, block
+
+    def test_endings_without_a_trigger_are_reported(self, text: str) -> None:
+        row = table_rows(text, "## Time")[2]
+        assert row[:2] == ["One pair", "b"]
+        assert row[-3:] == ["2", "0", "2 seed-deviates, 2 unstable"]
+
+    def test_comparisons_come_in_words(self, text: str) -> None:
+        row = table_rows(text, "## Comparison with a")[1]
+        assert row[:5] == ["One pair", "b", "3", "33.3 %", "100 %"]
+        assert row[-1] == "can't tell"
+        row = table_rows(text, "### Queries")[1]
+        assert row[:3] == ["One pair", "b", f"{(60 + 80 + 45) / 1243:.2f}"]
+        assert row[-2].split()[1] in {"negligible", "small", "medium", "large"}
+        assert "Vargha and Delaney 2000" in text
+        assert "Cohen 1988" in text
+
+    def test_pictures_are_linked(self, text: str, written: Path) -> None:
+        links = [line for line in text.splitlines() if line.startswith("![")]
+        assert [link.rpartition("](")[2] for link in links] == [
+            "histograms/One-pair.png)",
+            "fronts/One-pair.png)",
+        ]
+        for kind in ("histograms", "fronts"):
+            assert (written / kind / "One-pair.png").is_file()
+
+    def test_devices_models_and_versions_are_reported(self, text: str) -> None:
+        assert r"- board: Pi \| 5" in text
+        assert "| One pair | deployed | d.tflite | tflite 2 | bb |" in text
+        assert "**pi-0, pi-1**" in text
+        assert "numpy 2" in text
+
+    def test_different_models_are_all_reported(self, tmp_path: Path) -> None:
+        bench = filled(tmp_path / "bench")
+        cell = Cell("One pair", "b", 1)
+        with Store.open(bench.campaign(cell)) as store:
+            models = store.models
+            store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
+        text = document(bench)
+        assert "| One pair | deployed | d.tflite | tflite 2 | bb |" in text
+        assert "| One pair | deployed | d.tflite | tflite 2 | cc |" in text
+        assert text.count("| One pair | original |") == 1
+        assert "\n> the cells of One pair were not all run with the same models" in text
+
+    def test_commands_work_for_a_folder_with_a_space(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "my bench", suite_of())
+        text = document(bench)
+        told = re.findall(r"`(edgeflare bench (?:resume|show) .*?)`", text)
+        assert [shlex.split(one)[3:] for one in told] == [[str(bench.folder)]] * 2
+
+    def test_what_is_left_and_what_failed_is_reported(self, tmp_path: Path) -> None:
+        why = {"One-pair/a/0": "there is no\nmodel file"}
+        bench = bench_of(tmp_path / "bench", suite_of(), why)
+        fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
+        text = document(bench)
+        assert (
+            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run (see the end).**"
+            in text
+        )
+        assert "- One-pair/a/0: there is no model file\n" in text
+        assert "- One-pair/b/0: interrupted" in text
+        assert "- One-pair/a/1: not begun" in text
+        assert f"`edgeflare bench resume {bench.folder}`" in text
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (number_text(None), "–"),
+        (number_text(5812.47), "5,812.47"),
+        (number_text(0.0314159, 3), "0.031"),
+        (margin_text(0.314159), "0.314"),
+        (margin_text(0.0014), "0.0014"),
+        (margin_text(0.000361), "0.00036"),
+        (margin_text(3.6e-7), "3.6e-07"),
+        (margin_text(0.0), "0.000"),
+        (margin_text(None), "–"),
+        (percent_text(1.0), "100 %"),
+        (percent_text(0.9999), "99.9 %"),
+        (percent_text(0.0), "0 %"),
+        (percent_text(0.00001), "0.1 %"),
+        (percent_text(0.7412), "74.1 %"),
+        (p_value_text(0.0004), "< 0.001"),
+        (p_value_text(0.03125), "0.031"),
+        (p_value_text(None), "–"),
+        (plain("a|b\n_c_ <d>"), r"a\|b \_c\_ \<d\>"),
+    ],
+)
+def test_figures_in_words(told: str, words: str) -> None:
+    assert told == words

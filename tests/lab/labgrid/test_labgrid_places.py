@@ -1,0 +1,217 @@
+"""What is said of labgrid places, and which Python has labgrid; without labgrid."""
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgeflare.devices import Device, LabgridPlace, connect
+from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
+from edgeflare_lab.labgrid.place import (
+    HeldPlace,
+    NetworkService,
+    PlaceWaits,
+    failure,
+    find_python,
+    loss,
+    stop_waiting_for_places,
+)
+
+PLACE = LabgridPlace(place="pi4")
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def on(path: Path, name: str = "board") -> Device:
+    return Device(name=name, labgrid=LabgridPlace(place="pi4", python=path))
+
+
+def test_the_stated_python_wins(tmp_path: Path) -> None:
+    assert find_python(LabgridPlace(place="pi4", python=tmp_path / "p")) == str(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("first_line", "expected"),
+    [
+        ("#!/opt/lg/bin/python3.11", "/opt/lg/bin/python3.11"),
+        ("#!/bin/sh", "{bin}/python3"),
+        ("#!/usr/bin/env python3", "{bin}/python3"),
+    ],
+)
+def test_the_client_on_path_knows_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_line: str, expected: str
+) -> None:
+    client = script(tmp_path / "lg" / "bin" / "labgrid-client", f"{first_line}\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "labgrid-client").symlink_to(client)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_python(PLACE) == expected.format(bin=client.parent)
+
+
+def test_without_labgrid_it_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        InventoryError, match=r"needed for place pi4; install it in an env.*`python`"
+    ):
+        connect(Device(name="board", labgrid=PLACE))
+    with pytest.raises(
+        InventoryError, match=r"can't run labgrid's Python /no/python: No such file"
+    ):
+        connect(on(Path("/no/python")))
+
+
+def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
+    crash = "#!/bin/sh\necho 'Traceback' >&2; echo 'ValueError: so it is' >&2; exit 1\n"
+    with pytest.raises(DeviceError, match=r"pi4: labgrid's client ended: ValueError: so it is$"):
+        connect(on(script(tmp_path / "python", crash)))
+    with pytest.raises(DeviceError, match=r"labgrid's client ended and printed no error$"):
+        connect(on(script(tmp_path / "silent", "#!/bin/sh\nexit 0\n")))
+
+
+SERVICE: dict[str, Any] = {
+    "name": "n",
+    "available": True,
+    "proxy": False,
+    "address": "h",
+    "port": 1,
+    "username": "root",
+    "password": None,
+}
+AWAY = SERVICE | {"available": False}
+
+
+def holding(path: Path, *services: dict[str, Any]) -> Path:
+    """Write a client that has a place with these services."""
+    event = json.dumps({"event": "acquired", "services": services})
+    return script(path, f"#!/bin/sh\necho '{event}'\ncat >/dev/null\n")
+
+
+@pytest.mark.parametrize(
+    ("services", "kind", "sentence"),
+    [
+        ([SERVICE | {"proxy": True}], InventoryError, "behind a proxy of labgrid's; give an alias"),
+        ([SERVICE, SERVICE], InventoryError, r"several NetworkServices \(n, n\); give the address"),
+        ([AWAY], UnreachableError, "no NetworkService that is available any more; see that"),
+        (
+            [SERVICE | {"address": "-oProxyCommand=x"}],
+            InventoryError,
+            "NetworkService can't be used: host: must hold no",
+        ),
+    ],
+)
+def test_services_that_can_not_be_used(
+    tmp_path: Path, services: list[dict[str, Any]], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        connect(on(holding(tmp_path / "python", *services)))
+
+
+def test_of_two_services_the_available_one_is_used(tmp_path: Path) -> None:
+    services = [AWAY | {"password": "old"}, SERVICE | {"password": "s3cret"}]
+    wanted = LabgridPlace(place="pi4", python=holding(tmp_path / "python", *services))
+    place = HeldPlace.acquire(wanted, "board")
+    assert place.service() == NetworkService("h", 1, "root", "s3cret")
+    place.release()
+
+
+def test_a_python_without_labgrid() -> None:
+    with pytest.raises(InventoryError, match=r"its Python has no labgrid \(No module named 'labg"):
+        connect(on(Path(sys.executable)))
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "sentence"),
+    [
+        (
+            {"reason": "busy", "holder": "lab/anna", "reserved": False, "mine": False},
+            DeviceBusyError,
+            "x is held by lab/anna; take another, or wait for it with `wait_s`",
+        ),
+        (
+            {"reason": "busy", "holder": "a/b", "reserved": True, "mine": False, "waited_s": 90},
+            DeviceBusyError,
+            "x is reserved for a/b; it was not free within 1.5 min",
+        ),
+        ({"reason": "no place", "known": []}, InventoryError, "coordinator c:1; it has none yet"),
+        (
+            {"reason": "no place", "known": list(map(str, range(30)))},
+            InventoryError,
+            "18, 19 and 10 more",
+        ),
+        ({"reason": "no service"}, UnreachableError, "no NetworkService that is available"),
+        ({"reason": "unreachable"}, UnreachableError, "no labgrid coordinator answers at c:1"),
+        ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was lost: why"),
+        (
+            {"reason": "no address", "detail": "why"},
+            InventoryError,
+            r"not valid \(why\); write HOST",
+        ),
+        ({"reason": "old labgrid"}, InventoryError, "older than 25.0; install"),
+        ({"reason": "refused", "detail": "why"}, DeviceError, "can't be acquired: why; see"),
+    ],
+)
+def test_each_failure_is_one_sentence(
+    event: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    error = failure("x", {"coordinator": "c:1", "waited_s": 0, **event})
+    assert type(error) is kind
+    with pytest.raises(kind, match=sentence):
+        raise error
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        ({"reason": "released"}, "was taken away: another client released it"),
+        (
+            {"reason": "released", "holder": "a/b\x1b[31m"},
+            "was taken away: another client released it; a/b has it now",
+        ),
+        (
+            {"reason": "restarted", "holder": "a/b"},
+            "is no longer held: the coordinator forgot it, perhaps restarted; a/b has it now",
+        ),
+        ({"reason": "deleted"}, "was taken away: it was deleted at the coordinator"),
+        (
+            {"reason": "coordinator", "coordinator": "c:1"},
+            "may be another's by now: the coordinator c:1 was not reached for 1.0 min",
+        ),
+        ({"reason": "service"}, "has had no NetworkService for 1.0 min: is its exporter down?"),
+        ({"reason": "of a later version"}, "was lost"),
+    ],
+)
+def test_each_loss_is_one_sentence(event: dict[str, Any], sentence: str) -> None:
+    assert loss(event) == sentence
+
+
+def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
+    client = script(tmp_path / "python", "#!/bin/sh\ncat >/dev/null\n")  # waits for ever
+    wanted = LabgridPlace(place="pi4", python=client, wait_s=600)
+    with (
+        PlaceWaits() as ended,
+        PlaceWaits() as others,
+        ThreadPoolExecutor(1, initializer=ended.use) as pool,
+        ThreadPoolExecutor(1, initializer=others.use) as other_pool,
+    ):
+        stays = other_pool.submit(HeldPlace.acquire, wanted, "stays")
+        under_way = pool.submit(HeldPlace.acquire, wanted, "first")
+        ended.end()
+        later = pool.submit(HeldPlace.acquire, wanted, "later")  # none begins any more
+        for one in (under_way, later):
+            with pytest.raises(DeviceError, match="not waited for any longer"):
+                one.result(30)
+        assert not stays.done()
+        stop_waiting_for_places()
+        with pytest.raises(DeviceError, match="not waited for any longer"):
+            stays.result(30)
