@@ -8,7 +8,7 @@
 # ]
 # ///
 # ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
-"""Makes the thirteen MNIST models in host/edgeflare/assets/mnist.
+"""Makes the thirteen MNIST models in host/edgeflare_bench/assets/mnist.
 
 Three originals, each compressed in three ways, and a recurrent one for the fault suite.
 
@@ -87,9 +87,9 @@ from torch.nn import functional
 
 from mnist_split import split
 
-ASSETS = Path(__file__).resolve().parents[2] / "host" / "edgeflare" / "assets"
-FOLDER = ASSETS / "mnist"
-DEMO_SEEDS = ASSETS / "demo" / "seeds.npz"
+HOST = Path(__file__).resolve().parents[2] / "host"
+FOLDER = HOST / "edgeflare_bench" / "assets" / "mnist"
+DEMO_SEEDS = HOST / "edgeflare" / "assets" / "demo" / "seeds.npz"
 BATCH = 64
 EPOCHS = {"original": 40, "pruned": 20, "distilled": 40}
 SPARSITY = 0.8

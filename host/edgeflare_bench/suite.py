@@ -16,7 +16,7 @@ from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 
-SUITES = Path(__file__).resolve().parent.parent / "assets" / "suites"
+SUITES = Path(__file__).resolve().parent / "assets" / "suites"
 _DEMO = SUITES.parent / "demo"
 _PLACEHOLDER = re.compile(r"\{(\w*)\}(?=/|$)")
 _BRACES = re.compile(r"[{}]")

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 from command import DEMO
 from small_models import prune
 
-ORIGINAL = DEMO.parent / "mnist" / "lenet5.onnx"
+ORIGINAL = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist" / "lenet5.onnx"
 FIXED = {"crossing": "least-l2", "effort": 64, "tied_classes": 2, "candidates": 1}
 
 

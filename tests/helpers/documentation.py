@@ -34,7 +34,7 @@ _BEFORE_A_COMMAND = re.compile(
     r"sudo|env|exec|nice|time|timeout|if|while|until|then|do|else|!|-\S*|[\d.]+s?|\$\w+|\w+=.*"
 )
 _NUMBER = re.compile(r"(?P<number>\d+(?:[.,]\d+)*)|[^\d]+")
-_MNIST = ROOT / "host" / "edgeflare" / "assets" / "mnist"
+_MNIST = ROOT / "host" / "edgeflare_bench" / "assets" / "mnist"
 _TERMINAL = {"COLUMNS": "120", "NO_COLOR": "1"}
 _DEVICES = ("pi4", "pi5", "jetson", "phone")
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import edgeflare
+import edgeflare_bench
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs, propose
 from edgeflare.survey.pursuit import (
@@ -26,6 +27,7 @@ from edgeflare.survey.pursuit import (
 from edgeflare.types import Sample
 
 ASSETS = Path(edgeflare.__file__).parent / "assets"
+BENCH_ASSETS = Path(edgeflare_bench.__file__).parent / "assets"
 SURE = 0.3
 
 Faulty = Callable[[Sample, int], bool]
@@ -50,7 +52,7 @@ class PlantedFault:
         self._faulty = faulty
         self._drifts = drifts
         self._session = onnxruntime.InferenceSession(
-            str(ASSETS / "mnist" / "lenet5.onnx"), providers=["CPUExecutionProvider"]
+            str(BENCH_ASSETS / "mnist" / "lenet5.onnx"), providers=["CPUExecutionProvider"]
         )
         self.inputs = inputs
         self.features = FeatureSet(inputs.seeds[0].shape, rate, 10)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_faults import ASSETS, planted_model
+from planted_faults import ASSETS, BENCH_ASSETS, planted_model
 from plugin_distributions import install_corruption
 
 from edgeflare import resume_campaign, search, summarize
@@ -20,7 +20,7 @@ from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import FAULTS, Store, open_store
 from edgeflare.store.location import DATABASE_NAME
 
-ORIGINAL = ASSETS / "mnist" / "lenet5.onnx"
+ORIGINAL = BENCH_ASSETS / "mnist" / "lenet5.onnx"
 SEEDS = ASSETS / "demo" / "seeds.npz"
 WORDS = "brightest pixel below 100 of 255"
 REGION = "dark"

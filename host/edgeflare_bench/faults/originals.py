@@ -161,7 +161,7 @@ def _views(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _rows(data: Path) -> Original:
     images = np.load(data / "images/mnist_test_0_499.npz")["images"]
-    with as_file(files("edgeflare") / "assets" / "mnist" / "rows.onnx") as path:
+    with as_file(files("edgeflare_bench") / "assets" / "mnist" / "rows.onnx") as path:
         model = _model(path)
     return Original(
         "rows",

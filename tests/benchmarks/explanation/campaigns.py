@@ -25,7 +25,7 @@ from edgeflare import config_from, resume_campaign, run_campaign
 LOOPBACK = "loopback"
 PRUNED = 0.5
 """The share of the weights that is 0."""
-_MNIST = DEMO.parent / "mnist"
+_MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 _DIGITS = str(DEMO / "seeds.npz")
 _WHISPER = "whisper-tiny-en"
 _LENET5, _STUDENT = str(_MNIST / "lenet5.onnx"), str(_MNIST / "lenet5_distilled.onnx")

@@ -293,7 +293,12 @@ def _read_metadata(path: Path, rng: Rng) -> None:
 
 
 def onnx_files() -> Target:
-    assets = Path(sys.modules["edgeflare"].__file__ or "").parent / "assets" / "mnist"
+    assets = (
+        Path(sys.modules["edgeflare"].__file__ or "").parents[1]
+        / "edgeflare_bench"
+        / "assets"
+        / "mnist"
+    )
     valid = [("a.onnx", (assets / "lenet4_pruned.onnx").read_bytes()[:9000])]
     entry = b"\x0a\x01a\x12\x80\x02" + b"z" * 256
     valid.append(

@@ -31,7 +31,7 @@ from edgeflare.repair import RepairedCampaign, abstain_campaign, train_campaign
 from edgeflare.repair.campaigns import FRESH
 from edgeflare.store.location import DATABASE_NAME
 
-_MNIST = DEMO.parent / "mnist"
+_MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 _OWN = {
     f"{name}, {what}": (_MNIST / f"{name}.onnx", _MNIST / f"{name}_{what}.onnx")
     for name in ("lenet4", "lenet5", "cnn")

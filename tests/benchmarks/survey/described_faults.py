@@ -28,7 +28,7 @@ from edgeflare.survey.proposals import Inputs, propose
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
-from planted_faults import ASSETS, REGIONS, SURE, planted_model
+from planted_faults import ASSETS, BENCH_ASSETS, REGIONS, SURE, planted_model
 
 LEVELS = {"mean": (125.307, 122.95, 113.865), "std": (62.9932, 62.0887, 66.7048)}
 """How the CIFAR models' inputs are normalised."""
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=50)
     parser.add_argument("--survey", type=int, default=1)
     parser.add_argument("--pursuit", type=int, default=50)
-    parser.add_argument("--original", type=Path, default=ASSETS / "mnist" / "lenet5.onnx")
+    parser.add_argument("--original", type=Path, default=BENCH_ASSETS / "mnist" / "lenet5.onnx")
     parser.add_argument("--deployed", type=Path)
     parser.add_argument("--seeds", type=Path, default=ASSETS / "demo" / "seeds.npz")
     parser.add_argument("--regions", nargs="+", default=list(REGIONS))

@@ -112,7 +112,13 @@ def pairs(data: Path | None) -> Iterator[Pair]:
     if data is None:
         seeds = np.load(DEMO / "seeds.npz")
         images = seeds[next(name for name in seeds.files if seeds[name].ndim >= 3)]
-        yield _pair("LeNet-5", DEMO.parent / "mnist" / "lenet5.onnx", images, 0, 255)
+        yield _pair(
+            "LeNet-5",
+            DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist" / "lenet5.onnx",
+            images,
+            0,
+            255,
+        )
         return
     models = data / "models" / "diffchaser"
     digits = np.load(data / "images" / "mnist_test_0_499.npz")["images"]

@@ -15,7 +15,7 @@ from edgeflare import load_config, run_campaign, summarize
 
 pytestmark = pytest.mark.extended
 
-MNIST = DEMO.parent / "mnist"
+MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 ONLY_SURVEY = ("--strategy", "none", "--survey-queries", "3")
 
 

@@ -239,7 +239,7 @@ def test_tensors_that_the_original_lacks_are_named(tmp_path: Path) -> None:
 @pytest.mark.extended
 def test_another_network_is_told(tmp_path: Path) -> None:
     """The student's layers have other sizes than its teacher's, but for the logits."""
-    mnist = DEMO.parent / "mnist"
+    mnist = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
     found = explained(tmp_path / "out", mnist / "lenet5.onnx", mnist / "lenet5_distilled.onnx")
     layers = layers_of(found)
     assert len(layers.unmatched) > len(layers.layers)

@@ -18,7 +18,7 @@ from edgeflare.repair.tflite_recipes import find_quantizer
 from edgeflare.reports import recipes_document
 from edgeflare.reports.document import Text
 
-MNIST = DEMO.parent / "mnist"
+MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 6}
 
 

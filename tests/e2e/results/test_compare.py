@@ -10,7 +10,7 @@ from small_models import prune
 
 pytestmark = pytest.mark.extended
 
-ORIGINAL = DEMO.parent / "mnist" / "lenet5.onnx"
+ORIGINAL = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist" / "lenet5.onnx"
 SHARES = {"fifth": 0.2, "two-fifths": 0.4, "three-fifths": 0.6, "four-fifths": 0.8, "most": 0.95}
 PAIR = ("--original", ORIGINAL, "--seeds", DEMO / "seeds.npz", "--timeout", 0)
 REPEATABLE = (

@@ -36,7 +36,7 @@ known_hosts = "{known_hosts}"
 ssh_config = "{ssh_config}"
 python = "{python}"
 """
-MNIST = DEMO.parent / "mnist"
+MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 
 
 def night(home: Path, board: VirtualBoard) -> tuple[Ran, dict[str, dict[str, Any]]]:

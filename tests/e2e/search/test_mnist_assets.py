@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from edgeflare.analysis import summarize
 from edgeflare_bench import load_suite, open_bench, run_bench
 
-FOLDER = DEMO.parent / "mnist"
+FOLDER = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 SUITE = load_suite("mnist")
 PAIRS = {
     pair.name: (pair.original.path, pair.deployed.path) for pair in SUITE.pairs if pair.deployed
