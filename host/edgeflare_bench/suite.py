@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+import edgeflare
 from edgeflare._internal import extras, toml
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.flags import problems_of
@@ -17,7 +18,7 @@ from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 
 SUITES = Path(__file__).resolve().parent / "assets" / "suites"
-_DEMO = SUITES.parent / "demo"
+_DEMO = Path(edgeflare.__file__).parent / "assets" / "demo"
 _PLACEHOLDER = re.compile(r"\{(\w*)\}(?=/|$)")
 _BRACES = re.compile(r"[{}]")
 _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
