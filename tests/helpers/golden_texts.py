@@ -17,7 +17,7 @@ _MASKED = {
     *("seconds", "device_seconds", "seconds_found", "seconds_searched"),
 }
 _PACKAGES = "onnx|onnxruntime|ai-edge-litert|opencv-python-headless"
-_PATTERNS = (
+_PATTERNS: tuple[tuple[str, Any], ...] = (
     (r"\d{8}T\d{6}Z(?:-\d+)?", "STAMP"),
     (r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.]\d+)?)?)?(?: UTC|[+]00:00|Z)?", "DATE"),
     (r"sha256-[\w+/]+=*", "sha256-DIGEST"),
@@ -26,20 +26,35 @@ _PATTERNS = (
     (r"\b(timestamp|time)=\"[^\"]*\"", r'\1="..."'),
     (r"(?m)^(?:\| | )seconds [^\n]*$", lambda match: _without_numbers(match[0])),
 )
-_PAGE_PATTERNS = (
-    (r"(?s)<(style|script)>.*?</\1>", r"<\1></\1>"),
-    (r"data:([\w/+.-]+);base64,[A-Za-z0-9+/=]+", r"data:\1"),
-    (r"(?s)(<svg[^>]* aria-label=\"Time of a search).*?</svg>", rf"\1{MASK}</svg>"),
-    (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
-    (r"<dt>seconds .*?</dd>|<th scope=\"row\">seconds.*?</tr>", lambda match: _without_numbers(match[0])),
-    (
-        r"<dt>(board|soc|cpu|arch|os|kernel|python|numpy|edgeflare|platform|machine|onnxruntime|ai-edge-litert"
-        r"|opencv-python-headless)</dt><dd>.*?</dd>",
-        rf"<dt>\1</dt><dd>{MASK}</dd>",
+_FACTS = (
+    "board|soc|cpu|arch|os|kernel|python|numpy|edgeflare|platform|machine|onnxruntime|ai-edge-litert"
+    "|opencv-python-headless"
+)
+_PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
+    ".txt": (
+        (r"(?ms)^(Telemetry\n).*?(?=^\S|\Z)", rf"\1 {MASK}\n"),
+        (r"(?<=\S)   +", "  "),
+        (r"─+", "──"),
+        (r"(?m) +$", ""),
     ),
-    (r"<td class=\"number\">[\d,]+</td>(?=<td>DIGEST)", f'<td class="number">{MASK}</td>'),
-    (r"(?<=>)(?=<(?:tr|td|div|dt|p|svg|text|title|path|rect|figure|li|option)\b)", "\n"),
-)  # fmt: skip
+    ".md": ((r"(?ms)^(### Telemetry\n).*?(?=^#|\Z)", rf"\1\n{MASK}\n\n"),),
+    ".html": (
+        (r"(?s)<(style|script)>.*?</\1>", r"<\1></\1>"),
+        (r"data:([\w/+.-]+);base64,[A-Za-z0-9+/=]+", r"data:\1"),
+        (r"(?s)(<svg[^>]* aria-label=\"(?:Time of a search|Latency)).*?</svg>", rf"\1{MASK}</svg>"),
+        (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
+        (
+            r"<dt>seconds .*?</dd>|<th scope=\"row\">seconds.*?</tr>",
+            lambda match: _without_numbers(match[0]),
+        ),
+        (rf"<dt>({_FACTS})</dt><dd>.*?</dd>", rf"<dt>\1</dt><dd>{MASK}</dd>"),
+        (r"<td class=\"number\">[\d,]+</td>(?=<td>DIGEST)", f'<td class="number">{MASK}</td>'),
+        (
+            r"(?<=>)(?=<(?:tr|td|div|dt|p|svg|text|title|path|rect|figure|li|option)\b)",
+            "\n",
+        ),
+    ),
+}
 
 
 def kept(texts: dict[str, str], home: Path) -> dict[str, str]:
@@ -48,34 +63,30 @@ def kept(texts: dict[str, str], home: Path) -> dict[str, str]:
     Digests, dates, durations, versions, telemetry and what the machine is are masked, numbers are
     rounded to three digits, pictures are left out. `show.json` tells what the machine is.
     """
-    names = sorted(set(_machine(json.loads(texts["show.json"]))), key=len, reverse=True)
-    found = {}
-    for name, text in texts.items():
-        text = text.replace(str(home), "HOME")
-        match Path(name).suffix:
-            case ".json":
-                text = json.dumps(_masked(json.loads(text)), indent=1, ensure_ascii=False) + "\n"
-            case ".csv":
-                text = _rows(text)
-            case ".txt":
-                text = re.sub(r"(?ms)^(Telemetry\n).*?(?=^\S|\Z)", rf"\1 {MASK}\n", text)
-                text = re.sub(
-                    r"(?m) +$", "", re.sub(r"─+", "──", re.sub(r"(?<=\S)   +", "  ", text))
-                )
-            case ".md":
-                text = re.sub(r"(?ms)^(### Telemetry\n).*?(?=^#|\Z)", rf"\1\n{MASK}\n\n", text)
-        for value in names:
-            text = text.replace(value, "MACHINE")
-        for pattern, by in _PATTERNS:
-            text = re.sub(pattern, by, text)
-        found[name] = _page(text) if name.endswith(".html") else text
-    return found
+    names = set(_machine(json.loads(texts["show.json"])))
+    places = {str(home): "HOME", str(home).replace("_", r"\_"): "HOME"}
+    places |= dict.fromkeys(sorted(names, key=len, reverse=True), "MACHINE")
+    return {name: _kept(text, Path(name).suffix, places) for name, text in texts.items()}
+
+
+def _kept(text: str, format_: str, places: dict[str, str]) -> str:
+    for value, word in places.items():
+        text = text.replace(value, word)
+    if format_ == ".json":
+        text = json.dumps(_masked(json.loads(text)), indent=1, ensure_ascii=False) + "\n"
+    elif format_ == ".csv":
+        text = _rows(text)
+    patterns = [*_PATTERNS, *_PATTERNS_OF.get(format_, ())]
+    for pattern, by in patterns:
+        text = re.sub(pattern, by, text)
+    data = r'(?s)(<script type="application/json"[^>]*>)(.*?)(?=</script>)'
+    return re.sub(data, _data, text) if format_ == ".html" else text
 
 
 def _machine(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key in _MACHINE and isinstance(inner, str):
+            if key in _MACHINE and isinstance(inner, str) and len(inner) > 3:
                 yield inner
             yield from _machine(inner)
     elif isinstance(value, list):
@@ -117,13 +128,6 @@ def _rows(text: str) -> str:
 
 def _without_numbers(text: str) -> str:
     return re.sub(r"\d[\d.,]*", "N", text)
-
-
-def _page(text: str) -> str:
-    """Return a page's text and structure, an element a line, with the data that its script reads."""
-    for pattern, by in _PAGE_PATTERNS:
-        text = re.sub(pattern, by, text)
-    return re.sub(r'(?s)(<script type="application/json"[^>]*>)(.*?)(?=</script>)', _data, text)
 
 
 def _data(match: re.Match[str]) -> str:
