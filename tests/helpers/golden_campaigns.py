@@ -146,8 +146,11 @@ def run(home: Path, *flags: object, command: str = "run", code: int = 0) -> Gold
 
 def dflare(queries: int = 40) -> tuple[object, ...]:
     """The flags of a search with exact operators and few queries."""
-    operators = [flag for name in EXACT for flag in ("--operator", name)]
-    return ("--strategy", "dflare", "--max-queries", queries, *operators)
+    return ("--strategy", "dflare", "--max-queries", queries, *exact_operators())
+
+
+def exact_operators() -> tuple[str, ...]:
+    return tuple(flag for name in EXACT for flag in ("--operator", name))
 
 
 def of_images(home: Path, kind: str, *flags: object, **more: Any) -> Golden:
@@ -195,9 +198,14 @@ def detections(home: Path) -> Golden:
 def transcripts(home: Path) -> Golden:
     text_reader(home / "original.onnx")
     text_reader(home / "deployed.onnx", drift=0.05)
-    write_images(home / "seeds", [written(text) for text in ("ab ca", "dab", "cab")])
+    write_images(
+        home / "seeds",
+        [written(text, 8, number) for number, text in enumerate(("ab ca", "dab", "cab"))],
+    )
     read = ("--input", "scale=1/255", "--input", f"size={TEXT_SIZE[0]},{TEXT_SIZE[1]}")
-    return run(home, "--seeds", "seeds", *read, *dflare(60), *NO_SURVEY)
+    return run(
+        home, "--seeds", "seeds", *read, "--crossing", "natural", *exact_operators(), *NO_SURVEY
+    )
 
 
 def audio(home: Path) -> Golden:

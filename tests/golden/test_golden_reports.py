@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from golden_campaigns import CAMPAIGNS
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
-UPDATE = 'python -m pytest -m "" tests/e2e/results/test_golden_reports.py --update-golden'
+GOLDEN = Path(__file__).resolve().parent
+UPDATE = 'python -m pytest -m "" tests/golden --update-golden'
 THREE_NIGHTS = pytest.param("night", marks=pytest.mark.extended)
 
 
