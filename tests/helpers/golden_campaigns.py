@@ -146,11 +146,11 @@ def run(home: Path, *flags: object, command: str = "run", code: int = 0) -> Gold
 
 def dflare(queries: int = 40) -> tuple[object, ...]:
     """The flags of a search with exact operators and few queries."""
-    return ("--strategy", "dflare", "--max-queries", queries, *exact_operators())
+    return ("--strategy", "dflare", "--max-queries", queries, *operators(*EXACT))
 
 
-def exact_operators() -> tuple[str, ...]:
-    return tuple(flag for name in EXACT for flag in ("--operator", name))
+def operators(*names: str) -> tuple[str, ...]:
+    return tuple(flag for name in names for flag in ("--operator", name))
 
 
 def of_images(home: Path, kind: str, *flags: object, **more: Any) -> Golden:
@@ -198,14 +198,12 @@ def detections(home: Path) -> Golden:
 def transcripts(home: Path) -> Golden:
     text_reader(home / "original.onnx")
     text_reader(home / "deployed.onnx", drift=0.05)
-    write_images(
-        home / "seeds",
-        [written(text, 8, number) for number, text in enumerate(("ab ca", "dab", "cab"))],
-    )
-    read = ("--input", "scale=1/255", "--input", f"size={TEXT_SIZE[0]},{TEXT_SIZE[1]}")
-    return run(
-        home, "--seeds", "seeds", *read, "--crossing", "natural", *exact_operators(), *NO_SURVEY
-    )
+    texts = enumerate(("ab ca", "dab", "cab"))
+    write_images(home / "seeds", [written(text, 8, number) for number, text in texts])
+    size = f"size={TEXT_SIZE[0]},{TEXT_SIZE[1]}"
+    flags = ("--input", "scale=1/255", "--input", size, "--crossing", "natural")
+    search = operators("brightness", "contrast", "shift")
+    return run(home, "--seeds", "seeds", *flags, *search, *NO_SURVEY)
 
 
 def audio(home: Path) -> Golden:
