@@ -50,6 +50,14 @@ ROOT = Path(__file__).resolve().parent.parent
 gc.disable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write tests/golden again, as the reports are now, in place of comparing them",
+    )
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage again, of what the tests make."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What programs read of EdgeFlare keeps its spelling: flags, keys of files and of JSON output, tables, words.
+"""What programs read of EdgeFlare keeps its spelling: flags, keys of files and of JSON output, tables, words, imports.
 
 The names are stored in `tests/data/formats.json`. A change that adds a name adds it there too; a name that
 others read is never removed or spelled anew. This writes the file again, unless a name would be lost:
@@ -6,6 +6,7 @@ others read is never removed or spelled anew. This writes the file again, unless
 """
 
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -18,7 +19,7 @@ from typing import Any
 import click
 import pytest
 import typer
-from command import DEMO, edgeflare
+from command import DEMO, ROOT, edgeflare
 from pydantic import BaseModel
 
 from edgeflare import CampaignConfig, Device
@@ -34,6 +35,8 @@ FORMATS = Path(__file__).resolve().parents[2] / "data" / "formats.json"
 _DEVICE = re.compile(r"^(by_device|telemetry)[.].*")
 _MEASURED = {"telemetry.*"}
 """What a device reports is not the same everywhere; its names are those of the JSON."""
+_DIRECTIVE = re.compile(r"^\.\. auto\w+:: (edgeflare[\w.]*)\.(\w+)", re.MULTILINE)
+_IMPORT = re.compile(r"from (edgeflare[\w.]*) import ([\w, ]+|\([\w,\s]+\))")
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -62,10 +65,31 @@ def _joined(one: Any, other: Any) -> Any:
 
 def flags(command: Any, name: str) -> dict[str, list[str]]:
     """The flags and arguments of a command and of those below it."""
-    params = command.get_params(click.Context(command))
-    found = {name: sorted(spelling for each in params for spelling in each.opts)}
-    for below, inner in getattr(command, "commands", {}).items():
-        found |= flags(inner, f"{name} {below}")
+    context = click.Context(command)
+    spellings = {
+        spelling
+        for each in command.get_params(context)
+        for spelling in (*each.opts, *each.secondary_opts)
+    }
+    found = {name: sorted(spellings)}
+    for below in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        found |= flags(command.get_command(context, below), f"{name} {below}")
+    return found
+
+
+def imports(stored: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The names by module that the stored ones or the documentation state, where they can be imported."""
+    stated = {(module, name) for module, names in stored.items() for name in names}
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r" as \w+", "", page.read_text(encoding="utf-8"))
+        stated |= set(_DIRECTIVE.findall(text))
+        for module, names in _IMPORT.findall(text):
+            stated |= {(module, name) for name in re.findall(r"\w+", names)}
+    found: dict[str, list[str]] = {}
+    for module, name in sorted(stated):
+        with contextlib.suppress(ImportError):
+            if hasattr(importlib.import_module(module), name):
+                found.setdefault(module, []).append(name)
     return found
 
 
@@ -110,6 +134,7 @@ def formats(home: Path) -> dict[str, Any]:
         return shape(json.loads(out(*arguments)))
 
     found: dict[str, Any] = {"flags": flags(typer.main.get_command(app), "edgeflare")}
+    found["imports"] = imports(json.loads(FORMATS.read_text()).get("imports", {}))
     found["run --json"] = keys(
         "run", *pair, "--seeds", DEMO / "seeds.npz", "--limit", 3, "--device", "local", "--device", "local", "--fleet",
         "replicate", "--out", "c", "--json",
