@@ -2,4 +2,4 @@
 
 from edgeflare._internal.moved import names_of
 
-__getattr__, __dir__ = names_of("edgeflare_lab.testing")
+__getattr__, __dir__, __path__ = names_of(__name__, "edgeflare_lab.testing")
