@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.outputs import has_one_value
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -14,7 +15,6 @@ from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.inspection import InspectedOriginal, drift_priorities, order_of, priorities
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput

@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any, Protocol
 
 from edgeflare._internal.text import names_text
+from edgeflare.answers import kind_of_task
+from edgeflare.answers.oracles import DETECTION_TASKS, traits_of
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
-from edgeflare.oracles import DETECTION_TASKS, VALUE_TASKS, traits_of
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
 from edgeflare.strategies.boundary import (
@@ -110,7 +111,10 @@ def answered_with(search: SearchConfig, task: Task, *, audio: bool) -> Answered:
         return "detections"
     if task == "transcript":
         return "transcript"
-    if task in VALUE_TASKS or traits_of(search.oracle).compares_scores:
+    if (
+        not (kind_of_task(task).has_classes or task in DETECTION_TASKS)
+        or traits_of(search.oracle).compares_scores
+    ):
         return "values"
     return "audio" if audio else "image"
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.metrics import is_finite, is_scores
+from edgeflare.answers.oracles import margin
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.activations import (
     Activations,
@@ -20,10 +22,8 @@ from edgeflare.inspection.activations import (
 from edgeflare.inspection.importance import IDC, IMPORTANT_UNITS, important_units
 from edgeflare.inspection.relevance import RelevanceModel, check_traceable, total_relevance
 from edgeflare.inspection.surprise import DSC
-from edgeflare.metrics import is_finite, is_scores
 from edgeflare.models import Spec
 from edgeflare.models.tensors import ModelGraph
-from edgeflare.oracles import margin
 from edgeflare.types import Output, PriorityMeasure, Sample, SeedInput
 
 PRIORITY_MEASURES: Mapping[PriorityMeasure, str] = {

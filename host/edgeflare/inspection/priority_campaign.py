@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.inspection.priority import (
     PRIORITY_MEASURES,
@@ -19,7 +20,6 @@ from edgeflare.inspection.priority import (
     priorities,
 )
 from edgeflare.inspection.stored import Tell, silent, stored_original
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,

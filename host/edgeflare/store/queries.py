@@ -30,11 +30,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare._version import __version__
+from edgeflare.answers.columns import is_answer, output_from
 from edgeflare.errors import StoreError
 from edgeflare.store import documents, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import read_json, write_json
-from edgeflare.store.outputs import is_answer, output_from
 from edgeflare.store.records import (
     MEASURING,
     SEARCH_ENDS,

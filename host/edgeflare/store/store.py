@@ -11,6 +11,8 @@ from sqlalchemy import Connection, Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare._internal.files import remove_torn
+from edgeflare.answers import kind_named, kind_of_output
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
 from edgeflare.store import creation, documents, queries, survey, tables
@@ -221,6 +223,18 @@ class Store(StoredFolder):
         """What is known of "original" and "deployed": name, path, sha256, runtime and so on."""
         with decoding(self.folder, "what is known of the models"):
             return documents.models(self._campaign_row().models)
+
+    @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of the models' answers; that of scores where nothing is known of the models yet.
+
+        Campaigns of edgeflare 0.2 have no name of it: what the deployed model returns tells it.
+        """
+        with decoding(self.folder, "what is known of the models"):
+            output = (self.models.get("deployed") or {}).get("output") or {}
+            if "answers" in output:
+                return kind_named(output["answers"])
+            return kind_of_output(str(output.get("kind") or "logits"))
 
     def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
         """Replace what is known of the two models, both JSON objects."""

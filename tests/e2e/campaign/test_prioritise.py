@@ -13,6 +13,7 @@ from campaigns import all_of, found_in
 from command import DEMO, ROOT, Ran, edgeflare, environment
 from small_models import damaged_onnx
 
+from edgeflare.answers.metrics import total_variation
 from edgeflare.campaign.seeds import partner_samples
 from edgeflare.errors import UsageError
 from edgeflare.inspection import (
@@ -24,7 +25,6 @@ from edgeflare.inspection import (
     prioritise_campaign,
 )
 from edgeflare.inspection.stored import stored_original
-from edgeflare.metrics import total_variation
 from edgeflare.reports import priority_document
 from edgeflare.reports.document import Table, Text
 from edgeflare.store import Store

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from edgeflare._internal import extras
 from edgeflare.analysis.soundness import Soundness, SurveyScores, judge
+from edgeflare.answers.metrics import is_finite, total_variation
+from edgeflare.answers.oracles import LabelOracle, margin, margins
 from edgeflare.bench.faults.originals import Batch, Original, predict, session
 from edgeflare.bench.faults.witness import SURE
-from edgeflare.metrics import is_finite, total_variation
 from edgeflare.models.quantized import CALIBRATED_ON, DYNAMIC, make_references
-from edgeflare.oracles import LabelOracle, margin, margins
 from edgeflare.scheduler import Budget, SearchJob, SearchSettings, chain_seed
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.boundary import BoundaryOptions, resolve_options

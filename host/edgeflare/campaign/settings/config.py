@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,17 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edgeflare._internal import toml
+from edgeflare.answers.oracles import (
+    BUILT_IN,
+    DEFAULT_TOLERANCES,
+    DETECTION_TASKS,
+    MARGIN_FLOOR,
+    TASKS,
+    VALUE_TASKS,
+    OracleName,
+    traits_of,
+)
+from edgeflare.answers.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 from edgeflare.campaign.settings.flags import (
     DEVICES,
     FILES,
@@ -33,20 +44,8 @@ from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
-from edgeflare.oracles import (
-    BUILT_IN,
-    DEFAULT_TOLERANCES,
-    DETECTION_TASKS,
-    MARGIN_FLOOR,
-    TASKS,
-    VALUE_TASKS,
-    OracleName,
-    traits_of,
-)
 from edgeflare.store.location import database_url
 from edgeflare.store.samples import absolute_place
-from edgeflare.types import Task
-from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
 
 def _one_or_several(value: object) -> object:
@@ -302,6 +301,12 @@ SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_sa
 """A folder, or the URL of a prefix in an object store."""
 
 
+def _known_task(name: str) -> str:
+    if name != "auto" and name not in TASKS:
+        raise ValueError(f"is none of auto, {', '.join(TASKS)}")
+    return name
+
+
 class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
@@ -360,7 +365,9 @@ class CampaignConfig(Section):
         "all hosts share, or s3://bucket/prefix.",
         examples=["s3://lab/samples"],
     )
-    task: Annotated[Literal["auto", Task], Flag("--task", metavar="NAME", panel=FILES)] = Field(
+    task: Annotated[
+        str, AfterValidator(_known_task), Flag("--task", metavar="NAME", panel=FILES)
+    ] = Field(
         default="auto",
         description="What both models answer with: "
         + ", ".join(f"{name} ({words})" for name, words in TASKS.items())

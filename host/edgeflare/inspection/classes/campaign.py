@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.errors import UsageError
 from edgeflare.inspection.activations import pre_activation_layers
 from edgeflare.inspection.classes.activation_probabilities import ActivationProbabilities
@@ -52,7 +53,6 @@ from edgeflare.inspection.stored import (
     store_found,
     stored_original,
 )
-from edgeflare.metrics import class_scores, is_finite
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding

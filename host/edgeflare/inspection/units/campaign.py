@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from pydantic import FiniteFloat
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
 from edgeflare.inspection.priority import InspectedOriginal
 from edgeflare.inspection.stored import Tell, silent, store_found, stored_original
@@ -29,7 +30,6 @@ from edgeflare.inspection.units.inspection import (
     inspect_units,
 )
 from edgeflare.inspection.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 

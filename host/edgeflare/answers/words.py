@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from edgeflare._internal.text import number_text, percent_text
-from edgeflare.detections import Difference, DifferenceKind, differences
-from edgeflare.metrics import is_finite
+from edgeflare.answers import common_kind
+from edgeflare.answers.detections.matching import Difference, DifferenceKind, differences
+from edgeflare.answers.values import distance, mean_iou
 from edgeflare.types import Detections, Output, Values
-from edgeflare.values import distance, mean_iou
 
 Namer: TypeAlias = Callable[[int], str]
 """Returns a class's name, its number as text where it has none."""
@@ -62,13 +62,9 @@ def difference_text(
     Numbers are the original's against the deployed model's. `BROKEN` of detections where one is NaN
     or infinite. None of scores, transcripts, and where an answer is missing.
     """
-    if isinstance(original, Detections) and isinstance(deployed, Detections):
-        if not (is_finite(original) and is_finite(deployed)):
-            return BROKEN
-        return differences_words(original, deployed, name)
-    if isinstance(original, Values) and isinstance(deployed, Values):
-        return distance_words(original, deployed)
-    return None
+    if original is None or deployed is None:
+        return None
+    return common_kind(original, deployed).difference(original, deployed, name)
 
 
 def with_names(text: str, name: Namer) -> str:
