@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare.answers.detections.figures import DetectionFigures, counted_differences
 from edgeflare.answers.detections.matching import DifferenceKind
-from edgeflare.answers.figures import DetectionFigures, ValueFigures, counted_differences
 from edgeflare.answers.metrics import is_finite
+from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.status import replica_names
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store
@@ -15,7 +16,7 @@ from edgeflare.types import TRIGGERS, Detections, Output
 DETECTION_KINDS = ("detections", "tags")
 """What the outputs of models are (`edgeflare.models.OutputKind`) whose answers are `Detections`."""
 
-_Both: TypeAlias = tuple[Output, Output]
+_Pair: TypeAlias = tuple[Output, Output]
 
 
 class KindRate(NamedTuple):
@@ -109,11 +110,11 @@ def value_figures(store: Store) -> ValueFigures | None:
     return found.figures if found and isinstance(found.figures, ValueFigures) else None
 
 
-def _seeds(store: Store) -> Iterator[_Both]:
+def _seeds(store: Store) -> Iterator[_Pair]:
     return (both for *_, both in _answered_seeds(store))
 
 
-def _answered_seeds(store: Store) -> Iterator[tuple[str, str, _Both]]:
+def _answered_seeds(store: Store) -> Iterator[tuple[str, str, _Pair]]:
     """Yield each seed's name, replica and answers, where both models have answered."""
     for replica in replica_names(store):
         for seed in store.seeds(replica):
@@ -124,7 +125,7 @@ def _answered_seeds(store: Store) -> Iterator[tuple[str, str, _Both]]:
                 yield seed.id, replica, (original, deployed)
 
 
-def _triggers(store: Store) -> Iterator[_Both]:
+def _triggers(store: Store) -> Iterator[_Pair]:
     for one in store.outcomes():
         if one.status in TRIGGERS and one.original is not None and one.deployed is not None:
             yield one.original, one.deployed

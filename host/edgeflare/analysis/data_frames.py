@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeflare.analysis.findings import findings, score_list
-from edgeflare.answers.metrics import numbers, text_of, top_label
-from edgeflare.answers.words import difference_text
+from edgeflare.answers.metrics import difference_text, numbers, text_of, top_label
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError

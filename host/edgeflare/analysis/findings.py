@@ -11,8 +11,7 @@ from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.answers import common_kind, kind_of
-from edgeflare.answers.metrics import text_of
-from edgeflare.answers.words import difference_text
+from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text

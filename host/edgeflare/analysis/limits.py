@@ -21,8 +21,8 @@ from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answers.detections.matching import DifferenceKind
+from edgeflare.answers.detections.words import KIND_VERBS
 from edgeflare.answers.oracles import ANSWER_NOUNS
-from edgeflare.answers.words import KIND_VERBS
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs

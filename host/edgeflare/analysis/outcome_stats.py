@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
-from edgeflare.answers.metrics import text_of
+from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.transcripts import WordChange, transcript_diff
-from edgeflare.answers.words import difference_text
 from edgeflare.models import task_of
-from edgeflare.statistics import Spread, median, spread
+from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
+from edgeflare.statistics import median, spread
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS

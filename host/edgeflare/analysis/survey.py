@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.analysis.outcome_stats import transcribes
-from edgeflare.answers.metrics import is_scores, text_of, top_label
-from edgeflare.answers.words import difference_text
+from edgeflare.answers.metrics import difference_text, is_scores, text_of, top_label
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord

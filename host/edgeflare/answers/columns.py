@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, overload
 
-from edgeflare.answers import DETECTIONS, SCORES, TAGS, TRANSCRIPTS, VALUES, kind_named, kind_of
+from edgeflare.answers import (
+    DETECTIONS,
+    SCORES,
+    TAGS,
+    TRANSCRIPTS,
+    VALUES,
+    kind_named,
+    kind_of,
+    kind_of_output,
+)
 from edgeflare.answers.kind import AnswerKind, Pieces
 from edgeflare.types import Output
 
@@ -41,7 +50,19 @@ def _kind_stored(pieces: Pieces) -> AnswerKind[Any]:
         return kind_named(pieces["kind"])
     if "shape" in pieces:
         return VALUES
-    return DETECTIONS if pieces["rules"][3] is not False else TAGS
+    return TAGS if pieces["rules"][3:] == [False] else DETECTIONS
+
+
+def stored_kind(models: Mapping[str, Any]) -> AnswerKind[Any]:
+    """Return the kind of a campaign's answers, by what is stored of its models.
+
+    Campaigns of edgeflare 0.2 don't name it: what the deployed model returns tells it then. That of
+    scores where nothing is stored yet. Raises ValueError for an unknown kind.
+    """
+    output = (models.get("deployed") or {}).get("output") or {}
+    if "answers" in output:
+        return kind_named(output["answers"])
+    return kind_of_output(str(output.get("kind") or "logits"))
 
 
 def output_columns(name: str, output: Output | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TypeGuard
 import numpy as np
 
 from edgeflare.answers import common_kind, kind_of
-from edgeflare.answers.kind import ROUNDING
+from edgeflare.answers.kind import ROUNDING, Name
 from edgeflare.types import Output, Scores
 
 
@@ -112,3 +112,16 @@ def total_variation(original: Scores, deployed: Scores) -> float:
     Rounding of a sum does not lead beyond 1; NaN of an answer that has it.
     """
     return min(float(np.abs(original - deployed).sum() / 2), 1.0)
+
+
+def difference_text(
+    original: Output | None, deployed: Output | None, name: Name = str
+) -> str | None:
+    """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
+
+    Numbers are the original's against the deployed model's. `BROKEN` of detections where one is NaN
+    or infinite. None of scores, transcripts, and where an answer is missing.
+    """
+    if original is None or deployed is None:
+        return None
+    return common_kind(original, deployed).difference(original, deployed, name)

@@ -3,15 +3,17 @@
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare._internal.text import shape_text
+from edgeflare._internal.text import number_text, percent_text, shape_text
 from edgeflare.answers.kind import ROUNDING, AnswerKind, Card, Name, Pieces, jsonable, later
 from edgeflare.errors import ModelError
+from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
 
 MEASURES: Mapping[ValueMeasure, str] = {
@@ -114,6 +116,59 @@ def _cosine_distance(ours: NDArray[Any], theirs: NDArray[Any]) -> float:
     return min(max(1.0 - cosine, 0.0), 2.0)
 
 
+def distance_words(original: Values, deployed: Values) -> str:
+    """Return the distance of two answers of values: ``1.8 % of the pixels have another label``."""
+    apart, rules = distance(original, deployed), original.rules
+    if not np.isfinite(apart):
+        return "NaN or infinity among the values"
+    if rules.measure == "labels":
+        overlap = number_text(mean_iou(original, deployed))
+        return f"{percent_text(apart)} of the pixels have another label (mean IoU {overlap})"
+    if rules.measure == "cosine":
+        return f"1 less the cosine is {apart:.3g}"
+    if rules.tolerances:
+        return f"an element is {apart:.3g} times its tolerance apart"
+    if rules.measure == "relative":
+        return f"an element is {100 * apart:.3g} % apart"
+    return f"an element is {apart:.3g} apart"
+
+
+@dataclass(frozen=True)
+class ValueFigures:
+    """How far the answers of values are apart, by `measure` (`edgeflare.values.MEASURES`).
+
+    `tolerance` is the largest distance that is no deviation, None where a user's oracle decides.
+    `seeds` and `triggers` are the distances, `mean_iou` the median over the seeds, of label maps.
+    `by_element`: each element has a tolerance of its own, which its difference is divided by.
+    """
+
+    measure: ValueMeasure
+    tolerance: float | None
+    seeds: Spread | None
+    triggers: Spread | None
+    mean_iou: float | None
+    by_element: bool = False
+
+
+def value_figures_of(
+    seeds: Sequence[tuple[Values, Values]],
+    triggers: Sequence[tuple[Values, Values]],
+    settings: Mapping[str, Any],
+) -> ValueFigures:
+    """Return the figures of pairs of values; `settings` is the campaign's configuration."""
+    measure = seeds[0][0].rules.measure
+    overlaps = [mean_iou(*both) for both in seeds] if measure == "labels" else []
+    tolerance = (settings.get("search") or {}).get("tolerance")
+    return ValueFigures(
+        measure,
+        None if tolerance is None else float(tolerance),
+        spread([distance(*both) for both in seeds]),
+        spread([distance(*both) for both in triggers]),
+        median(overlaps),
+        bool(seeds[0][0].rules.tolerances),
+    )
+
+
 class ValuesKind(AnswerKind[Values]):
     """A deviation is a distance beyond a tolerance."""
 
@@ -208,8 +263,6 @@ class ValuesKind(AnswerKind[Values]):
         return 0 in sizes or sizes[0] == sizes[1]
 
     def difference(self, original: Values, deployed: Values, name: Name = str) -> str | None:
-        from edgeflare.answers.words import distance_words
-
         return distance_words(original, deployed)
 
     def to_json(self, answer: Values) -> Any:
@@ -222,8 +275,6 @@ class ValuesKind(AnswerKind[Values]):
     def figures(
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
     ) -> Any:
-        from edgeflare.answers.figures import value_figures_of
-
         return value_figures_of(list(seeds), list(triggers), settings)
 
     def key_figures(self, figures: Any) -> Iterable[Any]:

@@ -9,9 +9,9 @@ from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.oracles import MARGIN_FLOOR, traits_in
 from edgeflare.answers.transcripts import excerpts
-from edgeflare.answers.words import with_names
 from edgeflare.models.scaling import ScalingOptions
 from edgeflare.reports.answers.document import (
     answers_key_figures,

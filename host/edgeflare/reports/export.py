@@ -22,8 +22,7 @@ from edgeflare.analysis.findings import (
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
-from edgeflare.answers.metrics import text_of
-from edgeflare.answers.words import difference_text
+from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.reports.survey.export import Answers, WriteFiles, export_survey

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.oracles import LabelOracle, Oracle, has_margin_below
 from edgeflare.errors import UsageError
+from edgeflare.oracles import LabelOracle, Oracle, has_margin_below
 from edgeflare.testing.fake_agent import FakeAgent
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Scores, Seed, Strategy
 

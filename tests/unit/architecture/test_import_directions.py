@@ -21,7 +21,13 @@ LAYERS = (
     {"_internal"},
     {"statistics"},
     {"answers"},
-    {"metrics", "oracles", "transcripts", "detections", "values"},  # aliases of answers, and distances of samples
+    {
+        "metrics",
+        "oracles",
+        "transcripts",
+        "detections",
+        "values",
+    },  # aliases of answers, and distances of samples
     {"models", "devices", "seeds"},
     {"survey", "virtual"},
     {"strategies"},

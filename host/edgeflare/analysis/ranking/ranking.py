@@ -40,7 +40,7 @@ from edgeflare.analysis.ranking.text import (
     verdict,
 )
 from edgeflare.analysis.soundness import Soundness
-from edgeflare.answers.figures import DifferenceCounts
+from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError

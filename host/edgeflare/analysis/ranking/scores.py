@@ -13,7 +13,7 @@ import numpy as np
 
 from edgeflare.analysis.answer_stats import detection_figures
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.answers.figures import DifferenceCounts
+from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.answers.metrics import decides_equally, disagreement, is_scores, top_label
 from edgeflare.answers.oracles import VALUE_TASKS, margins
 from edgeflare.campaign.pair.health import ranking_problem

@@ -142,7 +142,7 @@ class DetectionsKind(AnswerKind[Detections]):
     def difference(
         self, original: Detections, deployed: Detections, name: Name = str
     ) -> str | None:
-        from edgeflare.answers.words import BROKEN, differences_words
+        from edgeflare.answers.detections.words import BROKEN, differences_words
 
         if not (self.is_finite(original) and self.is_finite(deployed)):
             return BROKEN
@@ -189,7 +189,7 @@ class DetectionsKind(AnswerKind[Detections]):
     def figures(
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
     ) -> Any:
-        from edgeflare.answers.figures import DetectionFigures, difference_counts
+        from edgeflare.answers.detections.figures import DetectionFigures, difference_counts
 
         floor = float((settings.get("search") or {}).get("margin_floor") or 0.0)
         return DetectionFigures(

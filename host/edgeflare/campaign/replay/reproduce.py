@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.answers.columns import is_answer
-from edgeflare.answers.metrics import is_finite, is_same, is_scores, text_of
-from edgeflare.answers.words import difference_text
+from edgeflare.answers.metrics import difference_text, is_finite, is_same, is_scores, text_of
 from edgeflare.campaign.events import Event, Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id

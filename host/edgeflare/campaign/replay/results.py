@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare.answers.kind import Margins
-from edgeflare.answers.metrics import text_of, top_label
+from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.answers.oracles import margins
 from edgeflare.answers.transcripts import spoken
-from edgeflare.answers.words import difference_text
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.settings.models import ModelConfig

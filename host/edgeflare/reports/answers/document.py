@@ -6,15 +6,14 @@ from typing import Any
 from edgeflare._internal.text import counted, number_text, percent_text
 from edgeflare.analysis.answer_stats import AnswerFigures
 from edgeflare.answers import kind_named
-from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
-from edgeflare.answers.figures import (
+from edgeflare.answers.detections.figures import (
     ClassDifferences,
     DetectionFigures,
     DifferenceCounts,
-    ValueFigures,
 )
-from edgeflare.answers.values import MEASURES
-from edgeflare.answers.words import KIND_WORDS, class_words
+from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
+from edgeflare.answers.detections.words import KIND_WORDS, class_words
+from edgeflare.answers.values import MEASURES, ValueFigures
 from edgeflare.models import DetectorOptions
 from edgeflare.reports.document import Block, Heading, KeyFigure, Name, Text, table_of
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from edgeflare.answers import common_kind
 from edgeflare.answers.detections.matching import Difference, differences
+from edgeflare.answers.detections.words import BROKEN, kinds_words, score_words
 from edgeflare.answers.kind import Card
 from edgeflare.answers.metrics import is_finite
-from edgeflare.answers.values import distance, label_map, mean_iou
-from edgeflare.answers.words import BROKEN, distance_words, kinds_words, score_words
+from edgeflare.answers.values import distance, distance_words, label_map, mean_iou
 from edgeflare.reports.answers.boxes import Mark, box_marks
 from edgeflare.reports.html.media import Media
 from edgeflare.reports.media import Palette, change_colours, indexed_png, png

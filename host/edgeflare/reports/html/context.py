@@ -9,16 +9,11 @@ from edgeflare._internal.text import capitalized, counted, margin_text, number_t
 from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.answers.detections.words import DETECTION_MARGIN, KIND_WORDS, class_words, with_names
+from edgeflare.answers.metrics import difference_text
 from edgeflare.answers.oracles import traits_in
 from edgeflare.answers.transcripts import WordChange, excerpts
 from edgeflare.answers.values import MEASURES
-from edgeflare.answers.words import (
-    DETECTION_MARGIN,
-    KIND_WORDS,
-    class_words,
-    difference_text,
-    with_names,
-)
 from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.inspection import (
     stored_classes,

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from edgeflare._internal.text import NOTHING, capitalized, counted, margin_text, percent_text
 from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
+from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
-from edgeflare.answers.words import with_names
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
     Block,

@@ -1,17 +1,13 @@
-"""How the answers of two detectors, or of two models of values, differ over a campaign."""
+"""How the answers of two detectors differ over a campaign."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, Difference, differences
 from edgeflare.answers.metrics import is_finite
-from edgeflare.answers.values import distance, mean_iou
-from edgeflare.statistics import Spread, median, spread
-from edgeflare.types import Detections, Output, ValueMeasure, Values
-
-_Both: TypeAlias = tuple[Output, Output]
+from edgeflare.types import Detections, Output
 
 
 @dataclass(frozen=True)
@@ -61,23 +57,6 @@ class DetectionFigures:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ValueFigures:
-    """How far the answers of values are apart, by `measure` (`edgeflare.values.MEASURES`).
-
-    `tolerance` is the largest distance that is no deviation, None where a user's oracle decides.
-    `seeds` and `triggers` are the distances, `mean_iou` the median over the seeds, of label maps.
-    `by_element`: each element has a tolerance of its own, which its difference is divided by.
-    """
-
-    measure: ValueMeasure
-    tolerance: float | None
-    seeds: Spread | None
-    triggers: Spread | None
-    mean_iou: float | None
-    by_element: bool = False
-
-
 def counted_differences(
     original: Detections, deployed: Detections, floor: float
 ) -> tuple[Difference, ...]:
@@ -92,26 +71,9 @@ def _finite_detections(original: Output, deployed: Output) -> tuple[Detections, 
     return (original, deployed) if is_finite(original) and is_finite(deployed) else None
 
 
-def value_figures_of(
-    seeds: Sequence[tuple[Values, Values]],
-    triggers: Sequence[tuple[Values, Values]],
-    settings: Mapping[str, Any],
-) -> ValueFigures:
-    """Return the figures of pairs of values; `settings` is the campaign's configuration."""
-    measure = seeds[0][0].rules.measure
-    overlaps = [mean_iou(*both) for both in seeds] if measure == "labels" else []
-    tolerance = (settings.get("search") or {}).get("tolerance")
-    return ValueFigures(
-        measure,
-        None if tolerance is None else float(tolerance),
-        spread([distance(*both) for both in seeds]),
-        spread([distance(*both) for both in triggers]),
-        median(overlaps),
-        bool(seeds[0][0].rules.tolerances),
-    )
-
-
-def difference_counts(pairs: Iterable[_Both], floor: float = 0.0) -> DifferenceCounts:
+def difference_counts(
+    pairs: Iterable[tuple[Output, Output]], floor: float = 0.0
+) -> DifferenceCounts:
     """Count the differences of pairs of answers, without those that are no finite detections."""
     inputs = differing = 0
     by_input: Counter[str] = Counter()
