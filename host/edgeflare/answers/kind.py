@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +96,8 @@ class AnswerKind(ABC, Generic[A]):
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
     """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
-    boundary_options: ClassVar[str] = "values"
-    """Which defaults of that search its open options take (`strategies.boundary.Answered`)."""
+    boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
+    """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
 
     @abstractmethod
     def accepts(self, answer: object) -> bool:

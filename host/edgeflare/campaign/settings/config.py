@@ -16,11 +16,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from edgeflare._internal import toml
+from edgeflare._internal import plugins, toml
+from edgeflare.answers import kind_of_task, tasks
 from edgeflare.answers.oracles import (
     BUILT_IN,
     DEFAULT_TOLERANCES,
-    DETECTION_TASKS,
     MARGIN_FLOOR,
     TASKS,
     VALUE_TASKS,
@@ -301,10 +301,8 @@ SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_sa
 """A folder, or the URL of a prefix in an object store."""
 
 
-def _known_task(name: str) -> str:
-    if name != "auto" and name not in TASKS:
-        raise ValueError(f"is none of auto, {', '.join(TASKS)}")
-    return name
+StatedTask: TypeAlias = Annotated[str, plugins.known_name("answer", ("auto", *TASKS))]
+"""What both models answer with; a task of a distribution's own kind of answer, too."""
 
 
 class CampaignConfig(Section):
@@ -365,9 +363,7 @@ class CampaignConfig(Section):
         "all hosts share, or s3://bucket/prefix.",
         examples=["s3://lab/samples"],
     )
-    task: Annotated[
-        str, AfterValidator(_known_task), Flag("--task", metavar="NAME", panel=FILES)
-    ] = Field(
+    task: Annotated[StatedTask, Flag("--task", metavar="NAME", panel=FILES)] = Field(
         default="auto",
         description="What both models answer with: "
         + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
@@ -520,11 +516,12 @@ def _check_has_tolerance(
             "{tolerance} out",
             tolerance=tolerance,
         )
-    if task in (*DETECTION_TASKS, "transcript"):
+    kind = kind_of_task(task) if isinstance(task, str) and task in tasks() else None
+    if kind is not None and not kind.takes_tolerance:
         raise conflict(
             "{task} has no tolerance: its answers are {answers}; leave {tolerance} out",
             task=Key("task", f'task = "{task}"', str(task)),
-            answers=TASKS[task],
+            answers=kind.tasks[str(task)],
             tolerance=tolerance,
         )
 
