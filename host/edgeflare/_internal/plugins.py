@@ -34,7 +34,7 @@ GROUPS: dict[Kind, str] = {
     "transport": "edgeflare.transports",
     "hypothesis": "edgeflare.hypotheses",
     "detector": "edgeflare.detectors",
-    "answer": "edgeflare.answers",
+    "kind of answer": "edgeflare.answers",
 }
 
 

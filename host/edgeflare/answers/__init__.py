@@ -65,7 +65,7 @@ def tasks() -> dict[str, str]:
     Nothing is imported.
     """
     words = {task: words for kind in KINDS for task, words in kind.tasks.items()}
-    return {**dict.fromkeys(plugins.names("answer"), ""), **words}
+    return {**dict.fromkeys(plugins.names("kind of answer"), ""), **words}
 
 
 def kind_of_task(task: str) -> AnswerKind[Any]:
@@ -76,11 +76,13 @@ def kind_of_task(task: str) -> AnswerKind[Any]:
     built_in = next((kind for kind in KINDS if task in kind.tasks), None)
     if built_in is not None:
         return built_in
-    plugins.check_installed("answer", task, ())
-    kind = plugins.load("answer", task)
+    plugins.check_installed("kind of answer", task, ())
+    kind = plugins.load("kind of answer", task)
     if not isinstance(kind, AnswerKind) or task not in kind.tasks:
         raise plugins.unusable(
-            "answer", task, "must be an edgeflare.answers.AnswerKind that has it among its `tasks`"
+            "kind of answer",
+            task,
+            "must be an edgeflare.answers.AnswerKind that has it among its `tasks`",
         )
     return kind
 
@@ -107,7 +109,7 @@ def _declared_kinds() -> list[AnswerKind[Any]]:
     They are asked where no built-in kind fits; who needs a broken one gets its error by its task.
     """
     kinds: list[AnswerKind[Any]] = []
-    for task in plugins.names("answer"):
+    for task in plugins.names("kind of answer"):
         try:
             kinds.append(kind_of_task(task))
         except UsageError:

@@ -301,7 +301,7 @@ SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_sa
 """A folder, or the URL of a prefix in an object store."""
 
 
-StatedTask: TypeAlias = Annotated[str, plugins.known_name("answer", ("auto", *TASKS))]
+StatedTask: TypeAlias = Annotated[str, plugins.known_name("kind of answer", ("auto", *TASKS))]
 """What both models answer with; a task of a distribution's own kind of answer, too."""
 
 
