@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from edgeflare.errors import UsageError
 
 Kind: TypeAlias = Literal[
-    "strategy", "oracle", "runtime", "transport", "hypothesis", "detector", "answer"
+    "strategy", "oracle", "runtime", "transport", "hypothesis", "detector", "kind of answer"
 ]
 
 GROUPS: dict[Kind, str] = {
