@@ -1,133 +1,43 @@
-"""Properties of any model's answer: scores, a transcript, detections or values."""
+"""Distances of samples, and by their documented names the measures of answers (`edgeflare.answers.metrics`)."""
 
-import math
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from edgeflare import detections, values
 from edgeflare._internal import exact
+from edgeflare.answers.metrics import (
+    class_scores,
+    decides_equally,
+    disagreement,
+    is_finite,
+    is_same,
+    is_same_answer,
+    is_scores,
+    numbers,
+    text_of,
+    top_label,
+    total_variation,
+)
 from edgeflare.errors import UsageError
-from edgeflare.transcripts import spoken, word_distance
-from edgeflare.types import Detections, Output, Sample, Scores, Transcript, Values
+from edgeflare.types import Sample
 
-
-def is_scores(output: Output | None) -> TypeGuard[Scores]:
-    """Whether an answer has a score for each class, and so a top-1 class."""
-    return isinstance(output, np.ndarray)
-
-
-def is_finite(output: Output) -> bool:
-    """Whether no number of an answer is NaN or infinite."""
-    scores = numbers(output).reshape(-1)
-    if not scores.size:
-        return True
-    highest, lowest = scores[scores.argmax()], scores[scores.argmin()]  # NaN is both
-    return math.isfinite(highest) and math.isfinite(lowest)
-
-
-def numbers(output: Output) -> Scores:
-    """Return all numbers of an answer, float64.
-
-    The scores of classes, [classes]; [tokens, 2] of a transcript; of detections their scores and
-    boxes, [n, 5]; of values their array.
-    """
-    if isinstance(output, Transcript):
-        return output.scores
-    if isinstance(output, Detections):
-        return np.concatenate([output.scores[:, None], output.boxes], axis=1)
-    return output.array if isinstance(output, Values) else output
-
-
-def top_label(output: Output | None) -> int | None:
-    """Return the top-1 class; None for no answer, NaN, and an answer of no class scores."""
-    if not is_scores(output) or np.isnan(output).any():
-        return None
-    return int(output.argmax())
-
-
-def text_of(output: Output | None) -> str | None:
-    """Return the text of a transcript, or the classes that are detected with their numbers.
-
-    None for scores, values and no answer.
-    """
-    if isinstance(output, Detections):
-        return detections.summary(output)
-    return output.text if isinstance(output, Transcript) else None
-
-
-def is_same(one: Output, other: Output) -> bool:
-    """Whether two answers are the same to the last bit; NaN is the same as NaN."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, Transcript) and isinstance(other, Transcript) and one.pieces != other.pieces:
-        return False
-    if (
-        isinstance(one, Detections)
-        and isinstance(other, Detections)
-        and not np.array_equal(one.labels, other.labels)
-    ):
-        return False
-    return bool(np.array_equal(numbers(one), numbers(other), equal_nan=True))
-
-
-_ROUNDING = 0.05
-"""The largest share by which a number of two answers to one input may differ by rounding alone."""
-_NEGLIGIBLE = 1e-5
-"""A number so small, as a share of the answer's largest one (of scores, of 1), is not compared."""
-_PIXELS = 0.01
-"""The largest share of pixels whose label may differ by rounding alone; as the default tolerance."""
-
-
-def is_same_answer(one: Output, other: Output, *, is_clear: bool = True) -> bool:
-    """Whether one model's two answers to one input are the same: the decision, and the numbers.
-
-    A device's answers are equal to the last bit as a rule. Where sums are added in another order
-    (several threads, a GPU), the last bits differ: each number may do so by 5 % of its size, which
-    is what five roundings in the last place of a 16-bit logit from 8 to 16 come to. A drawn dropout
-    changes small probabilities by more, also where the largest one is near 1. Two answers that are
-    not finite are the same. `is_clear` False: so near a boundary that the decision may differ, too,
-    where the numbers are the same, or there is a box more or less.
-    """
-    if is_same(one, other):
-        return True
-    if not (is_finite(one) and is_finite(other)):
-        return is_finite(one) == is_finite(other)
-    ours, theirs = numbers(one), numbers(other)
-    if ours.shape != theirs.shape:  # a candidate box that rounding lets through is no other answer
-        if not is_clear:
-            return True
-        return decides_equally(one, other) and disagreement(one, other) <= _ROUNDING
-    size = np.maximum(np.abs(ours), np.abs(theirs))
-    largest = float(size.max(initial=0.0))
-    if isinstance(one, Values):
-        if one.rules.measure == "labels":
-            return disagreement(one, other) <= _PIXELS
-        least = _ROUNDING * largest  # an element near 0 may be a sum of large ones
-    elif not is_clear or decides_equally(one, other):
-        least = _NEGLIGIBLE * max(1.0, largest)
-    else:
-        return False
-    return bool((np.abs(ours - theirs) <= np.maximum(_ROUNDING * size, least)).all())
-
-
-def decides_equally(one: Output, other: Output) -> bool:
-    """Whether two answers have the same top-1 class, words or objects; of values, are the same."""
-    if isinstance(one, Transcript) and isinstance(other, Transcript):
-        return spoken(one.text) == spoken(other.text)
-    if isinstance(one, Detections) and isinstance(other, Detections):
-        return not detections.differences(one, other)
-    if isinstance(one, Values):
-        return is_same(one, other)
-    return top_label(one) == top_label(other)
-
-
-def class_scores(output: Output) -> Scores:
-    """Return class probabilities, float64 [classes]. Raises TypeError for any other answer."""
-    if not is_scores(output):
-        raise TypeError(f"{type(output).__name__} has no class scores")
-    return output
-
+__all__ = [
+    "class_scores",
+    "decides_equally",
+    "disagreement",
+    "is_finite",
+    "is_same",
+    "is_same_answer",
+    "is_scores",
+    "l2",
+    "linf",
+    "numbers",
+    "snr_db",
+    "ssim",
+    "text_of",
+    "top_label",
+    "total_variation",
+]
 
 _WINDOW = 7
 _SMALLEST = 3
@@ -171,33 +81,6 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
     if signal <= 0 or noise <= 0:
         return None
     return 10 * _LOG10_E * float(exact.log(signal) - exact.log(noise))
-
-
-def disagreement(original: Output, deployed: Output) -> float:
-    """Return the distance of two answers of one kind, 0 to 1; of values it may be larger.
-
-    NaN where a score is NaN, or where a value is not finite.
-
-    Scores, float [classes]: their total variation distance. Transcripts: the number of differing
-    words over that of the longer one. Detections: the largest difference of the scores of an
-    object, as `edgeflare.detections.score_distance` has it. Values: `edgeflare.values.distance`.
-    Raises TypeError for two kinds, UsageError where RapidFuzz is missing.
-    """
-    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
-        return word_distance(original, deployed)
-    if isinstance(original, Detections) and isinstance(deployed, Detections):
-        return detections.score_distance(original, deployed)
-    if isinstance(original, Values) and isinstance(deployed, Values):
-        return values.distance(original, deployed)
-    return total_variation(class_scores(original), class_scores(deployed))
-
-
-def total_variation(original: Scores, deployed: Scores) -> float:
-    """Return the total variation distance of two answers, float [classes], from 0 to 1.
-
-    Rounding of a sum does not lead beyond 1; NaN of an answer that has it.
-    """
-    return min(float(np.abs(original - deployed).sum() / 2), 1.0)
 
 
 def ssim(seed: Sample, sample: Sample) -> float | None:

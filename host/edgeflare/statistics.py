@@ -24,6 +24,16 @@ _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Mean, median and 90th percentile (linear between ranks) of `count` numbers."""
+
+    count: int
+    mean: float
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True)
 class PairedTest:
     """Two measurements of the same `n` things, a and b, compared.
 
@@ -292,3 +302,16 @@ def _beta_below(a: float, b: float, x: float) -> float:
         odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1))
         fraction = odd / (1 + even / (1 + fraction))
     return front / (1 + fraction)
+
+
+def spread(values: ArrayLike) -> Spread | None:
+    """Return the figures of some numbers, None of none."""
+    numbers = np.asarray(values, np.float64)
+    if numbers.size == 0:
+        return None
+    return Spread(
+        count=numbers.size,
+        mean=float(numbers.mean()),
+        median=float(np.median(numbers)),
+        p90=float(np.percentile(numbers, 90)),
+    )

@@ -1,218 +1,23 @@
-"""The words of transcripts (DFLARE, section 6.1), their alignment, and the distance of two
-transcripts.
+"""The words of transcripts by their documented names; they stand in `edgeflare.answers.transcripts`."""
 
-Words are compared as they are spoken, not as they are written: runs of letters, digits and
-combining marks, with apostrophes inside them, in Unicode's form NFKC and case folded (a typographic
-apostrophe becomes a plain one). Punctuation, case and white space make no difference. "30" and
-"thirty" do: which one a model writes is its own decision. A run of letters in a language that is
-written without spaces is one word.
-"""
+from edgeflare.answers.transcripts import (
+    Word,
+    WordChange,
+    aligned,
+    differing,
+    spoken,
+    transcript_diff,
+    word_distance,
+    words,
+)
 
-import re
-import unicodedata
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
-from typing import NamedTuple
-
-from edgeflare.types import Output, Transcript
-
-_BEFORE = 2
-_FROM = 6
-"""Number of words of an excerpt before the first that differs, and from there on."""
-_WORD = re.compile(r"w+(?:'w+)*")
-"""Matches a word in a text in which every character of a word is replaced by w."""
-
-
-class Word(NamedTuple):
-    """A word as it is compared, with its tokens' product of probabilities and smallest margin.
-
-    A token's margin is its probability less that of the best other token. Tokens that do nothing but
-    part a word from the one before count in its margin, too, with the surest of them: without them
-    both were one word.
-    """
-
-    text: str
-    probability: float
-    margin: float
-
-
-def words(transcript: Transcript) -> tuple[Word, ...]:
-    """Return the words of a transcript; a token that is part of two words counts for both."""
-    ends = list(accumulate(map(len, transcript.pieces)))
-    scores = transcript.scores.tolist()
-    found = []
-    before = None
-    for text, begin, end in _spans("".join(transcript.pieces)):
-        first, last = bisect_right(ends, begin), bisect_left(ends, end)
-        probability, margin = _certainty(scores[first : last + 1])
-        if before is not None and first > before + 1:
-            margin = min(margin, max(one - other for one, other in scores[before + 1 : first]))
-        found.append(Word(text, probability, margin))
-        before = last
-    return tuple(found)
-
-
-def spoken(text: str) -> tuple[str, ...]:
-    """Return the words of a text as they are compared."""
-    return tuple(word for word, _, _ in _spans(text))
-
-
-def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
-    """Return pairs of words, aligned with the fewest substitutions, insertions and deletions.
-
-    None in a pair: the other one has an additional word there. Raises UsageError where RapidFuzz is
-    missing.
-    """
-    pairs: list[tuple[Word | None, Word | None]] = []
-    for kind, begin, end, start, stop in _steps(_texts(one), _texts(other)):
-        if kind in ("equal", "replace"):
-            pairs += zip(one[begin:end], other[start:stop], strict=True)
-        else:
-            pairs += [(word, None) for word in one[begin:end]]
-            pairs += [(None, word) for word in other[start:stop]]
-    return pairs
-
-
-def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
-    """Return the `aligned` pairs that differ. Raises UsageError where RapidFuzz is missing."""
-    if _texts(one) == _texts(other):
-        return []
-    return [(a, b) for a, b in aligned(one, other) if a is None or b is None or a.text != b.text]
-
-
-class Part(NamedTuple):
-    """A part of a text as the model wrote it; `differs`: a word that the other transcript lacks."""
-
-    text: str
-    differs: bool
-
-
-class WordChange(NamedTuple):
-    """A word of the original and the deployed model's in its place; "" for none."""
-
-    original: str
-    deployed: str
-
-
-@dataclass(frozen=True)
-class TranscriptDiff:
-    """Two transcripts in parts, and the words in which they differ, in their order."""
-
-    original: tuple[Part, ...]
-    deployed: tuple[Part, ...]
-    changes: tuple[WordChange, ...]
-
-
-def transcript_diff(original: Output | None, deployed: Output | None) -> TranscriptDiff | None:
-    """Return where two transcripts differ; None unless both answers are transcripts.
-
-    Words are aligned with the fewest substitutions, insertions and deletions. Raises UsageError
-    where RapidFuzz is missing.
-    """
-    if not (isinstance(original, Transcript) and isinstance(deployed, Transcript)):
-        return None
-    pairs = aligned(words(original), words(deployed))
-    changed = [one is None or other is None or one.text != other.text for one, other in pairs]
-    ours = [differs for (one, _), differs in zip(pairs, changed, strict=True) if one is not None]
-    theirs = [
-        differs for (_, other), differs in zip(pairs, changed, strict=True) if other is not None
-    ]
-    return TranscriptDiff(
-        _parts(original, ours),
-        _parts(deployed, theirs),
-        tuple(
-            WordChange(one.text if one else "", other.text if other else "")
-            for (one, other), differs in zip(pairs, changed, strict=True)
-            if differs
-        ),
-    )
-
-
-def word_distance(one: Transcript, other: Transcript) -> float:
-    """Return the share of words that differ, of those of the longer transcript, 0 to 1.
-
-    Raises UsageError where RapidFuzz is missing.
-    """
-    ours, theirs = words(one), words(other)
-    return len(differing(ours, theirs)) / max(len(ours), len(theirs), 1)
-
-
-def excerpts(one: str, other: str) -> tuple[str, str]:
-    """Return both texts from two words before their first difference; dots replace the rest."""
-    ours, theirs = _spans(one), _spans(other)
-    same = 0
-    for mine, yours in zip(ours, theirs, strict=False):
-        if mine[0] != yours[0]:
-            break
-        same += 1
-    return _excerpt(one, ours, same), _excerpt(other, theirs, same)
-
-
-def _excerpt(text: str, spans: "Sequence[tuple[str, int, int]]", same: int) -> str:
-    first, end = max(0, same - _BEFORE), same + _FROM
-    begin = spans[first][1] if 0 < first < len(spans) else 0
-    stop = spans[end - 1][2] if end < len(spans) else len(text)
-    return ("... " if begin else "") + text[begin:stop] + (" ..." if stop < len(text) else "")
-
-
-def _parts(transcript: Transcript, differing: Sequence[bool]) -> tuple[Part, ...]:
-    """Return a transcript's text in stretches, by which of its words differ."""
-    text = "".join(transcript.pieces)
-    parts, place = [], 0
-    for (_, begin, end), differs in zip(_spans(text), differing, strict=True):
-        if differs:
-            parts += [Part(text[place:begin], False), Part(text[begin:end], True)]
-            place = end
-    parts.append(Part(text[place:], False))
-    first, last = parts[0], parts[-1]
-    parts[0] = first._replace(text=first.text.lstrip())
-    parts[-1] = last._replace(text=parts[-1].text.rstrip())
-    return tuple(part for part in parts if part.text)
-
-
-def _texts(some: Sequence[Word]) -> tuple[str, ...]:
-    return tuple(word.text for word in some)
-
-
-def _steps(
-    one: tuple[str, ...], other: tuple[str, ...]
-) -> Sequence[tuple[str, int, int, int, int]]:
-    from edgeflare._internal.extras import rapidfuzz
-
-    return [
-        (str(step.tag), step.src_start, step.src_end, step.dest_start, step.dest_end)
-        for step in rapidfuzz().Levenshtein.opcodes(one, other)
-    ]
-
-
-def _certainty(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return a word's probability and margin from its tokens' (probability, highest other)."""
-    probability, margin = 1.0, 1.0
-    for chosen, other in scores:
-        probability *= chosen
-        margin = min(margin, chosen - other)
-    return probability, margin
-
-
-@lru_cache(maxsize=1024)
-def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
-    shape = "".join(map(_shape, text))
-    return tuple(
-        (_normal(text[found.start() : found.end()]), found.start(), found.end())
-        for found in _WORD.finditer(shape)
-    )
-
-
-def _shape(character: str) -> str:
-    """Return w for a character of words, a plain apostrophe, or a space."""
-    if character in "'’":
-        return "'"
-    return "w" if unicodedata.category(character)[0] in "LNM" else " "
-
-
-def _normal(word: str) -> str:
-    folded = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
-    return unicodedata.normalize("NFKC", folded)
+__all__ = [
+    "Word",
+    "WordChange",
+    "aligned",
+    "differing",
+    "spoken",
+    "transcript_diff",
+    "word_distance",
+    "words",
+]

@@ -164,13 +164,11 @@ class Values:
     rules: ValueRules = field(default_factory=ValueRules)
 
 
-Output: TypeAlias = Scores | Transcript | Detections | Values
+Output: TypeAlias = Any
 """A model's answer to one sample: class probabilities, a transcript, detections or values."""
 
 
-Task: TypeAlias = Literal[
-    "classification", "multi-label", "transcript", "detection", "dense", "embedding", "vector"
-]
+Task: TypeAlias = str
 """What both models' answers are: `edgeflare.oracles.TASKS` has each in words."""
 
 

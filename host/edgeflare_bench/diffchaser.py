@@ -51,12 +51,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from edgeflare.answers.metrics import is_scores
+from edgeflare.answers.oracles import margin
+from edgeflare.answers.transcripts import words
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_scores
-from edgeflare.oracles import margin
 from edgeflare.strategies.dflare_fitness import top1_difference
 from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
-from edgeflare.transcripts import words
 from edgeflare.types import (
     Answer,
     Ask,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from edgeflare._internal.text import NOTHING, margin_text, number_text, p_value_text, percent_text
+from edgeflare.answers.transcripts import spoken
 from edgeflare.reports.document import (
     Block,
     Column,
@@ -17,7 +18,6 @@ from edgeflare.reports.document import (
     Text,
     plain,
 )
-from edgeflare.transcripts import spoken
 from edgeflare_bench import explanations
 from edgeflare_bench.cell_figures import (
     DELAYS_MS,

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import decides_equally, text_of, top_label
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.errors import UsageError
-from edgeflare.metrics import decides_equally, ssim, text_of, top_label
-from edgeflare.oracles import Margins
+from edgeflare.metrics import ssim
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice
 from edgeflare.strategies.operators import describe_finding

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.metrics import is_finite, is_scores
+from edgeflare.answers.oracles import margin
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.metrics import is_finite, is_scores
 from edgeflare.models import Spec
 from edgeflare.models.tensors import ModelGraph
-from edgeflare.oracles import margin
 from edgeflare.types import Output, PriorityMeasure, Sample, SeedInput
 from edgeflare_whitebox.activations import (
     Activations,

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,

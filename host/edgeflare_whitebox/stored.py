@@ -10,8 +10,9 @@ from pydantic import Field
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import top_label
+from edgeflare.answers.oracles import ANSWER_NOUNS
 from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
-from edgeflare.metrics import top_label
 from edgeflare.models import (
     AnswerReader,
     AudioSpec,
@@ -22,7 +23,6 @@ from edgeflare.models import (
     task_of,
 )
 from edgeflare.models.tensors import ModelGraph, open_graph
-from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
 from edgeflare.store import CampaignLock, Store, campaign_text

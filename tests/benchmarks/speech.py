@@ -15,10 +15,10 @@ from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from rich.table import Table
 
+from edgeflare.answers.transcripts import spoken
 from edgeflare.models import InputOptions, OriginalModel, resolve_input
 from edgeflare.models.image_input import options_in_file
 from edgeflare.seeds import open_audio_seeds
-from edgeflare.transcripts import spoken
 from edgeflare.types import Sample, Transcript
 
 NAMES = {"float32": "whisper-tiny-en.onnx", "int8": "whisper-tiny-en.int8.onnx"}

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare.answers.metrics import is_finite
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.metrics import is_finite, l2, linf
-from edgeflare.oracles import margins
+from edgeflare.metrics import l2, linf
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import (
     Decision,

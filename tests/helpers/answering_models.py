@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from edgeflare.oracles import DetectionOracle, Oracle, ToleranceOracle
+from edgeflare.answers.oracles import DetectionOracle, Oracle, ToleranceOracle
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeflare.answers.metrics import numbers, text_of
 from edgeflare.errors import StoreError
-from edgeflare.metrics import numbers, text_of
 from edgeflare.store import Store
 from edgeflare.types import Output
 

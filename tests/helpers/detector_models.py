@@ -1,7 +1,7 @@
 """The real detectors of the shared data, and FastestDet with its output in other formats.
 
 A format is made by appending nodes to the model, float or quantised, which decode its grid as
-`edgeflare.models.detectors` does. Each such model has the outputs of the format alone.
+`edgeflare.answers.detections.formats` does. Each such model has the outputs of the format alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence

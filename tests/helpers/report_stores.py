@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers.metrics import text_of, top_label
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices.telemetry import DeviceMinute, Latencies
-from edgeflare.metrics import l2, linf, snr_db, text_of, top_label
-from edgeflare.oracles import margins
+from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import (
     TRIGGERS,

@@ -17,11 +17,11 @@ from answering_models import Searched
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from edgeflare.answers.oracles import LabelOracle, TranscriptOracle
+from edgeflare.answers.oracles import margin as decision_margin
 from edgeflare.devices import DeviceState
 from edgeflare.devices.session.replies import Reply
 from edgeflare.errors import EdgeFlareError
-from edgeflare.oracles import LabelOracle, TranscriptOracle
-from edgeflare.oracles import margin as decision_margin
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,

@@ -8,10 +8,10 @@ import pytest
 from plugin_distributions import RUNTIME_ENTRIES, RUNTIME_SOURCE, write_distribution
 
 import edgeflare
+from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign import demo_config
 from edgeflare.devices import LOCAL, connect
 from edgeflare.devices.provisioning.upload import agent_bundle
-from edgeflare.oracles import oracle_for
 from edgeflare.store import Store
 from edgeflare.strategies import build_strategy, strategy_names
 

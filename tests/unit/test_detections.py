@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.detections import (
+from edgeflare.answers.detections.matching import (
     Difference,
     box_iou,
     differences,

@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 from search_models import heard
 from skimage import metrics
 
+from edgeflare.answers.metrics import disagreement, total_variation
 from edgeflare.errors import UsageError
-from edgeflare.metrics import disagreement, l2, linf, snr_db, ssim, total_variation
+from edgeflare.metrics import l2, linf, snr_db, ssim
 
 
 def image(value: int, side: int = 10, channels: int = 1) -> np.ndarray:

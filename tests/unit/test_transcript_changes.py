@@ -3,7 +3,7 @@
 import pytest
 from report_stores import transcript
 
-from edgeflare.transcripts import Part, transcript_diff
+from edgeflare.answers.transcripts import Part, transcript_diff
 from edgeflare.types import Transcript
 
 

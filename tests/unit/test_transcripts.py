@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_models import heard
 
-from edgeflare.metrics import decides_equally, disagreement, is_same
-from edgeflare.transcripts import aligned, excerpts, spoken, word_distance, words
+from edgeflare.answers.metrics import decides_equally, disagreement, is_same
+from edgeflare.answers.transcripts import aligned, excerpts, spoken, word_distance, words
 from edgeflare.types import Transcript
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "don't"]), max_size=6).map(" ".join)

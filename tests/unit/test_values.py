@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from edgeflare.answers.values import distance, mean_iou
 from edgeflare.types import ValueMeasure, ValueRules, Values
-from edgeflare.values import distance, mean_iou
 
 
 def apart(one: object, other: object, measure: ValueMeasure, *tolerances: float) -> float:

@@ -1,4 +1,5 @@
-"""The user's own strategies, oracles, runtimes, transports, hypotheses and detectors: entry points.
+"""The user's own strategies, oracles, runtimes, transports, hypotheses, detectors and
+kinds of answers: entry points.
 
 In the user's ``pyproject.toml``::
 
@@ -7,7 +8,7 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`,
-`models.detectors.options`. A built-in name always means the built-in one. Nothing is imported before
+`answers.detections.formats.options`, `answers.kind`. A built-in name always means the built-in one. Nothing is imported before
 its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same
 way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
 """
@@ -35,6 +36,7 @@ Kind: TypeAlias = Literal[
     "analysis",
     "store",
     "cluster",
+    "kind of answer",
 ]
 
 GROUPS: dict[Kind, str] = {
@@ -50,6 +52,7 @@ GROUPS: dict[Kind, str] = {
     "analysis": "edgeflare.analyses",
     "store": "edgeflare.stores",
     "cluster": "edgeflare.clusters",
+    "kind of answer": "edgeflare.answers",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.metrics import decides_equally, disagreement, is_finite, is_same, is_scores
+from edgeflare.answers.metrics import decides_equally, disagreement, is_finite, is_same, is_scores
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
 from edgeflare.types import Decision, Output, Values
 

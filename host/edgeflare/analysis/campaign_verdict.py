@@ -21,14 +21,14 @@ from edgeflare.analysis.soundness import (
     SurveyScores,
     judge,
 )
+from edgeflare.answers.metrics import is_finite, top_label
+from edgeflare.answers.oracles import margin
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.preflight import SeedFigures, disagreement_problem
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import is_finite, top_label
 from edgeflare.models.original_process import ORIGINAL_FAILED
-from edgeflare.oracles import margin
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign

@@ -5,9 +5,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from edgeflare.answers.metrics import is_scores
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store, open_store
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgeflare.analysis.outcome_stats import has_classes, output_kind
+from edgeflare.answers.metrics import class_scores, top_label
+from edgeflare.answers.oracles import ANSWER_NOUNS
 from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import class_scores, l2, linf, top_label
+from edgeflare.metrics import l2, linf
 from edgeflare.models import task_of
-from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeflare.analysis.findings import findings, score_list
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text, numbers, text_of, top_label
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.metrics import numbers, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Decision, Detections, Output, Status, Values

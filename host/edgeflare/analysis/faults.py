@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import top_label
 from edgeflare.campaign.survey.inputs import (
     ConfirmedFault,
     SurveyInputs,
     confirmed_faults,
     family_names,
 )
-from edgeflare.metrics import top_label
-from edgeflare.oracles import Margins
 from edgeflare.store import FAULTS, Store, SurveyRecord
 from edgeflare.survey.description import Accuracy
 

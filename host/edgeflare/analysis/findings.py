@@ -10,15 +10,14 @@ from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
-from edgeflare.answer_words import difference_text
+from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
-from edgeflare.detections import differences
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
-from edgeflare.metrics import is_finite, numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
 from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
-from edgeflare.types import TRIGGERS, Detections, Output, Status, Transcript, Values
+from edgeflare.types import TRIGGERS, Output, Status, Transcript, Values
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
@@ -124,23 +123,7 @@ def score_list(output: Output | None) -> Any:
     Of detections objects with label, score and box, what is detected alone; of values
     `value_summary`.
     """
-    if output is None:
-        return None
-    if isinstance(output, Detections):
-        return [
-            {"label": label, "score": jsonable(score), "box": jsonable(box)}
-            for label, score, box in zip(
-                *(
-                    part[: output.count].tolist()
-                    for part in (output.labels, output.scores, output.boxes)
-                ),
-                strict=True,
-            )
-        ]
-    if isinstance(output, Values):
-        return value_summary(output)
-    scores: list[Any] = numbers(output).tolist()
-    return scores if is_finite(output) else jsonable(scores)
+    return None if output is None else kind_of(output).to_json(output)
 
 
 def value_summary(output: Values) -> dict[str, Any]:
@@ -158,24 +141,9 @@ def difference_list(
     There are none where an answer has NaN or infinity. `scores` are both models' of the object,
     `margins` both models'; see `edgeflare.detections.Difference`.
     """
-    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
+    if original is None or deployed is None:
         return None
-    if not (is_finite(original) and is_finite(deployed)):
-        return []
-    return [
-        {
-            "kind": one.kind,
-            "label": one.label,
-            "deployed_label": one.deployed_label,
-            "scores": [
-                None if place is None else float(answer.scores[place])
-                for place, answer in ((one.original, original), (one.deployed, deployed))
-            ],
-            "iou": one.iou,
-            "margins": list(one.margins),
-        }
-        for one in differences(original, deployed)
-    ]
+    return common_kind(original, deployed).differences_json(original, deployed)
 
 
 def _pieces(output: Output | None) -> list[str] | None:

@@ -20,16 +20,16 @@ from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
-from edgeflare.answer_words import KIND_VERBS
+from edgeflare.answers.detections.matching import DifferenceKind
+from edgeflare.answers.detections.words import KIND_VERBS
+from edgeflare.answers.oracles import ANSWER_NOUNS
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import KIND_LIMITS, LimitsConfig, class_number
 from edgeflare.campaign.status import replica_names
-from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.models import task_of
-from edgeflare.oracles import ANSWER_NOUNS
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status

@@ -8,15 +8,16 @@ from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
-from edgeflare.answer_words import difference_text
-from edgeflare.metrics import text_of
+from edgeflare.answers.metrics import difference_text, text_of
+from edgeflare.answers.transcripts import WordChange, transcript_diff
 from edgeflare.models import task_of
-from edgeflare.statistics import median
+from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
+from edgeflare.statistics import median, spread
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
@@ -26,7 +27,6 @@ from edgeflare.strategies.operators import (
     describe_mutations,
     join_last,
 )
-from edgeflare.transcripts import WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Status
 
 _SHOWN = 10
@@ -55,16 +55,6 @@ class TriggerFigures:
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean, median and 90th percentile (linear between ranks) of `count` numbers."""
-
-    count: int
-    mean: float
-    median: float
-    p90: float
 
 
 @dataclass(frozen=True)
@@ -268,19 +258,6 @@ def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedP
     """Return pairs with their counts, the most frequent first."""
     pairs = [CountedPair(*pair, count) for pair, count in counts]
     return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
-
-
-def spread(values: ArrayLike) -> Spread | None:
-    """Return the figures of some numbers, None of none."""
-    numbers = np.asarray(values, np.float64)
-    if numbers.size == 0:
-        return None
-    return Spread(
-        count=numbers.size,
-        mean=float(numbers.mean()),
-        median=float(np.median(numbers)),
-        p90=float(np.percentile(numbers, 90)),
-    )
 
 
 class Units(NamedTuple):

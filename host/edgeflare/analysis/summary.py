@@ -5,12 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
-from edgeflare.analysis.answer_stats import (
-    DetectionFigures,
-    ValueFigures,
-    detection_figures,
-    value_figures,
-)
+from edgeflare.analysis.answer_stats import AnswerFigures, answer_figures
 from edgeflare.analysis.devices import (
     DeviceFigures,
     TelemetryCounts,
@@ -31,6 +26,8 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.answers.detections.figures import DetectionFigures
+from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
@@ -226,9 +223,20 @@ class Summary:
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
     explanation: Explanation | None = None
-    detection: DetectionFigures | None = None
-    values: ValueFigures | None = None
+    answers: AnswerFigures | None = None
     unusable: tuple[UnusableAnswers, ...] = ()
+
+    @property
+    def detection(self) -> DetectionFigures | None:
+        """The figures of detectors' answers."""
+        figures = self.answers and self.answers.figures
+        return figures if isinstance(figures, DetectionFigures) else None
+
+    @property
+    def values(self) -> ValueFigures | None:
+        """The figures of answers of values."""
+        figures = self.answers and self.answers.figures
+        return figures if isinstance(figures, ValueFigures) else None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -243,8 +251,12 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
+        about = asdict(self)
+        del about["answers"]
         return {
-            **asdict(self),
+            **about,
+            "detection": self.detection and asdict(self.detection),
+            "values": self.values and asdict(self.values),
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
@@ -336,8 +348,7 @@ def _summary(store: Store) -> Summary:
         soundness=context.soundness,
         faults=fault_figures(store),
         explanation=stored_explanation(store),
-        detection=detection_figures(store),
-        values=value_figures(store),
+        answers=answer_figures(store),
         unusable=context.unusable,
     )
 

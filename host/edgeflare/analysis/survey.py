@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.analysis.outcome_stats import transcribes
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text, is_scores, text_of, top_label
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.metrics import is_scores, text_of, top_label
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.survey import SEVERITIES

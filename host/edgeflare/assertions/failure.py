@@ -16,11 +16,11 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
 from edgeflare.analysis.limits import applicable_rules, known_pairs
 from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.answer_words import difference_text, with_names
+from edgeflare.answers.detections.words import with_names
+from edgeflare.answers.metrics import difference_text, is_finite, is_scores, text_of
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.errors import StoreError
-from edgeflare.metrics import is_finite, is_scores, text_of
 from edgeflare.reports.answers.boxes import finding_panel
 from edgeflare.reports.campaign import text_parts
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from edgeflare.answers.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
@@ -41,7 +42,6 @@ from edgeflare.errors import (
 )
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
-from edgeflare.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SEED_ORIGINS, SeedInput, Store
 from edgeflare.store.creation import remove_folder

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare._internal.text import first_of
+from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import add_queries, queries_before
@@ -35,7 +36,6 @@ from edgeflare.devices import (
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
-from edgeflare.oracles import Oracle
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
 from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
 

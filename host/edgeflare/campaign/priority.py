@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.outputs import has_one_value
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.models.outputs import has_one_value
 from edgeflare.models.tensors import open_graph
 from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput

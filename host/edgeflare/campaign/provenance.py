@@ -13,6 +13,7 @@ from edgeflare._internal import plugins
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
+from edgeflare.answers.outputs import raw_bytes
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
@@ -27,7 +28,6 @@ from edgeflare.models import (
     OriginalModel,
     Spec,
 )
-from edgeflare.models.outputs import raw_bytes
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
 from edgeflare.strategies.registry import other_originals, takes_gradients
@@ -86,6 +86,7 @@ def model_identity(
         "output": {
             **side.output.to_json(),
             "kind": reader.kind,
+            "answers": side.kind.name,
             **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
             **({"read": [one.to_json() for one in side.outputs]} if side.outputs else {}),
             **(

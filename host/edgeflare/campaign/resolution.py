@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any, Protocol
 
 from edgeflare._internal.text import names_text
+from edgeflare.answers import AnswerKind, kind_of_task
+from edgeflare.answers.oracles import traits_of
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
-from edgeflare.oracles import DETECTION_TASKS, VALUE_TASKS, traits_of
 from edgeflare.scheduler import Original
 from edgeflare.store import Store
 from edgeflare.strategies.boundary import (
@@ -106,13 +107,8 @@ def resolve_search(
 
 def answered_with(search: SearchConfig, task: Task, *, audio: bool) -> Answered:
     """Return what a search from audio, else from images, is of, by the task of the models."""
-    if task in DETECTION_TASKS:
-        return "detections"
-    if task == "transcript":
-        return "transcript"
-    if task in VALUE_TASKS or traits_of(search.oracle).compares_scores:
-        return "values"
-    return "audio" if audio else "image"
+    kind = AnswerKind if traits_of(search.oracle).compares_scores else kind_of_task(task)
+    return kind.boundary_options or ("audio" if audio else "image")
 
 
 def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:

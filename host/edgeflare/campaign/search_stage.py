@@ -10,6 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal.text import names_text
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import is_finite, top_label
+from edgeflare.answers.oracles import margins, traits_of
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order
@@ -21,9 +24,8 @@ from edgeflare.campaign.workers.program import WorkerSettings, probed
 from edgeflare.campaign.workers.search import RemoteSearchJob
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
+from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.models import AnswerReader
-from edgeflare.oracles import Margins, margins, traits_of
 from edgeflare.scheduler import (
     Budget,
     Feed,

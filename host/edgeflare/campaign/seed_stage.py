@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
+from edgeflare.answers.metrics import class_scores, is_finite
+from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.detectors import class_names_notice
@@ -23,12 +25,10 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.metrics import class_scores, is_finite
 from edgeflare.models import (
     AnswerReader,
     RawOutput,
 )
-from edgeflare.oracles import Oracle
 from edgeflare.scheduler import (
     Feed,
     Original,

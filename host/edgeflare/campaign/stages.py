@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from edgeflare._internal.text import capitalized, names_text
+from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.pair.health import unusable_answers
@@ -48,7 +49,6 @@ from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
-from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
 from edgeflare.store.records import REPLAY

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from edgeflare.answers.metrics import decides_equally, disagreement, is_finite, is_scores, top_label
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
 from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
-from edgeflare.metrics import decides_equally, disagreement, is_finite, is_scores, top_label
-from edgeflare.oracles import margins
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import TRIGGERS, Output, Status, Values
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
 from edgeflare.explanation.matching import Match, matched
 from edgeflare.explanation.results import LayerFigures, Layers, TensorFigures
-from edgeflare.metrics import is_scores
 from edgeflare.models import OutputReader, Spec, prepare
 from edgeflare.models.tensors import ROUNDING, Grid, ModelGraph
 from edgeflare.models.tensors.graph import Values

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import numbers
+from edgeflare.answers.oracles import traits_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
@@ -53,11 +55,9 @@ from edgeflare.explanation.results import (
     store_explanation,
     stored_explanation,
 )
-from edgeflare.metrics import numbers
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
-from edgeflare.oracles import traits_of
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import REPLAY, ReplayInput

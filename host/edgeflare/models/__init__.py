@@ -1,7 +1,6 @@
 """The original model on the host; inputs and outputs of both models."""
 
-from edgeflare.models.audio_input import audio_input
-from edgeflare.models.detectors import (
+from edgeflare.answers.detections.formats import (
     DetectionReader,
     DetectorOptions,
     GridOptions,
@@ -13,10 +12,7 @@ from edgeflare.models.detectors import (
     infer_format,
     keep_anchors,
 )
-from edgeflare.models.fixed_inputs import SEED_NAMES, ChosenInput, choose_input
-from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
-from edgeflare.models.original import OriginalModel
-from edgeflare.models.outputs import (
+from edgeflare.answers.outputs import (
     SINGLE_KINDS,
     AbsolutePath,
     AnswerReader,
@@ -33,6 +29,10 @@ from edgeflare.models.outputs import (
     task_of,
     text_output,
 )
+from edgeflare.models.audio_input import audio_input
+from edgeflare.models.fixed_inputs import SEED_NAMES, ChosenInput, choose_input
+from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
+from edgeflare.models.original import OriginalModel
 from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.npz import read_npz
 from edgeflare._internal.text import OTHER_INPUTS, counted, names_text, shape_text
 from edgeflare.errors import UsageError
 from edgeflare.models.image_input import image_layout
-from edgeflare.models.npz import read_npz
 from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, FixedInputs, GivenInputs
 from edgeflare_agent.image_spec import TensorInfo

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.processes import MOST_DEATHS, PAUSE_S
+from edgeflare.answers.outputs import AnswerReader
 from edgeflare.errors import (
     DeviceAwayError,
     EdgeFlareError,
@@ -33,7 +34,6 @@ from edgeflare.models.original_process import (
     ProcessEndedError,
     users_runtime,
 )
-from edgeflare.models.outputs import AnswerReader
 from edgeflare.types import Ask, Output, Query, split_rows
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.configuration.fixed_inputs import (

@@ -12,11 +12,11 @@ from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.answer_words import KIND_VERBS, Namer, with_names
+from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
+from edgeflare.answers.detections.words import KIND_VERBS, Namer, with_names
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.detections import DIFFERENCE_KINDS
 from edgeflare.models import task_of
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures

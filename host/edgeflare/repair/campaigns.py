@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare.analysis import Duel, rank_campaigns
+from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.events import Notice, Progress, Stage, Step, silent
 from edgeflare.campaign.fleet import Connect
@@ -14,7 +15,6 @@ from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
-from edgeflare.models.outputs import load_repair, save_repair
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
 from edgeflare.repair.examples import examples_of
 from edgeflare.repair.onnx_stage import onnx_stage

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.analysis.answer_stats import DETECTION_KINDS
+from edgeflare.answers.metrics import is_finite, is_scores, top_label
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_finite, is_scores, top_label
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Output
 from edgeflare_agent.repair import KINDS

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import replacing, write_whole
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
-from edgeflare.analysis.answer_stats import DifferenceCounts
+from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign import run_candidates
 from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
 from edgeflare.campaign.events import Notice, Stage

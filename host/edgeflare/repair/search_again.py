@@ -7,6 +7,7 @@ from pathlib import Path
 
 from edgeflare._internal.text import counted, duration
 from edgeflare.analysis import summarize
+from edgeflare.answers.oracles import traits_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
@@ -17,7 +18,6 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import expected_outcomes
 from edgeflare.errors import UsageError
-from edgeflare.oracles import traits_of
 from edgeflare.statistics import mean
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.location import is_campaign

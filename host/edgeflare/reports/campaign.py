@@ -9,9 +9,10 @@ from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
-from edgeflare.answer_words import with_names
+from edgeflare.answers.detections.words import with_names
+from edgeflare.answers.oracles import MARGIN_FLOOR, traits_in
+from edgeflare.answers.transcripts import excerpts
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.oracles import MARGIN_FLOOR, traits_in
 from edgeflare.reports.answers.document import (
     answers_key_figures,
     detection_setting,
@@ -43,7 +44,6 @@ from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.reports.verdict import evidence, unusable_sentences, verdict
 from edgeflare.store import folder_at, open_store
-from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
@@ -126,7 +126,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
-        *differences_tables(summary.detection, name, _BRIEF if brief else MOST_SHOWN),
+        *differences_tables(summary.answers, name, _BRIEF if brief else MOST_SHOWN),
         *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
@@ -249,7 +249,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         pair = summary.label_pairs[0]
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
-    yield from answers_key_figures(summary.detection, summary.values)
+    yield from answers_key_figures(summary.answers)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:

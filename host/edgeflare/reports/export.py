@@ -22,10 +22,9 @@ from edgeflare.analysis.findings import (
     seed_part,
 )
 from edgeflare.analysis.summary import summarize
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import DiskFullError, StoreError, UsageError
-from edgeflare.metrics import text_of
 from edgeflare.reports.survey.export import Answers, WriteFiles, export_survey
 from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, open_store

@@ -12,7 +12,7 @@ from edgeflare.analysis.class_names import class_name
 from edgeflare.analysis.corpus import CorpusAddition, CorpusSummary
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
-from edgeflare.answer_words import with_names
+from edgeflare.answers.detections.words import with_names
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.reports.campaign import (
     MOST_SHOWN,

@@ -8,10 +8,9 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text, text_of
+from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.status import campaign_status
-from edgeflare.metrics import text_of
-from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import answers_text
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
 from edgeflare.store import OutcomeRecord, Store

@@ -21,7 +21,7 @@ from edgeflare.analysis.findings import (
 )
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
-from edgeflare.answer_words import DETECTION_MARGIN
+from edgeflare.answers.detections.words import DETECTION_MARGIN
+from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
-from edgeflare.oracles import traits_in
 from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.survey.document import (
     TONES,

@@ -6,8 +6,8 @@ Where the finding does not repeat, less severe inputs are tried.
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from edgeflare.answers.metrics import is_same_answer
 from edgeflare.errors import InferenceFailedError
-from edgeflare.metrics import is_same_answer
 from edgeflare.scheduler.job import Counters
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Outputs, Sample, Status
 

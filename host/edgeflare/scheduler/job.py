@@ -5,8 +5,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from edgeflare.answers.oracles import Oracle
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import Oracle
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
 

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, TypeAlias, runtime_checkable
 
 from edgeflare._internal.text import first_of
+from edgeflare.answers.oracles import Oracle
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError, InferenceFailedError
-from edgeflare.oracles import Oracle
 from edgeflare.scheduler.device_queue import (
     MOST_BATCHED_BYTES,
     BatchedRequest,

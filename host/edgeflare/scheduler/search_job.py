@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers.oracles import LabelOracle, Oracle, has_margin_below, margins
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.metrics import l2, linf
-from edgeflare.oracles import LabelOracle, Oracle, has_margin_below, margins
 from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Budget, Counters, JobRun
 from edgeflare.types import (

@@ -4,8 +4,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from edgeflare.answers.oracles import Oracle, is_sure_of_difference
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
-from edgeflare.oracles import Oracle, is_sure_of_difference
 from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Counters, JobRun
 from edgeflare.survey.sampling import Surveyed, SurveyPlan

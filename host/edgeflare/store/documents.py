@@ -31,6 +31,7 @@ _TOO_DEEP = f"JSON is nested more than {_DEEPEST} levels deep"
 
 class _Output(TypedDict, total=False):
     kind: str | None
+    answers: str
     decoder: dict[str, Any] | None
     read: list[dict[str, Any]]
     detector: dict[str, Any]

@@ -1,11 +1,11 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -30,11 +30,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare._version import __version__
+from edgeflare.answers.columns import is_answer, output_from
 from edgeflare.errors import StoreError
 from edgeflare.store import documents, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import read_json, write_json
-from edgeflare.store.outputs import is_answer, output_from
 from edgeflare.store.records import (
     MEASURING,
     SEARCH_ENDS,
@@ -45,6 +45,8 @@ from edgeflare.store.records import (
 )
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 
+UnitRows: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
+"""Gives rows of the table unit_scores from the first on, each time a transaction begins."""
 _T = TypeVar("_T")
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Row
 
+from edgeflare.answers.columns import check_same_kind, output_columns, output_from
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import disagreement
 from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.metrics import disagreement
-from edgeflare.oracles import Margins
 from edgeflare.store.documents import check_record, moment, record, validated
-from edgeflare.store.outputs import check_same_kind, output_columns, output_from
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,

@@ -1,16 +1,18 @@
 """A campaign's folder: its database and its samples."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare._internal.files import remove_torn
+from edgeflare.answers.columns import stored_kind
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
 from edgeflare.store import creation, documents, queries, survey, tables
@@ -53,18 +55,11 @@ from edgeflare.types import Sample, SeedInput, Skipped
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
 _SAMPLE_RATE = "sample_rate"
 """The fact that has the rate of audio samples in Hz."""
-
 _ENVIRONMENT = "environment"
 """The fact that has the digest of the environment in force."""
-
-UnitRows: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives rows of the table unit_scores from the first on, each time a transaction begins."""
 _T = TypeVar("_T")
-_SEEDS = tables.seeds
-_ANSWERS = tables.seed_answers
-_OUTCOMES = tables.outcomes
-_REPLAYS = tables.replays
-_TELEMETRY = tables.telemetry
+_SEEDS, _ANSWERS, _OUTCOMES = tables.seeds, tables.seed_answers, tables.outcomes
+_REPLAYS, _TELEMETRY = tables.replays, tables.telemetry
 
 
 class Store(StoredFolder):
@@ -194,8 +189,7 @@ class Store(StoredFolder):
         with decoding(self.folder, "the campaign's configuration"):
             found = documents.config(self._campaign_row().config)
         if found.get("store"):
-            location = self._database.location
-            found["store"] = None if location is None else location.url
+            found["store"] = self._database.location and self._database.location.url
         return found
 
     def setting(self, *keys: str) -> Any:
@@ -222,6 +216,12 @@ class Store(StoredFolder):
         with decoding(self.folder, "what is known of the models"):
             return documents.models(self._campaign_row().models)
 
+    @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of the models' answers; that of scores while nothing is known of the models."""
+        with decoding(self.folder, "what is known of the models"):
+            return stored_kind(self.models)
+
     def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
         """Replace what is known of the two models, both JSON objects."""
         with self._database.writing() as connection:
@@ -247,7 +247,7 @@ class Store(StoredFolder):
                 value = documents.fact(key, queries.fact(connection, key))
             queries.set_fact(connection, key, change(value))
 
-    def set_result(self, key: str, result: Any, units: UnitRows | None = None) -> None:
+    def set_result(self, key: str, result: Any, units: queries.UnitRows | None = None) -> None:
         """Store a result, a dataclass, as a fact; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:
             if units is not None:

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field
 from sqlalchemy import Row, func, select
 
-from edgeflare.metrics import disagreement
+from edgeflare.answers.columns import output_columns, output_from
+from edgeflare.answers.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import check_record, record
-from edgeflare.store.outputs import output_columns, output_from
 from edgeflare.types import Decision, Output
 
 REFERENCES = "references"

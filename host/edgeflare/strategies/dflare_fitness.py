@@ -9,13 +9,10 @@ classifier's top-1 probability. For one word that both models recognise, D is th
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.metrics import disagreement, is_scores, numbers
-from edgeflare.transcripts import Word, aligned, words
-from edgeflare.types import Detections, Output, Transcript, Values
+from edgeflare.answers import common_kind, kind_of
+from edgeflare.types import Output
 
 _FIRST_STATES = 16
-_MOST_VALUES = 1024
-"""Numbers that stand for a map with more of them, evenly spaced."""
 
 
 class ObservedStates:
@@ -76,15 +73,7 @@ def top1_difference(original: Output, deployed: Output) -> float:
     has the probability 0 for the other. 0 without any word. Of detections and values it is their
     `edgeflare.metrics.disagreement`. Raises UsageError where RapidFuzz is missing.
     """
-    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
-        pairs = aligned(words(original), words(deployed))
-        return max(
-            (abs(_probability(one) - _probability(other)) for one, other in pairs), default=0.0
-        )
-    if not (is_scores(original) and is_scores(deployed)):
-        return disagreement(original, deployed)
-    ours, theirs = _probabilities(original), _probabilities(deployed)
-    return abs(float(np.maximum.reduce(ours)) - float(np.maximum.reduce(theirs)))
+    return common_kind(original, deployed).top_difference(original, deployed)
 
 
 class Fitness:
@@ -111,15 +100,4 @@ class Fitness:
 
 
 def _probabilities(answer: Output) -> NDArray[np.float64]:
-    if isinstance(answer, Detections):
-        return answer.scores
-    if isinstance(answer, Transcript):
-        return np.array([word.probability for word in words(answer)], np.float64)
-    found = numbers(answer).reshape(-1)
-    if isinstance(answer, Values) and found.size > _MOST_VALUES:
-        return found[:: -(-found.size // _MOST_VALUES)]
-    return found
-
-
-def _probability(word: Word | None) -> float:
-    return 0.0 if word is None else word.probability
+    return kind_of(answer).state(answer)

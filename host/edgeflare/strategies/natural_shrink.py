@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers.metrics import is_scores
+from edgeflare.answers.oracles import margins
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_scores, l2
-from edgeflare.oracles import margins
+from edgeflare.metrics import l2
 from edgeflare.strategies.operators import operators_named
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.family import CorruptionFamily

@@ -30,9 +30,9 @@ from edgeflare._internal.exact import Floats
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
 from edgeflare._internal.text import reason
-from edgeflare.detections import DifferenceKind, differences, worst
+from edgeflare.answers.detections.matching import DifferenceKind, differences, worst
+from edgeflare.answers.metrics import class_scores, is_scores
 from edgeflare.errors import UsageError
-from edgeflare.metrics import class_scores, is_scores
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket, LinePath

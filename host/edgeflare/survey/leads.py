@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.metrics import numbers
-from edgeflare.oracles import margin
+from edgeflare.answers.metrics import numbers
+from edgeflare.answers.oracles import margin
 from edgeflare.types import Output
 
 _NEAREST = 3

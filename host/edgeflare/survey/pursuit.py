@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.metrics import is_scores
+from edgeflare.answers.metrics import is_scores
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
 from edgeflare.survey.leads import Leads

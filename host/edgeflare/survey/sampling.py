@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from edgeflare.answers.oracles import certainty
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import certainty
 from edgeflare.survey.family import SEVERITIES, Drawn, Family
 from edgeflare.types import Answer, Ask, Output, Sample
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from edgeflare._internal import extras
 from edgeflare.analysis.soundness import Soundness, SurveyScores, judge
-from edgeflare.metrics import is_finite, total_variation
+from edgeflare.answers.metrics import is_finite, total_variation
+from edgeflare.answers.oracles import LabelOracle, margin, margins
 from edgeflare.models.quantized import CALIBRATED_ON, DYNAMIC, make_references
-from edgeflare.oracles import LabelOracle, margin, margins
 from edgeflare.scheduler import Budget, SearchJob, SearchSettings, chain_seed
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.boundary import BoundaryOptions, resolve_options

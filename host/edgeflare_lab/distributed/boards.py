@@ -11,6 +11,7 @@ from typing import Any
 from edgeflare import errors
 from edgeflare._internal.files import file_sha256
 from edgeflare._version import __version__
+from edgeflare.answers.outputs import DecoderOptions
 from edgeflare.campaign.events import Event, Notice, Reporter, silent
 from edgeflare.campaign.executor import opened_original
 from edgeflare.campaign.fleet import Fleet, LeaseOwner, TelemetryWriter
@@ -31,7 +32,6 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.models import OriginalModel
-from edgeflare.models.outputs import DecoderOptions
 from edgeflare.store import Store, folder_at
 from edgeflare.strategies.registry import other_originals
 from edgeflare_lab.distributed.campaign import Board, with_patience

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.errors import UsageError
-from edgeflare.metrics import class_scores, is_finite
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal import extras
+from edgeflare.answers.outputs import OutputKind, detect_kind
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models.outputs import OutputKind, detect_kind
 from edgeflare.models.tensors import default_layers, open_graph
 from edgeflare.types import JointGradient, JointObjective, Sample
 from edgeflare_agent.image_spec import TensorInfo

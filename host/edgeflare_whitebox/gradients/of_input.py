@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
+from edgeflare.answers.outputs import OutputKind
 from edgeflare.errors import UsageError
-from edgeflare.models.outputs import OutputKind
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import RULES, oriented, prepare

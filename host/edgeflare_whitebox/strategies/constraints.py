@@ -21,8 +21,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal.exact import Floats
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_scores
 from edgeflare.strategies.boundary.points import IMAGE_SPACE
 from edgeflare.types import Sample, Seed
 

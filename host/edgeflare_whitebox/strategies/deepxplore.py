@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from edgeflare.metrics import class_scores
+from edgeflare.answers.metrics import class_scores
 from edgeflare.models import AbsolutePath
 from edgeflare.strategies.operators import refuse_operators
 from edgeflare.types import (

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from pydantic import FiniteFloat
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 from edgeflare_whitebox.priority import InspectedOriginal

@@ -19,12 +19,12 @@ from statistics import median
 from campaigns import LOOPBACK, NAMES, SPEECH, Device, device_named, row, run
 
 from edgeflare import replay_base, replay_config
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.campaign.replay.reproduce import replay_answers
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.errors import EdgeFlareError
 from edgeflare.explanation import ShrunkFinding, shrink_campaign
-from edgeflare.oracles import margins
 from edgeflare.store import Store
 from edgeflare.store.location import DATABASE_NAME
 from edgeflare.types import TRIGGERS

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
 from command import DEMO
 
 from edgeflare import search
-from edgeflare.models.outputs import save_repair
+from edgeflare.answers.outputs import save_repair
 from edgeflare.repair import examples_of, train_repair
 from edgeflare.store import Store
 from edgeflare_agent.repair import Repair

@@ -35,7 +35,7 @@ from detector_models import (
 from edgeflare import config_from, resume_campaign, run_campaign
 from edgeflare._internal.text import p_value_text
 from edgeflare.analysis import rank_campaigns
-from edgeflare.analysis.answer_stats import difference_counts
+from edgeflare.answers.detections.figures import difference_counts
 from edgeflare.repair import RecipesFound, recipes_campaign
 
 _FLOOR = 0.001

@@ -95,8 +95,8 @@ def loaded(data: Path, name: str) -> Models:
     """Return a pair's models and images."""
     from shared_models import PAIRS, images_of, input_of, runtime_of
 
+    from edgeflare.answers.outputs import OutputReader
     from edgeflare.models.original import OriginalModel
-    from edgeflare.models.outputs import OutputReader
 
     pair = PAIRS[name]
     found = []
@@ -120,7 +120,7 @@ def settings_for(strategy: str, side: int) -> Any:
     """Return the settings of a search with the default's options for images of this side."""
     from search_models import Shelf
 
-    from edgeflare.oracles import LabelOracle
+    from edgeflare.answers.oracles import LabelOracle
     from edgeflare.scheduler.job import Budget
     from edgeflare.scheduler.search_job import SearchSettings
     from edgeflare.strategies import build_strategy
@@ -139,7 +139,7 @@ def settings_for(strategy: str, side: int) -> Any:
 
 def seeds_of(models: Models, count: int) -> list[Any]:
     """Return seeds on which both models agree; images count again, under another name, where there are too few."""
-    from edgeflare.oracles import LabelOracle
+    from edgeflare.answers.oracles import LabelOracle
     from edgeflare.types import Decision, KnownAnswers, Outputs, Seed
 
     oracle = LabelOracle(FLOOR)

@@ -27,9 +27,9 @@ import onnxruntime
 from ai_edge_litert.interpreter import Interpreter
 from onnx import numpy_helper
 
+from edgeflare.answers.oracles import LabelOracle, margins
+from edgeflare.answers.outputs import shares_of_sigmoids, softmax
 from edgeflare.metrics import l2
-from edgeflare.models.outputs import shares_of_sigmoids, softmax
-from edgeflare.oracles import LabelOracle, margins
 from edgeflare.scheduler.job import Budget
 from edgeflare.scheduler.search_job import SearchJob, SearchJobResult, SearchSettings
 from edgeflare.strategies import build_strategy

@@ -25,9 +25,9 @@ import cv2
 import numpy as np
 
 from edgeflare._internal import exact
-from edgeflare.detections import differences, worst
+from edgeflare.answers.detections.matching import differences, worst
+from edgeflare.answers.oracles import DetectionOracle
 from edgeflare.metrics import l2, ssim
-from edgeflare.oracles import DetectionOracle
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,

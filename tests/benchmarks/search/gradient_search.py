@@ -34,9 +34,9 @@ from boundary_host import FLOOR, Models, loaded, seeds_of
 from search_models import Shelf
 from shared_models import PAIRS
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.metrics import l2
 from edgeflare.models.quantized import Recipe, quantized
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler.job import Budget, answer_of
 from edgeflare.scheduler.search_job import SearchJob, SearchSettings
 from edgeflare.strategies import build_strategy

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare import config_from, run_campaign
+from edgeflare.answers.transcripts import spoken
 from edgeflare.reports import write_html_report
 from edgeflare.store import Store
-from edgeflare.transcripts import spoken
 from edgeflare.types import Status, Transcript
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))

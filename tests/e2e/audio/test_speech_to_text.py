@@ -7,8 +7,8 @@ import pytest
 from command import edgeflare
 from speech_models import WhisperModels, whisper_models  # noqa: F401
 
+from edgeflare.answers.transcripts import spoken
 from edgeflare.store import Store
-from edgeflare.transcripts import spoken
 from edgeflare.types import Status
 
 pytestmark = pytest.mark.shared_data

@@ -13,9 +13,9 @@ from campaigns import all_of, found_in
 from command import DEMO, ROOT, Ran, edgeflare, environment
 from small_models import damaged_onnx
 
+from edgeflare.answers.metrics import total_variation
 from edgeflare.campaign.seeds import partner_samples
 from edgeflare.errors import UsageError
-from edgeflare.metrics import total_variation
 from edgeflare.reports import priority_document
 from edgeflare.reports.document import Table, Text
 from edgeflare.store import Store

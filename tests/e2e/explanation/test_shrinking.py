@@ -9,7 +9,7 @@ from campaigns import found_in
 from command import DEMO, edgeflare
 from planted_causes import FLOAT, coarse
 
-from edgeflare.oracles import margin
+from edgeflare.answers.oracles import margin
 from edgeflare.store import Store
 
 

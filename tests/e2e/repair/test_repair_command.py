@@ -16,8 +16,8 @@ from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from virtual_board import VirtualBoard, within
 
 from edgeflare import search
-from edgeflare.models.outputs import load_repair, save_repair
-from edgeflare.oracles import margin
+from edgeflare.answers.oracles import margin
+from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.repair import examples_of, train_campaign
 from edgeflare.reports import SNIPPETS
 from edgeflare.store import Store

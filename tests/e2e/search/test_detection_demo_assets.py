@@ -12,9 +12,9 @@ import pytest
 from demo_detectors import CONFIDENCE, DETECTION_DEMO, Boxes, answers, decoded, iou, with_one_scale
 from numpy.typing import NDArray
 
+from edgeflare.answers.detections.formats import DetectionReader, infer_format
 from edgeflare.campaign import demo_config
 from edgeflare.errors import UsageError
-from edgeflare.models.detectors import DetectionReader, infer_format
 from edgeflare_agent.image_spec import TensorInfo
 
 MODELS = ("original.onnx", "deployed.onnx")

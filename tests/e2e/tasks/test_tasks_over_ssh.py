@@ -11,7 +11,7 @@ from command import edgeflare
 from ssh_servers import SshServer
 from value_models import VALUES, photographs, value_pair
 
-from edgeflare.metrics import decides_equally, disagreement
+from edgeflare.answers.metrics import decides_equally, disagreement
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS
 

@@ -20,12 +20,12 @@ from text_models import (
 
 from edgeflare import CampaignConfig, config_from, replay_base, replay_config, run_campaign
 from edgeflare.analysis import add_to_corpus
+from edgeflare.answers.metrics import is_same
+from edgeflare.answers.transcripts import spoken
 from edgeflare.errors import UsageError
 from edgeflare.explanation import explain_campaign, shrink_campaign
-from edgeflare.metrics import is_same
 from edgeflare.reports import write_html_report
 from edgeflare.store import Store
-from edgeflare.transcripts import spoken
 from edgeflare.types import TRIGGERS, Status, Transcript
 
 pytestmark = pytest.mark.extended

@@ -24,7 +24,7 @@ from detector_models import (
 )
 from numpy.typing import NDArray
 
-from edgeflare.detections import differences, kind_counts
+from edgeflare.answers.detections.matching import differences, kind_counts
 from edgeflare.models import DetectionReader, complete_options, infer_format
 from edgeflare.types import DetectionRules, Detections
 

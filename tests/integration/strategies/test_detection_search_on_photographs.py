@@ -16,9 +16,9 @@ from detector_models import (
     fastestdet_input,
 )
 
+from edgeflare.answers.oracles import DetectionOracle
 from edgeflare.metrics import l2
 from edgeflare.models import DetectionReader, DetectorOptions
-from edgeflare.oracles import DetectionOracle
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
 
 pytestmark = pytest.mark.shared_data

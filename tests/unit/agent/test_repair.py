@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.errors import UsageError
-from edgeflare.models.outputs import load_repair, save_repair
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.repair import Repair

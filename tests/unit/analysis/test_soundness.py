@@ -16,7 +16,7 @@ from edgeflare.analysis import (
     check_limits,
     judge,
 )
-from edgeflare.oracles import LabelOracle
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.reports import report_text
 from edgeflare.store import (
     OutcomeRecord,

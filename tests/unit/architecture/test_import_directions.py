@@ -19,9 +19,16 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"transcripts", "detections", "values"},
-    {"metrics", "statistics"},
-    {"answer_words", "oracles", "models", "devices", "seeds"},
+    {"statistics"},
+    {"answers"},
+    {
+        "metrics",
+        "oracles",
+        "transcripts",
+        "detections",
+        "values",
+    },  # aliases of answers, and distances of samples
+    {"models", "devices", "seeds"},
     {"survey", "virtual"},
     {"strategies"},
     {"store"},
@@ -43,7 +50,7 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 
 USERS = {
     "edgeflare_agent": {
-        *("_internal", "models", "devices", "seeds", "inspection", "repair", "testing")
+        *("_internal", "answers", "models", "devices", "seeds", "inspection", "repair", "testing")
     },
     "edgeflare_mutators": {"strategies", "survey"},
 }

@@ -95,7 +95,7 @@ def test_a_background_beyond_the_classes_is_refused(background: int) -> None:
     flags = {"original": {"path": "m"}, "deployed": {"path": "m"}, "seeds": {"path": "s"}}
     original = outputs_of({"background": background})
     with pytest.raises(ModelError, match=f"background must be -1 to 1, not {background}: output"):
-        detector_sides(config_from(flags, "run"), original, outputs_of({"background": 0}), "")
+        detector_sides(config_from(flags, "run"), original, outputs_of({"background": 0}))
 
 
 def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None:

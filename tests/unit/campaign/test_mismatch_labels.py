@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 from search_models import WEIGHTS, softmax
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.campaign.pair.preflight import better_preprocessing
 from edgeflare.models import InputSpec
-from edgeflare.oracles import LabelOracle
 from edgeflare.types import Outputs, Query, Sample, SampleWithRow, Scores, Seed
 
 SPEC = InputSpec(shape=(1, 64), dtype="float32", size=(8, 8), channels=1)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from edgeflare._internal.text import reason
+from edgeflare.answers.outputs import load_repair
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models.outputs import load_repair
 from edgeflare.seeds import load_label_mapping, open_seeds
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.shrink import ShrinkOptions

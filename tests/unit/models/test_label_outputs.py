@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader, check_index, is_index
-from edgeflare.oracles import LabelOracle
 from edgeflare.types import Decision
 from edgeflare_agent.image_spec import TensorInfo
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from edgeflare._internal import exact
-from edgeflare.errors import ModelError
-from edgeflare.metrics import disagreement
-from edgeflare.models import TensorInfo
-from edgeflare.models.value_outputs import (
+from edgeflare.answers.metrics import disagreement
+from edgeflare.answers.value_outputs import (
     MOST_TAGS,
     TEMPERATURE,
     GalleryReader,
     TagsReader,
     ValuesReader,
 )
+from edgeflare.errors import ModelError
+from edgeflare.models import TensorInfo
 from edgeflare.types import DetectionRules, Detections, ValueRules, Values
 
 

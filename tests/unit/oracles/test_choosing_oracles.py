@@ -2,9 +2,7 @@ from typing import Any
 
 import pytest
 
-from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.errors import UsageError
-from edgeflare.oracles import (
+from edgeflare.answers.oracles import (
     BUILT_IN,
     ConfiguredOracle,
     LabelOracle,
@@ -14,6 +12,8 @@ from edgeflare.oracles import (
     traits_in,
     traits_of,
 )
+from edgeflare.campaign.settings.config import SearchConfig
+from edgeflare.errors import UsageError
 
 
 def test_it_goes_by_the_models_unless_stated() -> None:

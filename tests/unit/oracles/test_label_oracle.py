@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.oracles import LabelOracle
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.types import Decision
 
 

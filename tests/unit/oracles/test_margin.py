@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.oracles import has_margin_below, is_sure_of_difference, margin
+from edgeflare.answers.oracles import has_margin_below, is_sure_of_difference, margin
 from edgeflare.types import Detections
 
 

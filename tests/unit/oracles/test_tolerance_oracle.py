@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from search_models import heard
 
-from edgeflare.oracles import ToleranceOracle
+from edgeflare.answers.oracles import ToleranceOracle
 from edgeflare.types import Decision
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from search_models import heard
 
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.oracles import TranscriptOracle, has_margin_below, margin, margins
 from edgeflare.errors import UsageError
-from edgeflare.oracles import Margins, TranscriptOracle, has_margin_below, margin, margins
 from edgeflare.types import Decision, Transcript
 
 SAID = "which your royal highness assumed is"

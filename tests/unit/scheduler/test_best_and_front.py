@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_models import Device, Linear, Shelf
 
-from edgeflare.oracles import LabelOracle
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.types import (
     Answer,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from search_models import Device, Linear, Shelf
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.confirmation import NOT_REPEATABLE, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Counters

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from search_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import (
     DeviceAwayError,
@@ -22,7 +23,6 @@ from edgeflare.errors import (
     ModelError,
     UsageError,
 )
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
     Feed,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from search_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.answers.oracles import LabelOracle, margin
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import LabelOracle, margin
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import (
     AgentDiedError,
@@ -23,7 +24,6 @@ from edgeflare.errors import (
     InferenceFailedError,
     StrategyError,
 )
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
     Feed,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from search_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
     Feed,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from search_models import Shelf
 
+from edgeflare.answers.oracles import LabelOracle
 from edgeflare.errors import InferenceFailedError, StrategyError
-from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import SurveyJob, SurveyResult
 from edgeflare.survey import Drawn
 from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.store.outputs import check_same_kind
+from edgeflare.answers.columns import check_same_kind
 from edgeflare.types import DetectionRules, Detections, Output, Transcript, Values
 
 SCORES = np.full(3, 1 / 3)

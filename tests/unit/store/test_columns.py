@@ -9,7 +9,7 @@ import pytest
 from campaign_stores import finished  # noqa: F401
 from report_stores import audio_campaign, many_triggers
 
-from edgeflare.metrics import top_label
+from edgeflare.answers.metrics import top_label
 from edgeflare.store import OutcomeRecord, SeedInput, Store, SurveyedSeed, SurveyRecord
 from edgeflare.types import Decision, FrontPoint, Status
 

@@ -14,12 +14,12 @@ import pytest
 from campaign_damage import DEEP, damage, run
 from campaign_stores import DAY, START, add, compared_campaign, trigger_record
 
+from edgeflare.answers.columns import output_columns, output_from
 from edgeflare.campaign.status import LIVE_NAME, first_status, write_status
 from edgeflare.devices import DeviceState, DeviceStatus
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store import CampaignLock
 from edgeflare.store.corpus.corpus import Corpus
-from edgeflare.store.outputs import output_columns, output_from
 from edgeflare.types import DetectionRules, Detections, Output, ValueRules, Values
 
 SCORES = b"\0" * 8

@@ -5,8 +5,8 @@ import pytest
 import soundfile
 from object_stores import samples_in_folder
 
+from edgeflare.answers.metrics import is_same
 from edgeflare.errors import StoreError
-from edgeflare.metrics import is_same
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.records import ReplayRecord
 from edgeflare.store.samples import read_wav, wav_bytes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from answering_models import Searched, agreed, detectors, of_detectors, of_regressors, regressors
 
-from edgeflare.detections import differences, worst
+from edgeflare.answers.detections.matching import differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
 from edgeflare.strategies import build_strategy

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgeflare.answers.oracles import LabelOracle, TranscriptOracle
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
-from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.natural_shrink import NaturalChange, steps_in
 from edgeflare.strategies.shrink import PARTNER

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from edgeflare.answers.oracles import margin
 from edgeflare.errors import InferenceFailedError
-from edgeflare.oracles import margin
 from edgeflare.survey import families_for
 from edgeflare.survey.sampling import Surveyed, SurveySettings, survey
 from edgeflare.types import (

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.analysis.answer_stats import DifferenceCounts
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
@@ -41,6 +40,7 @@ from edgeflare.analysis.ranking.text import (
     verdict,
 )
 from edgeflare.analysis.soundness import Soundness
+from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.analysis.answer_stats import DifferenceCounts, detection_figures
+from edgeflare.analysis.answer_stats import detection_figures
 from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.answers.detections.figures import DifferenceCounts
+from edgeflare.answers.metrics import decides_equally, disagreement, is_scores, top_label
+from edgeflare.answers.oracles import VALUE_TASKS, margins
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.metrics import decides_equally, disagreement, is_scores, top_label
 from edgeflare.models import task_of
-from edgeflare.oracles import VALUE_TASKS, margins
 from edgeflare.statistics import bootstrap_interval, median, wilson
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding

@@ -1,8 +1,11 @@
 """Two detectors: the formats of their outputs, and the boxes that a device keeps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from edgeflare._internal.text import counted, names_text, shape_text
+from edgeflare.answers.detections.formats.reader import RawOutputs
+from edgeflare.answers.value_outputs import TagsReader
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -19,8 +22,6 @@ from edgeflare.models import (
     infer_format,
     keep_anchors,
 )
-from edgeflare.models.detectors.reader import RawOutputs
-from edgeflare.models.value_outputs import TagsReader
 
 
 def detector_format(model: ModelOutputs) -> InferredFormat:
@@ -67,9 +68,9 @@ def detector_format(model: ModelOutputs) -> InferredFormat:
 
 
 def detector_sides(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs, reason: str
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two detectors; `reason`: why they are taken for detectors."""
+    """Return the sides of two detectors."""
     compared = Comparison(config.detection.rules(), config.detection.nms)
     formats = detector_format(original), detector_format(deployed)
     first, second = (
@@ -79,7 +80,7 @@ def detector_sides(
     readers = _usual_reader(first), _usual_reader(second)
     if formats[0].options.background == formats[1].options.background:
         check_same_objects(*readers)
-    return first._replace(inferred=reason), second
+    return first, second
 
 
 def _side(model: ModelOutputs, found: InferredFormat, compared: Comparison) -> ModelInterface:
@@ -102,6 +103,27 @@ def _usual_reader(side: ModelInterface) -> AnswerReader:
     assert side.detector is not None  # noqa: S101 - it is a detector's side
     usual = complete_options(side.detector, side.outputs, side.size, ())
     return side._replace(detector=usual).reader("detections")
+
+
+def detecting_reason(original: ModelOutputs) -> str:
+    """Return why a model is taken for a detector; "": it isn't. Raises ModelError as `infer_format`."""
+    if not isinstance(original.spec, InputSpec):
+        return ""
+    inferred = infer_format(original.named, original.size, original.metadata)
+    if inferred is None or original.parts > 1:
+        return ""
+    return f"the models are taken for detectors ({inferred[1]}); state --task if they are none"
+
+
+def settled(
+    side: ModelInterface, outputs: Sequence[Any], whose: str, original: AnswerReader | None
+) -> tuple[ModelInterface, str]:
+    """Return a detector with the whole format that its values fit, and a notice; "": none."""
+    raws = [output if isinstance(output, tuple) else (output,) for output in outputs]
+    detector, notice = format_by_values(side, raws, original, whose)
+    if detector is None:
+        return side, notice
+    return side._replace(detector=complete_options(detector, side.outputs, side.size, raws)), notice
 
 
 def format_by_values(

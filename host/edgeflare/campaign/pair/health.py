@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import is_finite, is_same, is_same_answer
+from edgeflare.answers.oracles import certainty, margin
 from edgeflare.campaign.status import replica_names
-from edgeflare.metrics import is_finite, is_same, is_same_answer
-from edgeflare.oracles import certainty, margin
 from edgeflare.store import Store
 from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Decision, Output, Outputs

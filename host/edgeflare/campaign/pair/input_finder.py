@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import percent_text
+from edgeflare.answers.metrics import class_scores, numbers
+from edgeflare.answers.outputs import softmax
+from edgeflare.answers.value_outputs import TEMPERATURE
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import seed_rows
@@ -24,7 +27,6 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.metrics import class_scores, numbers
 from edgeflare.models import (
     ONE_INPUT,
     AnswerReader,
@@ -32,7 +34,6 @@ from edgeflare.models import (
     OriginalModel,
     as_output,
 )
-from edgeflare.models.outputs import softmax
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,
@@ -40,7 +41,6 @@ from edgeflare.models.usual_inputs import (
     usual_ways,
     with_values_of,
 )
-from edgeflare.models.value_outputs import TEMPERATURE
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Output, Query, SampleWithRow, SeedInput, Task, with_row
 

@@ -2,26 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers import LABELS, kind_of_output, kind_of_task
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.models import (
     AnswerReader,
     ChosenInput,
-    DetectionReader,
     DetectorOptions,
     InferredFormat,
     InputSpec,
-    OutputKind,
-    OutputReader,
     Repair,
     Spec,
     TensorInfo,
 )
-from edgeflare.models.value_outputs import GalleryReader, TagsReader, ValuesReader
-from edgeflare.oracles import TASKS
 from edgeflare.store.database import decoding
 from edgeflare.types import DetectionRules, Task, ValueRules
 
@@ -68,8 +65,15 @@ class ModelInterface(NamedTuple):
     doubt: str = ""
     inferred: str = ""
     """Why it is taken for what it is, where nothing states that."""
+    form: str = ""
+    """What its output is, such as logits, once outputs to the first seeds were seen."""
     chosen: ChosenInput | None = None
     """Which input the samples become, and what the others are given."""
+
+    @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of its answers."""
+        return LABELS if self.labels_only else kind_of_task(self.task)
 
     @property
     def transcribes(self) -> bool:
@@ -79,12 +83,12 @@ class ModelInterface(NamedTuple):
     @property
     def answers(self) -> str:
         """What the answers are, in words."""
-        return TASKS[self.task]
+        return self.kind.tasks[self.task]
 
     @property
     def has_classes(self) -> bool:
         """Whether the answers are scores of classes, of which one is meant."""
-        return self.task == "classification"
+        return self.kind.has_classes
 
     @property
     def size(self) -> tuple[int, int]:
@@ -101,22 +105,10 @@ class ModelInterface(NamedTuple):
         """The name of the output that counts, or the names of those that are read together."""
         return tuple(output.name for output in self.outputs) if self.outputs else self.output.name
 
-    def reader(self, kind: OutputKind) -> AnswerReader:
-        """Return how its raw outputs become answers. Raises ModelError where they can't."""
-        compared = self.compared
-        if kind == "detections" and self.detector is not None:
-            return DetectionReader(
-                self.outputs, self.detector, self.size, compared.rules, compared.nms
-            )
-        if kind in ("tags", "tag-logits"):
-            return TagsReader(self.output, compared.rules, kind == "tag-logits")
-        if kind == "values":
-            return ValuesReader(
-                self.outputs, compared.value_rules, compared.moved_axes, compared.as_labels
-            )
-        if kind == "gallery" and compared.gallery is not None:
-            return GalleryReader(self.output, compared.gallery)
-        return OutputReader(self.output, kind, self.classes)
+    def reader(self, form: str) -> AnswerReader:
+        """Return how its raw outputs, of this form, become answers. Raises ModelError where they can't."""
+        reader: AnswerReader = kind_of_output(form).reader(self._replace(form=form))
+        return reader
 
     def stored_reader(self, output: Mapping[str, Any], folder: Path) -> AnswerReader:
         """Return the reader of a campaign that has begun, of its stored `model_identity`.
@@ -133,15 +125,26 @@ def picture_size(spec: Spec, parts: int) -> tuple[int, int]:
     return (spec.size[0], spec.size[1] // parts) if isinstance(spec, InputSpec) else (0, 0)
 
 
-def stored_format(
-    output: Mapping[str, Any], folder: Path
-) -> tuple[OutputKind, DetectorOptions | None]:
+def stored_format(output: Mapping[str, Any], folder: Path) -> tuple[str, DetectorOptions | None]:
     """Return what outputs are, by the stored `model_identity` of a campaign in `folder`.
 
     The format is that of a detector. Raises StoreError where either is damaged.
     """
     with decoding(folder, "what is known of the models"):
         kind, detector = output["kind"], output.get("detector")
-        if kind not in get_args(OutputKind):
-            raise ValueError(f"{str(kind)[:99]} is no kind of output")
+        kind_of_output(kind)
         return kind, None if detector is None else DetectorOptions.model_validate(detector)
+
+
+def plain_interfaces(
+    task: Task, original: Any, deployed: Any
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the interfaces of two models, `ModelOutputs`, with their only output each.
+
+    Raises ModelError where several could be meant.
+    """
+    first, second = (
+        ModelInterface(outputs.spec, outputs.single(f"the {task} answer"), task=task)
+        for outputs in (original, deployed)
+    )
+    return first, second

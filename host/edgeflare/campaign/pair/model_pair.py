@@ -5,11 +5,11 @@ from concurrent.futures import Future
 from typing import Any, cast
 
 from edgeflare._internal.text import shape_text
+from edgeflare.answers import kind_of_task
+from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.detectors import (
     check_same_objects,
-    detector_sides,
-    format_by_values,
     keeping_boxes,
     with_background_of,
 )
@@ -25,7 +25,6 @@ from edgeflare.campaign.pair.tasks import (
     with_batch,
 )
 from edgeflare.campaign.pair.texts import text_sources, transcribing_side, vocabulary_notices
-from edgeflare.campaign.pair.values import value_sides
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession, Reply
@@ -41,7 +40,6 @@ from edgeflare.models import (
     TensorInfo,
     as_output,
     check_index,
-    complete_options,
     detect_kind,
     has_one_value,
     is_index,
@@ -51,8 +49,6 @@ from edgeflare.models import (
     resolve_input,
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
-from edgeflare.models.outputs import load_repair
-from edgeflare.oracles import VALUE_TASKS
 from edgeflare.types import Output, Query, Transcript
 
 
@@ -276,26 +272,43 @@ def _answering(
     """Return the sides of two models that return no text. Raises ModelError where they don't fit."""
     task, reason = find_task(config, original, deployed)
     check_settings(config, task)
-    if task == "detection":
-        return detector_sides(config, original, deployed, reason)
-    if task in VALUE_TASKS:
-        return value_sides(config, task, original, deployed)
+    first, second = kind_of_task(task).interfaces(config, task, original, deployed)
+    return first._replace(inferred=reason), second
+
+
+def _class_outputs(original: ModelOutputs, deployed: ModelOutputs) -> tuple[TensorInfo, TensorInfo]:
+    """Return both models' outputs of class scores. Raises ModelError for those of moments in time."""
     first, second = (
-        one.single("the class scores", ", or state another --task") for one in (original, deployed)
+        model.single("the class scores", ", or state another --task")
+        for model in (original, deployed)
     )
     _check_no_frames(original, first)
     _check_no_frames(deployed, second)
-    if task == "multi-label":
-        counts = [
-            1 if has_one_value(one) else output_classes(one, side.whose)
-            for one, side in ((first, original), (second, deployed))
-        ]
-        check_same_classes(*counts)
-        compared = Comparison(config.detection.rules(located=False))
-        return (
-            ModelInterface(original.spec, first, task=task, compared=compared),
-            ModelInterface(deployed.spec, second, task=task, compared=compared),
-        )
+    return first, second
+
+
+def tagging_sides(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the interfaces of two models of several labels. Raises ModelError where they don't fit."""
+    first, second = _class_outputs(original, deployed)
+    counts = [
+        1 if has_one_value(output) else output_classes(output, model.whose)
+        for output, model in ((first, original), (second, deployed))
+    ]
+    check_same_classes(*counts)
+    compared = Comparison(config.detection.rules(located=False))
+    return (
+        ModelInterface(original.spec, first, task="multi-label", compared=compared),
+        ModelInterface(deployed.spec, second, task="multi-label", compared=compared),
+    )
+
+
+def classifying_sides(
+    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the interfaces of two classifiers. Raises ModelError where they don't fit."""
+    first, second = _class_outputs(original, deployed)
     classes = _original_classes(first, config.original)
     labels_only = _returns_label(second, config.deployed, classes)
     return ModelInterface(original.spec, first, classes), ModelInterface(
@@ -345,34 +358,20 @@ def _reader(
     original: AnswerReader | None,
 ) -> tuple[AnswerReader, str]:
     """Return how a model's outputs become answers, and a notice; `original`: how that one is read."""
-    if side.transcribes:
-        return side.reader("transcript"), ""
-    if side.compared.gallery is not None:
-        return side.reader("gallery"), ""
-    if side.task in VALUE_TASKS:
-        return side.reader("values"), ""
-    raws = [output if isinstance(output, tuple) else (output,) for output in outputs]
-    detector, notice = format_by_values(side, raws, original, whose)
-    if detector is not None:
-        whole = complete_options(detector, side.outputs, side.size, raws)
-        return side._replace(detector=whole).reader("detections"), notice
-    kind, doubt = _kind(side, stated, outputs, whose, original.kind if original else None)
-    if side.task == "multi-label":
-        logits = kind in ("logits", "sigmoid-logits")
-        return side.reader("tag-logits" if logits else "tags"), ""
-    return side.reader(kind), doubt
+    settled, notice = side.kind.settle(side, outputs, stated, whose, original)
+    return settled.reader(settled.form), notice
 
 
-def _kind(
+def scores_form(
     side: ModelInterface,
     stated: str,
     outputs: Sequence[Any],
     whose: str,
-    original: OutputKind | None,
+    original: AnswerReader | None,
 ) -> tuple[OutputKind, str]:
     """Return what a model's scores are, as stated or by its outputs on the seeds, and a notice.
 
-    `original`: what those of the original are; None for the original itself. Only its outputs tell
+    `original`: how those of the original are read; None for the original itself. Only its outputs tell
     sigmoids from probabilities: a deployed model that is wrong may have any sum.
     """
     if side.labels_only:
@@ -384,7 +383,7 @@ def _kind(
     if stated != "auto":
         return cast("OutputKind", stated), ""
     kind = detect_kind(side.output, outputs)
-    if kind != "probabilities" or original == "sigmoid":
+    if kind != "probabilities" or (original is not None and original.kind == "sigmoid"):
         return ("sigmoid" if kind == "probabilities" else kind), ""
     off = largest_sum_error(side.output, outputs)
     if off <= _SUM_TOLERANCE:

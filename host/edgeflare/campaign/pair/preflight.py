@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, duration
+from edgeflare.answers.detections.matching import differences, kind_counts
+from edgeflare.answers.metrics import class_scores, disagreement, is_scores, text_of, top_label
+from edgeflare.answers.transcripts import excerpts
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.detections import differences, kind_counts
 from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
-from edgeflare.metrics import class_scores, disagreement, is_scores, text_of, top_label
 from edgeflare.models import InputSpec
 from edgeflare.statistics import wilson
-from edgeflare.transcripts import excerpts
 from edgeflare.types import (
     Decision,
     Detections,

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal.text import counted
+from edgeflare.answers.metrics import decides_equally, numbers, text_of
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
-from edgeflare.metrics import decides_equally, numbers, text_of
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed, Values, with_row
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal.text import names_text
+from edgeflare.answers import KINDS, kind_of_task
+from edgeflare.answers.oracles import DETECTION_TASKS, VALUE_TASKS
 from edgeflare.campaign.pair.interface import picture_size
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -16,10 +18,8 @@ from edgeflare.models import (
     OriginalModel,
     Spec,
     TensorInfo,
-    infer_format,
     is_batch_open,
 )
-from edgeflare.oracles import DETECTION_TASKS, TASKS, VALUE_TASKS
 from edgeflare.types import Sample, Task
 
 
@@ -131,18 +131,16 @@ def find_task(
         return config.task, ""
     if not isinstance(original.spec, InputSpec):
         return "classification", ""
-    for one in (original, deployed):
-        if isinstance(one.config.decoder, DetectorOptions):
+    for model in (original, deployed):
+        if isinstance(model.config.decoder, DetectorOptions):
             return "detection", ""
     if original.config.output != "auto" or deployed.config.output != "auto":
         return "classification", ""
-    found = infer_format(original.named, original.size, original.metadata)
-    if found is None or original.parts > 1:
-        return "classification", ""
-    return (
-        "detection",
-        f"the models are taken for detectors ({found[1]}); state --task if they are none",
-    )
+    for kind in KINDS:
+        reason = kind.suits(original, deployed)
+        if reason:
+            return next(iter(kind.tasks)), reason
+    return "classification", ""
 
 
 _USES: tuple[tuple[str, str, str, frozenset[Task]], ...] = (
@@ -170,7 +168,7 @@ _OUTPUTS: Mapping[Task, Sequence[str]] = {
 def check_settings(config: CampaignConfig, task: Task) -> None:
     """Raise UsageError where something is stated that answers of this task don't have."""
     tables = {"detection": config.detection, "values": config.values}
-    found = f"these models answer with {TASKS[task]} ({task})"
+    found = f"these models answer with {kind_of_task(task).tasks[task]} ({task})"
     for table, key, flag, tasks in _USES:
         stated = getattr(tables[table], key)
         if task not in tasks and stated != type(tables[table]).model_fields[key].default:

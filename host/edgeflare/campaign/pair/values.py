@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from math import prod
 
 from edgeflare._internal.text import names_text, shape_text
+from edgeflare.answers.oracles import TASKS
+from edgeflare.answers.value_outputs import load_gallery
+from edgeflare.answers.values import DEFAULT_MEASURES
 from edgeflare.campaign.pair.interface import Comparison, ModelInterface
 from edgeflare.campaign.pair.tasks import ModelOutputs
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputSpec, TensorInfo
-from edgeflare.models.value_outputs import load_gallery
-from edgeflare.oracles import TASKS
 from edgeflare.types import Task
-from edgeflare.values import DEFAULT_MEASURES
 
 _Shape = tuple[int | None, ...]
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from edgeflare.answers.columns import is_answer
+from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.campaign.replay.results import (
     REPLAY,
     ReplayedInput,
@@ -14,11 +16,10 @@ from edgeflare.campaign.replay.results import (
 )
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError
-from edgeflare.metrics import l2, text_of, top_label
+from edgeflare.metrics import l2
 from edgeflare.store import OutcomeRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.location import DATABASE_NAME, is_campaign, is_corpus
-from edgeflare.store.outputs import is_answer
 from edgeflare.store.records import ReplayInput, ReplayResult, trigger_id
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.columns import is_answer
+from edgeflare.answers.metrics import difference_text, is_finite, is_same, is_scores, text_of
 from edgeflare.campaign.events import Event, Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
@@ -23,9 +24,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
-from edgeflare.metrics import is_finite, is_same, is_scores, text_of
 from edgeflare.store import Store
-from edgeflare.store.outputs import is_answer
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output, Status
 

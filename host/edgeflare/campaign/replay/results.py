@@ -5,19 +5,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import difference_text, text_of, top_label
+from edgeflare.answers.oracles import margins
+from edgeflare.answers.transcripts import spoken
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import text_of, top_label
-from edgeflare.oracles import Margins, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY, ReplayInput, ReplayKind, ReplayResult
-from edgeflare.transcripts import spoken
 from edgeflare.types import TRIGGERS, Decision, Status
 
 __all__ = [

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from edgeflare.answers.metrics import is_scores
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import is_scores
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import TRIGGERS, Detections, Output, Values
 

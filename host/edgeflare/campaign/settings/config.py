@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +16,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from edgeflare._internal import toml
+from edgeflare._internal import plugins, toml
+from edgeflare.answers import kind_of_task, tasks
+from edgeflare.answers.oracles import (
+    BUILT_IN,
+    DEFAULT_TOLERANCES,
+    MARGIN_FLOOR,
+    TASKS,
+    VALUE_TASKS,
+    OracleName,
+    traits_of,
+)
+from edgeflare.answers.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 from edgeflare.campaign.settings.flags import (
     DEVICES,
     FILES,
@@ -33,20 +44,8 @@ from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
-from edgeflare.oracles import (
-    BUILT_IN,
-    DEFAULT_TOLERANCES,
-    DETECTION_TASKS,
-    MARGIN_FLOOR,
-    TASKS,
-    VALUE_TASKS,
-    OracleName,
-    traits_of,
-)
 from edgeflare.store.location import database_url
 from edgeflare.store.samples import absolute_place
-from edgeflare.types import Task
-from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
 
 def _one_or_several(value: object) -> object:
@@ -302,6 +301,10 @@ SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_sa
 """A folder, or the URL of a prefix in an object store."""
 
 
+StatedTask: TypeAlias = Annotated[str, plugins.known_name("kind of answer", ("auto", *TASKS))]
+"""What both models answer with; a task of a distribution's own kind of answer, too."""
+
+
 class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
@@ -360,7 +363,7 @@ class CampaignConfig(Section):
         "all hosts share, or s3://bucket/prefix.",
         examples=["s3://lab/samples"],
     )
-    task: Annotated[Literal["auto", Task], Flag("--task", metavar="NAME", panel=FILES)] = Field(
+    task: Annotated[StatedTask, Flag("--task", metavar="NAME", panel=FILES)] = Field(
         default="auto",
         description="What both models answer with: "
         + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
@@ -513,11 +516,12 @@ def _check_has_tolerance(
             "{tolerance} out",
             tolerance=tolerance,
         )
-    if task in (*DETECTION_TASKS, "transcript"):
+    kind = kind_of_task(task) if isinstance(task, str) and task in tasks() else None
+    if kind is not None and not kind.takes_tolerance:
         raise conflict(
             "{task} has no tolerance: its answers are {answers}; leave {tolerance} out",
             task=Key("task", f'task = "{task}"', str(task)),
-            answers=TASKS[task],
+            answers=kind.tasks[str(task)],
             tolerance=tolerance,
         )
 

@@ -13,11 +13,11 @@ from pydantic import (
     model_validator,
 )
 
+from edgeflare.answers.detections.matching import DifferenceKind
+from edgeflare.answers.oracles import VALUE_TASKS
 from edgeflare.campaign.settings.flags import KINDS_OF_LIMITS
-from edgeflare.detections import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
-from edgeflare.oracles import VALUE_TASKS
 from edgeflare.types import Task
 
 

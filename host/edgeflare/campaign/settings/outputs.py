@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from edgeflare.answers.values import LARGEST_DISTANCES
 from edgeflare.campaign.settings.flags import OUTPUTS, Flag, Key, conflict
 from edgeflare.models import AbsolutePath
 from edgeflare.types import DetectionRules, ValueMeasure, ValueRules
-from edgeflare.values import LARGEST_DISTANCES
 
 _Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 

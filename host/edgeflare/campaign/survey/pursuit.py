@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare.answers.kind import Margins
+from edgeflare.answers.metrics import is_scores, top_label
+from edgeflare.answers.oracles import certainty
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -15,9 +18,7 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, StoreError
-from edgeflare.metrics import is_scores, top_label
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.oracles import Margins, certainty
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import FAULTS, SEED_ROWS, SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples

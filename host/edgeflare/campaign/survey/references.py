@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
+from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.interface import ModelInterface
@@ -26,7 +27,6 @@ from edgeflare.models.quantized import (
     check_quantizable,
     make_references,
 )
-from edgeflare.oracles import Oracle
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.location import is_address, is_campaign, split_address

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from edgeflare._internal.text import names_text
+from edgeflare.answers.metrics import is_finite, is_scores, total_variation
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, is_scores, total_variation
 from edgeflare.models import AnswerReader
-from edgeflare.oracles import margins
 from edgeflare.scheduler import (
     Feed,
     SurveyAnswer,

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import cv2
 
+from edgeflare.answers.oracles import oracle_for
+from edgeflare.answers.outputs import raw_bytes
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.models import OriginalModel
 from edgeflare.models.original import OriginalSettings
-from edgeflare.models.outputs import raw_bytes
-from edgeflare.oracles import oracle_for
 from edgeflare.scheduler import Budget, Counters, JobRun, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.confirmation import UnconfirmedTrigger
 from edgeflare.scheduler.job import answer_of

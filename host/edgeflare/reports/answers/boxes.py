@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.detections import Difference, differences
+from edgeflare.answers.detections.matching import Difference, differences
 from edgeflare.reports.media import panel, png, reduced, small_panel
 from edgeflare.types import Detections, Output, Sample
 

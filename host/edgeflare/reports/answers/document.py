@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edgeflare._internal.text import counted, number_text, percent_text
-from edgeflare.analysis.answer_stats import (
+from edgeflare.analysis.answer_stats import AnswerFigures
+from edgeflare.answers import kind_named
+from edgeflare.answers.detections.figures import (
     ClassDifferences,
     DetectionFigures,
     DifferenceCounts,
-    ValueFigures,
 )
-from edgeflare.answer_words import KIND_WORDS, class_words
-from edgeflare.detections import DIFFERENCE_KINDS
+from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
+from edgeflare.answers.detections.words import KIND_WORDS, class_words
+from edgeflare.answers.values import MEASURES, ValueFigures
 from edgeflare.models import DetectorOptions
 from edgeflare.reports.document import Block, Heading, KeyFigure, Name, Text, table_of
-from edgeflare.values import MEASURES
 
 
 def detection_setting(
@@ -48,11 +49,21 @@ def detection_setting(
     yield KeyFigure("detections", ", ".join(parts))
 
 
-def answers_key_figures(
-    detection: DetectionFigures | None, values: ValueFigures | None
-) -> Iterable[KeyFigure]:
+def answers_key_figures(answers: AnswerFigures | None) -> Iterable[KeyFigure]:
     """Return the natural differences of detectors, or the distances of values."""
-    if detection is not None:
+    return () if answers is None else kind_named(answers.kind).key_figures(answers.figures)
+
+
+def differences_tables(answers: AnswerFigures | None, name: Name, most: int) -> list[Block]:
+    """Return the differences by class and kind, on the triggers and on the seeds."""
+    if answers is None:
+        return []
+    return kind_named(answers.kind).blocks(answers.figures, name, most)
+
+
+def detection_key_figures(detection: DetectionFigures) -> Iterable[KeyFigure]:
+    """Return the natural differences of detectors."""
+    if True:
         seeds = detection.seeds
         yield KeyFigure(
             "seeds that differ as they are",
@@ -68,7 +79,11 @@ def answers_key_figures(
                 f"{counted(detection.triggers.inputs, 'trigger')}",
                 main=True,
             )
-    if values is not None:
+
+
+def value_key_figures(values: ValueFigures) -> Iterable[KeyFigure]:
+    """Return the distances of values."""
+    if True:
         name = MEASURES[values.measure].removeprefix("the ")
         bound = "" if values.tolerance is None else f", tolerance {values.tolerance:g}"
         if values.by_element and values.tolerance is not None:
@@ -91,10 +106,8 @@ def kinds_text(kinds: Mapping[str, int]) -> str:
     return ", ".join(texts) or "no difference"
 
 
-def differences_tables(detection: DetectionFigures | None, name: Name, most: int) -> list[Block]:
+def difference_blocks(detection: DetectionFigures, name: Name, most: int) -> list[Block]:
     """Return the differences by class and kind, on the triggers and on the seeds."""
-    if detection is None:
-        return []
     blocks: list[Block] = []
     for title, counts in (
         ("Differences on triggers, by class and kind", detection.triggers),

@@ -1,20 +1,22 @@
 """Detections and values in the page's gallery: boxes over pictures, maps, elements that differ."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answer_words import BROKEN, distance_words, kinds_words, score_words
-from edgeflare.detections import Difference, differences
-from edgeflare.metrics import is_finite
+from edgeflare.answers import common_kind
+from edgeflare.answers.detections.matching import Difference, differences
+from edgeflare.answers.detections.words import BROKEN, kinds_words, score_words
+from edgeflare.answers.kind import Card
+from edgeflare.answers.metrics import is_finite
+from edgeflare.answers.values import distance, distance_words, label_map, mean_iou
 from edgeflare.reports.answers.boxes import Mark, box_marks
 from edgeflare.reports.html.media import Media
 from edgeflare.reports.media import Palette, change_colours, indexed_png, png
 from edgeflare.types import Detections, Output, ValueRules, Values
-from edgeflare.values import distance, label_map, mean_iou
 
 _MOST_LISTED = 30
 _MOST_SCORES = 8
@@ -30,54 +32,50 @@ _DIFFERS = ("d7dbe0", "c1121f")
 """Colours of pixels with one label, and with two."""
 
 
-class ShownAnswers(NamedTuple):
-    """What a card shows of two answers; each None of other answers.
-
-    `difference` is what differs in words, `detections` and `values` are as ``report.js`` reads
-    them, `scores` rows of (class, original's score, deployed's score), `pairs` the page's keys of
-    kinds and classes, and `maps` pictures of both models' maps and of their difference.
-    """
-
-    difference: str | None = None
-    detections: dict[str, Any] | None = None
-    values: dict[str, Any] | None = None
-    scores: list[list[Any]] | None = None
-    pairs: tuple[str, ...] = ()
-    maps: tuple[Media, ...] = ()
+ShownAnswers = Card
 
 
 def shown_answers(
     original: Output | None, deployed: Output | None, seed: Sequence[Output | None] = ()
-) -> ShownAnswers:
+) -> Card:
     """Return what a card shows of both answers; `seed` are those to the seed, if it is another."""
-    if isinstance(original, Detections) and isinstance(deployed, Detections):
-        finite = is_finite(original) and is_finite(deployed)
-        found = differences(original, deployed) if finite else ()
-        located = original.rules.located
-        pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
-        data = {
-            "trigger": box_marks(original, deployed, found) if located else None,
-            "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
-            "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
-            "more": max(0, len(found) - _MOST_LISTED),
-            "pairs": list(pairs),
-            "counts": [original.count, deployed.count],
-        }
-        scores = None if located else _tag_scores(original, deployed)
-        words = kinds_words(found) or "no difference" if finite else BROKEN
-        return ShownAnswers(words, data, None, scores, pairs)
-    if isinstance(original, Values) and isinstance(deployed, Values):
-        maps = _maps(original, deployed)
-        values = {
-            "mean_iou": None,
-            "cosine": _cosine(original, deployed),
-            "elements": [] if maps else _elements(original, deployed),
-            "shape": list(original.array.shape),
-        }
-        if original.rules.measure == "labels" and is_finite(original) and is_finite(deployed):
-            values["mean_iou"] = round(mean_iou(original, deployed), 4)
-        return ShownAnswers(distance_words(original, deployed), None, values, maps=maps)
-    return ShownAnswers()
+    if original is None or deployed is None:
+        return Card()
+    return common_kind(original, deployed).card(original, deployed, seed)
+
+
+def detections_card(
+    kind: Any, original: Detections, deployed: Detections, seed: Sequence[Output | None]
+) -> Card:
+    """Return what a card shows of two detectors' answers."""
+    finite = kind.is_finite(original) and kind.is_finite(deployed)
+    found = differences(original, deployed) if finite else ()
+    pairs = tuple(dict.fromkeys(difference_key(one.kind, one.label) for one in found))
+    data = {
+        "trigger": box_marks(original, deployed, found) if kind.located else None,
+        "seed": _seed_marks(*seed) if kind.located and len(seed) == 2 else None,
+        "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
+        "more": max(0, len(found) - _MOST_LISTED),
+        "pairs": list(pairs),
+        "counts": [original.count, deployed.count],
+    }
+    scores = None if kind.located else _tag_scores(original, deployed)
+    words = kinds_words(found) or "no difference" if finite else BROKEN
+    return Card(words, data, None, scores, pairs)
+
+
+def values_card(kind: Any, original: Values, deployed: Values) -> Card:
+    """Return what a card shows of two answers of values."""
+    maps = _maps(original, deployed)
+    values = {
+        "mean_iou": None,
+        "cosine": _cosine(original, deployed),
+        "elements": [] if maps else _elements(original, deployed),
+        "shape": list(original.array.shape),
+    }
+    if original.rules.measure == "labels" and kind.is_finite(original) and kind.is_finite(deployed):
+        values["mean_iou"] = round(mean_iou(original, deployed), 4)
+    return Card(distance_words(original, deployed), None, values, maps=maps)
 
 
 def difference_key(kind: str, label: int) -> str:

@@ -9,15 +9,12 @@ from edgeflare._internal.text import capitalized, counted, margin_text, number_t
 from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.answer_words import (
-    DETECTION_MARGIN,
-    KIND_WORDS,
-    class_words,
-    difference_text,
-    with_names,
-)
+from edgeflare.answers.detections.words import DETECTION_MARGIN, KIND_WORDS, class_words, with_names
+from edgeflare.answers.metrics import difference_text
+from edgeflare.answers.oracles import traits_in
+from edgeflare.answers.transcripts import WordChange, excerpts
+from edgeflare.answers.values import MEASURES
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
@@ -58,9 +55,7 @@ from edgeflare.reports.media import (
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store, campaign_text
-from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
-from edgeflare.values import MEASURES
 from edgeflare_whitebox import (
     stored_classes,
     stored_coverage,
@@ -300,7 +295,7 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
         for name_, counts in vars(collected.facets).items()
     }
     facets["pair"] = [
-        (value, words[value], count) for value, _, count in facets["pair"][:MOST_PAIRS]
+        (value, words.get(value, value), count) for value, _, count in facets["pair"][:MOST_PAIRS]
     ]
     facets["status"] = [
         (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted, percent_text
-from edgeflare.analysis.answer_stats import DetectionFigures, DifferenceCounts
-from edgeflare.answer_words import KIND_MEANINGS, KIND_WORDS, class_words
-from edgeflare.detections import DIFFERENCE_KINDS
+from edgeflare.answers.detections.figures import DetectionFigures, DifferenceCounts
+from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
+from edgeflare.answers.detections.words import KIND_MEANINGS, KIND_WORDS, class_words
 from edgeflare.reports.answers.document import inputs_text
 from edgeflare.reports.document import Name
 from edgeflare.reports.html.answers import difference_key

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.metrics import is_scores, text_of
+from edgeflare.answers.metrics import is_scores, text_of
+from edgeflare.answers.transcripts import TranscriptDiff, WordChange, transcript_diff
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.html.answers import shown_answers
 from edgeflare.reports.html.media import Media
 from edgeflare.strategies.operators import describe_last_mutations
-from edgeflare.transcripts import TranscriptDiff, WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Detections, Output, Scores, Status, Values
 
 _TOP_CLASSES = 5

@@ -14,10 +14,10 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
 from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
-from edgeflare.answer_words import KIND_WORDS
+from edgeflare.answers.detections.words import KIND_WORDS
+from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import UsageError
-from edgeflare.oracles import traits_in
 from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (

@@ -9,8 +9,8 @@ from typing import Any
 from edgeflare._internal.files import is_unused, replacing, write_whole
 from edgeflare.analysis.answer_stats import DETECTION_KINDS
 from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.metrics import text_of, top_label
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
 from edgeflare.reports.media import pcm_wav, png

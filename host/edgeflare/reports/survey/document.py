@@ -8,7 +8,8 @@ from markupsafe import Markup
 from edgeflare._internal.text import NOTHING, capitalized, counted, margin_text, percent_text
 from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
-from edgeflare.answer_words import with_names
+from edgeflare.answers.detections.words import with_names
+from edgeflare.answers.transcripts import excerpts
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.reports.document import (
     Block,
@@ -20,7 +21,6 @@ from edgeflare.reports.document import (
     Table,
     Text,
 )
-from edgeflare.transcripts import excerpts
 
 MOST_WORST = 5
 """Number of the worst inputs in a table."""

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import replacing
 from edgeflare.analysis.findings import Commands, score_list
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.replay.inputs import survey_id
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.metrics import text_of, top_label
 from edgeflare.store import SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import SampleReader
 from edgeflare.types import Decision, Output, Sample

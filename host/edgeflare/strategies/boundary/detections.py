@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal.exact import Floats
-from edgeflare.detections import box_iou, differences
-from edgeflare.metrics import is_finite
+from edgeflare.answers.detections.matching import box_iou, differences
+from edgeflare.answers.metrics import is_finite
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
 from edgeflare.strategies.boundary.directions import Directions, WindowCosines
 from edgeflare.strategies.boundary.options import (

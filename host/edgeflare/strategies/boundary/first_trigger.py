@@ -14,7 +14,7 @@ import numpy as np
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
-from edgeflare.metrics import class_scores
+from edgeflare.answers.metrics import class_scores
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin
 from edgeflare.strategies.boundary.perturb import TieBreak
 from edgeflare.strategies.boundary.points import PathPoint, log_probabilities

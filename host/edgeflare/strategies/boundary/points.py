@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
-from edgeflare.metrics import class_scores, l2
+from edgeflare.answers.metrics import class_scores
+from edgeflare.metrics import l2
 from edgeflare.types import Answer, Ask, Outcome, Output, Outputs, Sample, Scores, Seed
 
 _SMALLEST_PROBABILITY = 1e-30

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal import exact
-from edgeflare.oracles import margins
+from edgeflare.answers.oracles import margins
 from edgeflare.strategies.boundary.options import Bounds
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin, approach
 from edgeflare.strategies.boundary.perturb import TieBreak, break_tie, perturb_locally

@@ -24,9 +24,12 @@ Figures: docs/research/boundary.md. What was tried without gain: docs/research/t
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from edgeflare.answers import kind_of as answer_kind_of
+from edgeflare.answers.kind import AnswerKind, later
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
 from edgeflare.strategies.boundary import detections, tolerance, transcripts
@@ -48,13 +51,10 @@ from edgeflare.strategies.operators import check_operator_pool
 from edgeflare.types import (
     Answer,
     Ask,
-    Detections,
     Outcome,
     Search,
     Seed,
     Strategy,
-    Transcript,
-    Values,
 )
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
@@ -173,20 +173,60 @@ def _search(
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
+    kind: type[AnswerKind[Any]] | AnswerKind[Any] = answer_kind_of(seed.outputs.original)
+    kind = AnswerKind if seed.compares_scores else kind
+    search: Search = later(kind.boundary, options, operators, seed, rng)
+    return (yield from search)
+
+
+def search_by_distance(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
+) -> Search:
+    """Search for answers as far apart as possible: what an answer's kind has unless it says more."""
     kind = kind_of(seed.sample)
-    words = isinstance(seed.outputs.original, Transcript)
-    if not words:
-        _check_bounds(options, kind)
-    natural = operators or dict(corruptions(kind))
-    if isinstance(seed.outputs.original, Detections):
-        return (yield from search_detections(options, natural, seed, rng))
-    if seed.compares_scores or isinstance(seed.outputs.original, Values):
-        return (yield from search_by_tolerance(options, natural, seed, rng))
-    pool = _operator_pool(options, operators, kind, words=words)
-    if words:
-        harder = pool if operators else check_operator_pool(dict(corruptions(kind)), kind)
-        smooth = not operators
-        return (yield from search_transcripts(options, pool, harder, seed, rng, smooth=smooth))
+    _check_bounds(options, kind)
+    return (yield from search_by_tolerance(options, operators or corruptions(kind), seed, rng))
+
+
+def search_objects(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
+) -> Search:
+    """Search for an object that a detector's answers differ in."""
+    kind = kind_of(seed.sample)
+    _check_bounds(options, kind)
+    return (yield from search_detections(options, operators or corruptions(kind), seed, rng))
+
+
+def search_texts(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
+) -> Search:
+    """Search for another word by natural corruptions."""
+    kind = kind_of(seed.sample)
+    pool = _operator_pool(options, operators, kind, words=True)
+    harder = pool if operators else check_operator_pool(dict(corruptions(kind)), kind)
+    smooth = not operators
+    return (yield from search_transcripts(options, pool, harder, seed, rng, smooth=smooth))
+
+
+def search_scores(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
+) -> Search:
+    """Search for another top-1 class at the original's boundary."""
+    kind = kind_of(seed.sample)
+    _check_bounds(options, kind)
+    pool = _operator_pool(options, operators, kind, words=False)
     original = OriginalProbe(seed, has_gradients=options.gradients)
     device = DeviceProbe(original, options.device_budget)
     name = "least-l2" if options.crossing == "auto" else options.crossing

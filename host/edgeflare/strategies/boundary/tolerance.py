@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal import exact
+from edgeflare.answers.metrics import disagreement, is_finite, is_scores
 from edgeflare.errors import UsageError
-from edgeflare.metrics import disagreement, is_finite, is_scores
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.options import (
     TOLERANCE_EFFORT,

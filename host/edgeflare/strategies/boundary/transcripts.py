@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare.answers.metrics import is_finite
+from edgeflare.answers.transcripts import Word, aligned, differing, words
 from edgeflare.errors import UsageError
-from edgeflare.metrics import is_finite
 from edgeflare.strategies.boundary.directions import smooth_noise
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
 from edgeflare.strategies.boundary.points import Path, space_of
-from edgeflare.transcripts import Word, aligned, differing, words
 from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed, Transcript
 from edgeflare_mutators import Corruption, Kind, Operator, SampleSpec
 

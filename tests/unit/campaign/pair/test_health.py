@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from search_models import heard
 
+from edgeflare.answers.metrics import is_same_answer
 from edgeflare.campaign.pair.health import (
     ANSWERS_CHECKED,
     count_constant,
     is_other_answer,
     unusable_answers,
 )
-from edgeflare.metrics import is_same_answer
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Detections, Output, Status, Values

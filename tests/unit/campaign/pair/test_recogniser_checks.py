@@ -8,6 +8,7 @@ import pytest
 from report_stores import audio_campaign
 from search_models import heard
 
+from edgeflare.answers.oracles import Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.campaign.events import Notice, Reporter
 from edgeflare.campaign.pair.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.seeds import store_seeds
@@ -16,7 +17,6 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import PreflightError, SeedError, UsageError
-from edgeflare.oracles import Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.seeds import SeedInput
 from edgeflare.store import Store
 from edgeflare.types import Output, Outputs

@@ -101,7 +101,7 @@ def test_what_saturation_changes_is_told(
     tmp_path: Path, most: int, exact: bool, told: str | None
 ) -> None:
     path = model(tmp_path / "m.onnx", most)
-    notice = saturation_notice(path, SIDE, SIDE.reader("softmax"), seeds(most, exact=exact))
+    notice = saturation_notice(path, SIDE, SIDE.reader("probabilities"), seeds(most, exact=exact))
     if told is None:
         assert notice is None
     else:

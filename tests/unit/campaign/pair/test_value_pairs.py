@@ -10,10 +10,10 @@ import pytest
 from model_pairs import Pair
 from value_models import CLASSES, SIZE, VALUES, value_onnx, value_pair
 
+from edgeflare.answers.metrics import disagreement, is_scores, top_label
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import EdgeFlareError, StoreError
-from edgeflare.metrics import disagreement, is_scores, top_label
 from edgeflare.models import InputSpec, TensorInfo
 from edgeflare.types import Values
 

@@ -25,7 +25,7 @@ from answer_stores import (
 
 from edgeflare.analysis.data_frames import to_frames
 from edgeflare.analysis.faults import Fault, FaultFigures, FaultPair
-from edgeflare.answer_words import difference_text
+from edgeflare.answers.metrics import difference_text
 from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
 from edgeflare.reports.answers.boxes import detection_panel
 from edgeflare.reports.answers.document import detection_setting

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from answering_models import Searched, agreed, detectors, of_detectors, photographs
 
-from edgeflare.detections import differences, worst
+from edgeflare.answers.detections.matching import differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
 from edgeflare.types import Decision, Detections, Sample

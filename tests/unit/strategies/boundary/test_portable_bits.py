@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from search_models import Pair, search
 
 from edgeflare._internal import exact
-from edgeflare.models.outputs import softmax
+from edgeflare.answers.outputs import softmax
 from edgeflare.strategies.boundary.directions import Directions, directions_for, noise_like
 from edgeflare.strategies.boundary.first_trigger import Ridge
 from edgeflare.types import KnownAnswers, Sample, Scores

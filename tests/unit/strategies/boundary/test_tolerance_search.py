@@ -16,9 +16,10 @@ from answering_models import (
 )
 from search_models import affine, quantised
 
+from edgeflare.answers.metrics import disagreement
+from edgeflare.answers.oracles import ToleranceOracle
 from edgeflare.errors import UsageError
-from edgeflare.metrics import disagreement, l2
-from edgeflare.oracles import ToleranceOracle
+from edgeflare.metrics import l2
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Decision, Sample, ValueRules, Values
 

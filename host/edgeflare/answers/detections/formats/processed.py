@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import names_text, shape_text
+from edgeflare.answers.detections.formats.dense import (
+    Found,
+    as_shaped,
+    check_counts,
+    listed,
+    ltrb_shares,
+)
+from edgeflare.answers.detections.formats.options import DetectorOptions
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import Found, as_shaped, check_counts, listed, ltrb_shares
-from edgeflare.models.detectors.options import DetectorOptions
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 

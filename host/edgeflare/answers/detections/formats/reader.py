@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import names_text, shape_text
+from edgeflare.answers.detections.formats.dense import Found, listed
+from edgeflare.answers.detections.formats.grid import Grids
+from edgeflare.answers.detections.formats.heads import SplitHead, YoloHead
+from edgeflare.answers.detections.formats.options import BUILT_IN, DetectorOptions
+from edgeflare.answers.detections.formats.processed import EndToEnd, SsdObjects
+from edgeflare.answers.detections.formats.suppression import best, ordered, suppressed
+from edgeflare.answers.outputs import OutputKind
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models.detectors.dense import Found, listed
-from edgeflare.models.detectors.grid import Grids
-from edgeflare.models.detectors.heads import SplitHead, YoloHead
-from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
-from edgeflare.models.detectors.processed import EndToEnd, SsdObjects
-from edgeflare.models.detectors.suppression import best, ordered, suppressed
-from edgeflare.models.outputs import OutputKind
 from edgeflare.types import DetectionRules, Detections, Output
 from edgeflare_agent.configuration.reduction import Reduction
 from edgeflare_agent.decoding import RawOutput

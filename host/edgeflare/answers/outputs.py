@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from edgeflare._internal import exact, toml
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import clean_text, reason, shape_text
+from edgeflare.answers import kind_of_output
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Task, Transcript
 from edgeflare_agent import decoding
@@ -111,18 +112,11 @@ OutputKind: TypeAlias = Literal[
 ]
 """What a model's outputs are: scores of classes in one of four forms, a label or text; boxes, a score of each class
 for itself ("tags", or "tag-logits" before the sigmoid), values, or an embedding that is compared with those of a gallery."""
-_TASKS: Mapping[str, Task] = {
-    "transcript": "transcript",
-    "detections": "detection",
-    "tags": "multi-label",
-    "tag-logits": "multi-label",
-    "values": "vector",
-}
 
 
-def task_of(kind: str) -> Task:
+def task_of(form: str) -> Task:
     """Return the task whose answers a model's outputs become; of all kinds of values "vector"."""
-    return _TASKS.get(kind, "classification")
+    return list(kind_of_output(form or "logits").tasks)[-1]  # "": not known yet
 
 
 SINGLE_KINDS: Mapping[str, OutputKind] = {

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from edgeflare._internal.text import clean_text, names_text, shape_text
+from edgeflare.answers.detections.formats.heads import box_axis, channel_axis
+from edgeflare.answers.detections.formats.options import BUILT_IN, DetectorOptions
+from edgeflare.answers.detections.formats.processed import ssd_places
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.heads import box_axis, channel_axis
-from edgeflare.models.detectors.options import BUILT_IN, DetectorOptions
-from edgeflare.models.detectors.processed import ssd_places
 from edgeflare_agent.image_spec import TensorInfo
 
 _STRIDES = (4, 8, 16, 32, 64, 128)

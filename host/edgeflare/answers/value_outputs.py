@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.npz import read_npz
 from edgeflare._internal.text import names_text
+from edgeflare.answers.detections.formats.dense import as_shaped
+from edgeflare.answers.outputs import OutputKind, check_values, softmax
+from edgeflare.answers.values import label_map
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models.detectors.dense import as_shaped
-from edgeflare.models.npz import read_npz
-from edgeflare.models.outputs import OutputKind, check_values, softmax
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
-from edgeflare.values import label_map
 from edgeflare_agent.decoding import RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize

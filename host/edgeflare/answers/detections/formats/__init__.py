@@ -1,14 +1,18 @@
 """The outputs of detectors: their formats, and how they become `edgeflare.types.Detections`."""
 
-from edgeflare.models.detectors.completion import choose_format, complete_options
-from edgeflare.models.detectors.inference import (
+from edgeflare.answers.detections.formats.completion import choose_format, complete_options
+from edgeflare.answers.detections.formats.inference import (
     InferredFormat,
     check_format,
     class_names,
     infer_format,
 )
-from edgeflare.models.detectors.options import FASTESTDET, DetectorOptions, GridOptions
-from edgeflare.models.detectors.reader import CANDIDATE_SHARE, DetectionReader, keep_anchors
+from edgeflare.answers.detections.formats.options import FASTESTDET, DetectorOptions, GridOptions
+from edgeflare.answers.detections.formats.reader import (
+    CANDIDATE_SHARE,
+    DetectionReader,
+    keep_anchors,
+)
 
 __all__ = [
     "CANDIDATE_SHARE",

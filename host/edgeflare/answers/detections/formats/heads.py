@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
-from edgeflare.errors import ModelError
-from edgeflare.models.detectors.dense import (
+from edgeflare.answers.detections.formats.dense import (
     Found,
     Plane,
     ScoreRule,
@@ -19,7 +18,8 @@ from edgeflare.models.detectors.dense import (
     choose,
     ltrb_shares,
 )
-from edgeflare.models.detectors.options import NO_BACKGROUND, DetectorOptions
+from edgeflare.answers.detections.formats.options import NO_BACKGROUND, DetectorOptions
+from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 
 

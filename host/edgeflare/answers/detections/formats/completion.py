@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.text import shape_text
-from edgeflare.errors import ModelError
-from edgeflare.models.detectors.heads import SplitHead, YoloHead
-from edgeflare.models.detectors.options import (
+from edgeflare.answers.detections.formats.heads import SplitHead, YoloHead
+from edgeflare.answers.detections.formats.options import (
     NO_BACKGROUND,
     Activation,
     BoxUnits,
     DetectorOptions,
 )
-from edgeflare.models.detectors.processed import EndToEnd, SsdObjects, ssd_places
-from edgeflare.models.detectors.reader import RawOutputs, decoder_of, read_places
+from edgeflare.answers.detections.formats.processed import EndToEnd, SsdObjects, ssd_places
+from edgeflare.answers.detections.formats.reader import RawOutputs, decoder_of, read_places
+from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import exact
 from edgeflare._internal.text import shape_text
+from edgeflare.answers.detections.formats.options import (
+    NO_BACKGROUND,
+    Activation,
+    BoxOrder,
+    BoxUnits,
+)
 from edgeflare.errors import ModelError
-from edgeflare.models.detectors.options import NO_BACKGROUND, Activation, BoxOrder, BoxUnits
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 

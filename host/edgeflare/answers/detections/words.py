@@ -1,17 +1,13 @@
-"""How two answers without a top-1 class differ, in words: detections, and real values."""
+"""How two detectors' answers differ, in words."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-import numpy as np
-
-from edgeflare._internal.text import number_text, percent_text
-from edgeflare.detections import Difference, DifferenceKind, differences
-from edgeflare.metrics import is_finite
-from edgeflare.types import Detections, Output, Values
-from edgeflare.values import distance, mean_iou
+from edgeflare._internal.text import number_text
+from edgeflare.answers.detections.matching import Difference, DifferenceKind, differences
+from edgeflare.types import Detections
 
 Namer: TypeAlias = Callable[[int], str]
 """Returns a class's name, its number as text where it has none."""
@@ -52,23 +48,6 @@ KIND_VERBS: Mapping[DifferenceKind, str] = {
 _CLASS = re.compile(r"\bclass ([0-9]+)\b")
 _MOST = 3
 _DIGITS = (2, 3, 4, 5, 6)
-
-
-def difference_text(
-    original: Output | None, deployed: Output | None, name: Namer = str
-) -> str | None:
-    """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
-
-    Numbers are the original's against the deployed model's. `BROKEN` of detections where one is NaN
-    or infinite. None of scores, transcripts, and where an answer is missing.
-    """
-    if isinstance(original, Detections) and isinstance(deployed, Detections):
-        if not (is_finite(original) and is_finite(deployed)):
-            return BROKEN
-        return differences_words(original, deployed, name)
-    if isinstance(original, Values) and isinstance(deployed, Values):
-        return distance_words(original, deployed)
-    return None
 
 
 def with_names(text: str, name: Namer) -> str:
@@ -147,20 +126,3 @@ def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -
     if len(counts) > most:
         shown.append(f"{len(counts) - most} more")
     return ", ".join(shown)
-
-
-def distance_words(original: Values, deployed: Values) -> str:
-    """Return the distance of two answers of values: ``1.8 % of the pixels have another label``."""
-    apart, rules = distance(original, deployed), original.rules
-    if not np.isfinite(apart):
-        return "NaN or infinity among the values"
-    if rules.measure == "labels":
-        overlap = number_text(mean_iou(original, deployed))
-        return f"{percent_text(apart)} of the pixels have another label (mean IoU {overlap})"
-    if rules.measure == "cosine":
-        return f"1 less the cosine is {apart:.3g}"
-    if rules.tolerances:
-        return f"an element is {apart:.3g} times its tolerance apart"
-    if rules.measure == "relative":
-        return f"an element is {100 * apart:.3g} % apart"
-    return f"an element is {apart:.3g} apart"

@@ -11,7 +11,7 @@ negative sides. Boxes without an area overlap fully for it, wherever they are.
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.models.detectors.dense import Found
+from edgeflare.answers.detections.formats.dense import Found
 
 MOST = 300
 """Candidates of an answer, as in YOLO's and COCO's usual settings; of more, the best remain, and all that

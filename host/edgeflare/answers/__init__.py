@@ -1,0 +1,117 @@
+"""Kinds of answers: one object each, which is asked instead of the answer's type.
+
+A kind of your own is an object in an entry point of the group ``edgeflare.answers``, named as the
+task that ``--task`` then takes; `AnswerKind` has what it is asked. It is imported when it is used.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from edgeflare._internal import plugins
+from edgeflare.answers.detections import DETECTIONS
+from edgeflare.answers.kind import AnswerKind, Change, Margins
+from edgeflare.answers.scores import LABELS, SCORES
+from edgeflare.answers.tags import TAGS
+from edgeflare.answers.transcripts import TRANSCRIPTS
+from edgeflare.answers.values import VALUES
+from edgeflare.errors import UsageError
+
+__all__ = [
+    "DETECTIONS",
+    "KINDS",
+    "LABELS",
+    "SCORES",
+    "TAGS",
+    "TRANSCRIPTS",
+    "VALUES",
+    "AnswerKind",
+    "Change",
+    "Margins",
+    "common_kind",
+    "kind_named",
+    "kind_of",
+    "kind_of_output",
+    "kind_of_task",
+    "tasks",
+]
+
+KINDS: list[AnswerKind[Any]] = [SCORES, LABELS, TAGS, TRANSCRIPTS, DETECTIONS, VALUES]
+"""The built-in kinds; `kind_of` an array is the first of those that accept it."""
+
+
+def kind_of(answer: Any) -> AnswerKind[Any]:
+    """Return the kind of an answer. Raises TypeError for what is none."""
+    if type(answer) is np.ndarray:
+        return SCORES
+    for kind in (*KINDS, *_declared_kinds()):
+        if kind.accepts(answer):
+            return kind
+    raise TypeError(f"{type(answer).__name__} is no answer")
+
+
+def common_kind(original: Any, deployed: Any) -> AnswerKind[Any]:
+    """Return the kind of two answers. Raises TypeError for two kinds."""
+    kind = kind_of(original)
+    if not kind.accepts(deployed):
+        types = " and ".join(type(answer).__name__ for answer in (original, deployed))
+        raise TypeError(f"{types} are answers of two kinds")
+    return kind
+
+
+def tasks() -> dict[str, str]:
+    """Return all that ``--task`` takes, with what models answer with then; declared ones without.
+
+    Nothing is imported.
+    """
+    words = {task: words for kind in KINDS for task, words in kind.tasks.items()}
+    return {**dict.fromkeys(plugins.names("kind of answer"), ""), **words}
+
+
+def kind_of_task(task: str) -> AnswerKind[Any]:
+    """Return the kind of a task's answers.
+
+    Raises UsageError where there is none, and where the distribution that declares it is broken.
+    """
+    built_in = next((kind for kind in KINDS if task in kind.tasks), None)
+    if built_in is not None:
+        return built_in
+    plugins.check_installed("kind of answer", task, ())
+    kind = plugins.load("kind of answer", task)
+    if not isinstance(kind, AnswerKind) or task not in kind.tasks:
+        raise plugins.unusable(
+            "kind of answer",
+            task,
+            "must be an edgeflare.answers.AnswerKind that has it among its `tasks`",
+        )
+    return kind
+
+
+def kind_named(name: str) -> AnswerKind[Any]:
+    """Return the kind of this name, as a campaign stores it. Raises ValueError for none."""
+    for kind in (*KINDS, *_declared_kinds()):
+        if kind.name == name:
+            return kind
+    raise ValueError(f"{str(name)[:99]} is no kind of answer that is installed here")
+
+
+def kind_of_output(form: str) -> AnswerKind[Any]:
+    """Return the kind of answers that outputs of a stored form become: "logits" become scores.
+
+    Raises ValueError for an unknown form.
+    """
+    return next((kind for kind in KINDS if form in kind.outputs), None) or kind_named(form)
+
+
+def _declared_kinds() -> list[AnswerKind[Any]]:
+    """Return the kinds that distributions declare, without those that are broken.
+
+    They are asked where no built-in kind fits; who needs a broken one gets its error by its task.
+    """
+    kinds: list[AnswerKind[Any]] = []
+    for task in plugins.names("kind of answer"):
+        try:
+            kinds.append(kind_of_task(task))
+        except UsageError:
+            continue
+    return kinds

@@ -1,0 +1,25 @@
+"""The names that a file with a kind of answer needs; `edgeflare.answers.kind` has each in words."""
+
+from edgeflare.answers.kind import (
+    A,
+    AnswerKind,
+    Card,
+    Change,
+    Margins,
+    Name,
+    Pieces,
+    decision_of,
+    jsonable,
+)
+
+__all__ = [
+    "A",
+    "AnswerKind",
+    "Card",
+    "Change",
+    "Margins",
+    "Name",
+    "Pieces",
+    "decision_of",
+    "jsonable",
+]

@@ -1,0 +1,82 @@
+"""How a model's answer is stored: its numbers as bytes, and what else it consists of as JSON."""
+
+from collections.abc import Mapping
+from typing import Any, overload
+
+from edgeflare.answers import (
+    DETECTIONS,
+    SCORES,
+    TAGS,
+    TRANSCRIPTS,
+    VALUES,
+    kind_named,
+    kind_of,
+    kind_of_output,
+)
+from edgeflare.answers.kind import AnswerKind, Pieces
+from edgeflare.types import Output
+
+
+def is_answer(output: Output) -> bool:
+    """Whether this is an answer: no scores mean that the device failed."""
+    kind = kind_of(output)
+    return not kind.has_classes or kind.numbers(output).size > 0
+
+
+@overload
+def output_from(data: bytes, pieces: Pieces) -> Output: ...
+
+
+@overload
+def output_from(data: bytes | None, pieces: Pieces) -> Output | None: ...
+
+
+def output_from(data: bytes | None, pieces: Pieces) -> Output | None:
+    """Return the answer that `output_columns` was given, by its two columns.
+
+    Raises ValueError, KeyError and TypeError for other columns.
+    """
+    if data is None:
+        return None
+    output: Output = _kind_stored(pieces).from_columns(data, pieces)
+    return output
+
+
+def _kind_stored(pieces: Pieces) -> AnswerKind[Any]:
+    """Return the kind of an answer's column; those of edgeflare 0.2 name none."""
+    if not isinstance(pieces, Mapping):
+        return SCORES if pieces is None else TRANSCRIPTS
+    if "kind" in pieces:
+        return kind_named(pieces["kind"])
+    if "shape" in pieces:
+        return VALUES
+    return TAGS if pieces["rules"][3:] == [False] else DETECTIONS
+
+
+def stored_kind(models: Mapping[str, Any]) -> AnswerKind[Any]:
+    """Return the kind of a campaign's answers, by what is stored of its models.
+
+    Campaigns of edgeflare 0.2 don't name it: what the deployed model returns tells it then. That of
+    scores where nothing is stored yet. Raises ValueError for an unknown kind.
+    """
+    output = (models.get("deployed") or {}).get("output") or {}
+    if "answers" in output:
+        return kind_named(output["answers"])
+    return kind_of_output(str(output.get("kind") or "logits"))
+
+
+def output_columns(name: str, output: Output | None) -> dict[str, Any]:
+    """Return an answer as two columns: its numbers, and what else it consists of.
+
+    Numbers are little-endian float64: scores; of detections the scores and boxes, [n, 5]. Those of
+    values are compressed by zlib, as float32 where that loses nothing.
+    """
+    data, pieces = (None, None) if output is None else kind_of(output).to_columns(output)
+    return {name: data, f"{name}_pieces": pieces}
+
+
+def check_same_kind(original: Output, deployed: Output) -> None:
+    """Raise ValueError where two answers to one sample are of two kinds, or of two lengths."""
+    kind = kind_of(original)
+    if not (kind.accepts(deployed) and kind.fits(original, deployed)):
+        raise ValueError("the two models' answers are of two kinds")

@@ -1,0 +1,214 @@
+"""Boxes with classes and scores: a deviation is an object lost, seen alone, of another class, or moved."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.answers.detections.matching import (
+    Difference,
+    differences,
+    score_distance,
+    summary,
+    worst,
+)
+from edgeflare.answers.kind import (
+    AnswerKind,
+    Card,
+    Margins,
+    Name,
+    Pieces,
+    decision_of,
+    jsonable,
+    later,
+)
+from edgeflare.types import Decision, DetectionRules, Detections
+
+
+class DetectionsKind(AnswerKind[Detections]):
+    """Objects with places."""
+
+    name = "detections"
+    tasks: ClassVar[Mapping[str, str]] = {"detection": "boxes with classes and scores"}
+    noun = "detections"
+    outputs: ClassVar[tuple[str, ...]] = ("detections",)
+    boundary = "edgeflare.strategies.boundary.strategy:search_objects"
+    boundary_options = "detections"
+    located: ClassVar[bool] = True
+    """Whether objects have places."""
+
+    def accepts(self, answer: object) -> bool:
+        """Whether these are objects; those without places are of the kind `tags`, too."""
+        return isinstance(answer, Detections) and (self.located or not answer.rules.located)
+
+    def suits(self, original: Any, deployed: Any) -> str:
+        """Return the format that the original's outputs have in words, of a model of upright images."""
+        reason: str = later("edgeflare.campaign.pair.detectors:detecting_reason", original)
+        return reason
+
+    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+        first, second = later(
+            "edgeflare.campaign.pair.detectors:detector_sides", config, original, deployed
+        )
+        return first, second
+
+    def settle(
+        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
+    ) -> tuple[Any, str]:
+        settled, notice = later(
+            "edgeflare.campaign.pair.detectors:settled", side, raws, whose, original
+        )
+        return settled._replace(form="detections"), notice
+
+    def reader(self, side: Any) -> Any:
+        from edgeflare.answers.detections.formats import DetectionReader
+
+        compared = side.compared
+        return DetectionReader(side.outputs, side.detector, side.size, compared.rules, compared.nms)
+
+    def numbers(self, answer: Detections) -> NDArray[np.float64]:
+        return np.concatenate([answer.scores[:, None], answer.boxes], axis=1)
+
+    def agree(self, original: Detections, deployed: Detections) -> bool:
+        return not differences(original, deployed)
+
+    def decide(self, original: Detections, deployed: Detections, floor: float = 0.0) -> Decision:
+        """Decide as any kind does, with the boxes of both matched once."""
+        if not (self.is_finite(original) and self.is_finite(deployed)):
+            return Decision.NONFINITE
+        largest = worst(differences(original, deployed))
+        return Decision.AGREE if largest is None else decision_of(min(largest.margins), floor)
+
+    def changes(self, original: Detections, deployed: Detections) -> Sequence[Difference]:
+        return differences(original, deployed)
+
+    def distance(self, original: Detections, deployed: Detections) -> float:
+        """Return the largest difference of the scores of an object."""
+        return score_distance(original, deployed)
+
+    def margin(self, answer: Detections) -> float | None:
+        """Return the smallest distance of a score from the confidence; None without a box."""
+        return min(np.abs(answer.scores - answer.rules.confidence).tolist(), default=None)
+
+    def margins(self, original: Detections, deployed: Detections) -> Margins:
+        """Return the margins of the worst difference."""
+        largest = worst(differences(original, deployed))
+        return Margins(*largest.margins) if largest else super().margins(original, deployed)
+
+    def is_below(self, answer: Detections, floor: float) -> bool:
+        """Never: another object may be lost beside the one that is nearest to the confidence."""
+        return False
+
+    def certainty(self, answer: Detections) -> float | None:
+        return 1.0 if self.is_finite(answer) else None
+
+    def is_sure_of_difference(
+        self, original: Detections, deployed: Detections, sure: float
+    ) -> bool:
+        rules = original.rules
+        largest = {"ghost": rules.confidence, "shift": rules.shift_iou}
+        return any(
+            difference.margins[0] >= sure * largest.get(difference.kind, 1.0 - rules.confidence)
+            for difference in differences(original, deployed)
+        )
+
+    def is_same(self, first: Detections, second: Detections) -> bool:
+        return np.array_equal(first.labels, second.labels) and super().is_same(first, second)
+
+    def state(self, answer: Detections) -> NDArray[np.float64]:
+        return answer.scores
+
+    def to_columns(self, answer: Detections) -> tuple[bytes, Pieces]:
+        data = np.asarray(self.numbers(answer), dtype="<f8").tobytes()
+        return data, {"labels": answer.labels.tolist(), "rules": [*answer.rules]}
+
+    def from_columns(self, data: bytes, pieces: Any) -> Detections:
+        numbers = np.frombuffer(data, dtype="<f8").astype(np.float64).reshape(-1, 5)
+        labels = np.array(pieces["labels"], np.int64)
+        if labels.shape != numbers.shape[:1]:
+            raise ValueError("labels and boxes differ in number")
+        rules = DetectionRules(*pieces["rules"])
+        shares = rules.confidence, rules.match_iou, rules.shift_iou
+        if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares) or (
+            type(rules[3]) is not bool
+        ):
+            raise ValueError(f"{str(pieces['rules'])[:99]} are no rules of detections")
+        return Detections(numbers[:, 1:].copy(), labels, numbers[:, 0].copy(), rules)
+
+    def text(self, answer: Detections) -> str | None:
+        return summary(answer)
+
+    def difference(
+        self, original: Detections, deployed: Detections, name: Name = str
+    ) -> str | None:
+        from edgeflare.answers.detections.words import BROKEN, differences_words
+
+        if not (self.is_finite(original) and self.is_finite(deployed)):
+            return BROKEN
+        return differences_words(original, deployed, name)
+
+    def to_json(self, answer: Detections) -> Any:
+        parts = (
+            part[: answer.count].tolist() for part in (answer.labels, answer.scores, answer.boxes)
+        )
+        return [
+            {"label": label, "score": jsonable(score), "box": jsonable(box)}
+            for label, score, box in zip(*parts, strict=True)
+        ]
+
+    def differences_json(
+        self, original: Detections, deployed: Detections
+    ) -> list[dict[str, Any]] | None:
+        if not (self.is_finite(original) and self.is_finite(deployed)):
+            return []
+        return [
+            {
+                "kind": difference.kind,
+                "label": difference.label,
+                "deployed_label": difference.deployed_label,
+                "scores": [
+                    None if place is None else float(answer.scores[place])
+                    for place, answer in (
+                        (difference.original, original),
+                        (difference.deployed, deployed),
+                    )
+                ],
+                "iou": difference.iou,
+                "margins": list(difference.margins),
+            }
+            for difference in differences(original, deployed)
+        ]
+
+    def card(self, original: Detections, deployed: Detections, seed: Sequence[Any] = ()) -> Card:
+        card: Card = later(
+            "edgeflare.reports.html.answers:detections_card", self, original, deployed, seed
+        )
+        return card
+
+    def figures(
+        self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
+    ) -> Any:
+        from edgeflare.answers.detections.figures import DetectionFigures, difference_counts
+
+        floor = float((settings.get("search") or {}).get("margin_floor") or 0.0)
+        return DetectionFigures(
+            difference_counts(seeds, floor),
+            difference_counts(triggers, floor),
+            dict(settings.get("detection") or {}),
+        )
+
+    def key_figures(self, figures: Any) -> Iterable[Any]:
+        key_figures: Iterable[Any] = later(
+            "edgeflare.reports.answers.document:detection_key_figures", figures
+        )
+        return key_figures
+
+    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
+        blocks: list[Any] = later(
+            "edgeflare.reports.answers.document:difference_blocks", figures, name, most
+        )
+        return blocks
+
+
+DETECTIONS = DetectionsKind()

@@ -1,0 +1,340 @@
+"""What a kind of answer is: everything that the rest of EdgeFlare asks of two models' answers."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pkgutil import resolve_name
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from edgeflare.types import Decision
+
+A = TypeVar("A")
+"""The type of the answers of a kind."""
+Name: TypeAlias = Callable[[int], str]
+"""Returns a class's name, its number as text where it has none."""
+Pieces: TypeAlias = Sequence[str] | Mapping[str, Any] | None
+"""What an answer consists of beside numbers, as JSON: nothing of class scores, the texts of a
+transcript; an object of others, which names their kind by the key "kind" (those of edgeflare 0.2
+are told apart without)."""
+
+ROUNDING = 0.05
+"""The largest share by which a number of two answers to one input may differ by rounding alone."""
+
+
+class Margins(NamedTuple):
+    """How sure each model is of its answer, 0 to 1; None where it has no margin."""
+
+    original: float | None
+    deployed: float | None
+
+    @property
+    def smaller(self) -> float | None:
+        """The smaller of both; that of one alone where the other has none, else None."""
+        return min((margin for margin in self if margin is not None), default=None)
+
+
+class Change(NamedTuple):
+    """One thing in which two answers differ, for tables, filters and faults.
+
+    `kind`: what happened to it, such as "lost"; `label`: the class it is counted for, None without
+    classes; `margins`: how sure both models are of it.
+    """
+
+    kind: str
+    label: int | None
+    margins: Margins
+
+
+class Card(NamedTuple):
+    """What the gallery of a page shows of two answers; each empty of answers that don't have it.
+
+    `difference` is what differs in words, `detections` and `values` are as ``report.js`` reads
+    them, `scores` rows of (class, original's score, deployed's score), `pairs` the page's keys of
+    kinds and classes, and `maps` pictures of both models' maps and of their difference.
+    """
+
+    difference: str | None = None
+    detections: dict[str, Any] | None = None
+    values: dict[str, Any] | None = None
+    scores: list[list[Any]] | None = None
+    pairs: tuple[str, ...] = ()
+    maps: tuple[Any, ...] = ()
+
+
+class AnswerKind(ABC, Generic[A]):
+    """A kind of answer. Its methods take answers of its own type alone.
+
+    A kind of your own has the abstract methods and those whose default doesn't fit. Its file imports
+    its own data; what else it needs it imports inside the method that needs it.
+    """
+
+    name: ClassVar[str]
+    """In the store and in JSON; of a kind that is declared by a distribution, too."""
+    noun: ClassVar[str]
+    """The answers, in a noun for sentences."""
+    tasks: ClassVar[Mapping[str, str]]
+    """What --task takes, each with what models answer with then, in words; the most general last."""
+    outputs: ClassVar[tuple[str, ...]] = ()
+    """What a campaign's models are stored to return (`edgeflare.answers.outputs.OutputKind`) where
+    that is not the kind's name."""
+    settings: ClassVar[type[BaseModel] | None] = None
+    """Its table in campaign.toml; None: it has none."""
+    has_classes: ClassVar[bool] = False
+    """Whether one class is meant, so that there are labels and pairs of labels."""
+    is_measured: ClassVar[bool] = False
+    """Whether a deviation is a distance beyond a tolerance, not another decision."""
+    is_scored: ClassVar[bool] = True
+    """Whether the deployed model tells how sure it is; not where it tells a label alone."""
+    takes_tolerance: ClassVar[bool] = False
+    """Whether the oracle `tolerance` compares its answers."""
+    largest_distance: ClassVar[float] = 1.0
+    """What no distance of two of its answers exceeds; infinity where there is no such bound."""
+    boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
+    """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
+    other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
+    boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
+    """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
+
+    @abstractmethod
+    def accepts(self, answer: object) -> bool:
+        """Whether this is an answer of this kind."""
+
+    # What a model's outputs are read as
+
+    def suits(self, original: Any, deployed: Any) -> str:
+        """Return why two models' outputs are taken for this kind where no task is stated; "": not.
+
+        Both are `campaign.pair.tasks.ModelOutputs`.
+        """
+        return ""
+
+    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+        """Return both models' `ModelInterface`: by default each with its only output.
+
+        `config` is the campaign's, `original` and `deployed` are `ModelOutputs`. Raises ModelError
+        and UsageError where outputs or settings don't fit.
+        """
+        interfaces = later(
+            "edgeflare.campaign.pair.interface:plain_interfaces", task, original, deployed
+        )
+        return interfaces[0], interfaces[1]
+
+    def settle(
+        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
+    ) -> tuple[Any, str]:
+        """Return a model's interface once raw outputs were seen, and a notice; "": none.
+
+        `side` is a `ModelInterface`, whose `form` tells what its output is (logits, for example),
+        `raws` are raw outputs to the first seeds, `stated` is the setting `output`, `whose` the
+        model is, and `original` the original's reader where this is the deployed model, else None.
+        By default there is nothing to be seen, and the form is the kind's only one.
+        """
+        return side._replace(form=(*self.outputs, self.name)[0]), ""
+
+    @abstractmethod
+    def reader(self, side: Any) -> Any:
+        """Return what makes answers of a model's raw outputs: an `AnswerReader`.
+
+        `side` is the `ModelInterface` that `settle` gave.
+        """
+
+    # Numbers and decisions
+
+    @abstractmethod
+    def numbers(self, answer: A) -> NDArray[np.float64]:
+        """Return all numbers of an answer, float64 of any shape."""
+
+    @abstractmethod
+    def agree(self, original: A, deployed: A) -> bool:
+        """Whether both answers are the same decision; of measured kinds, the same answer."""
+
+    @abstractmethod
+    def distance(self, original: A, deployed: A) -> float:
+        """Return how far two answers are apart, from 0; NaN where they can't be compared."""
+
+    @abstractmethod
+    def margin(self, answer: A) -> float | None:
+        """Return how far a finite answer is from another decision, 0 to 1; None without one."""
+
+    def margins(self, original: A, deployed: A) -> Margins:
+        """Return the margins of what differs in two answers, of all where nothing does."""
+        return Margins(self.finite_margin(original), self.finite_margin(deployed))
+
+    def decide(self, original: A, deployed: A, floor: float = 0.0) -> Decision:
+        """Decide on two answers: a deviation is another decision, of which both models are sure.
+
+        `floor`: the smallest margin of either model that makes a deviation, in [0, 1).
+        """
+        if not (self.is_finite(original) and self.is_finite(deployed)):
+            return Decision.NONFINITE
+        if self.is_tie(original, deployed):
+            return Decision.TIE
+        if self.agree(original, deployed):
+            return Decision.AGREE
+        return decision_of(self.margins(original, deployed).smaller, floor)
+
+    def is_tie(self, original: A, deployed: A) -> bool:
+        """Whether one of two finite answers decides nothing."""
+        return False
+
+    def is_finite(self, answer: A) -> bool:
+        """Whether no number of an answer is NaN or infinite."""
+        numbers = self.numbers(answer).reshape(-1)
+        if not numbers.size:
+            return True
+        highest, lowest = numbers[numbers.argmax()], numbers[numbers.argmin()]  # NaN is both
+        return math.isfinite(highest) and math.isfinite(lowest)
+
+    def finite_margin(self, answer: A) -> float | None:
+        """Return the margin of any answer; None of one that is not finite."""
+        return self.margin(answer) if self.is_finite(answer) else None
+
+    def is_below(self, answer: A, floor: float) -> bool:
+        """Whether one answer alone tells that no deviation can be above the floor."""
+        margin = self.finite_margin(answer) if floor > 0 else None
+        return margin is not None and margin < floor
+
+    def certainty(self, answer: A) -> float | None:
+        """Return how sure a model is of an answer alone, before the other model is asked."""
+        return self.finite_margin(answer)
+
+    def is_sure_of_difference(self, original: A, deployed: A, sure: float) -> bool:
+        """Whether the original is sure of what differs; True where `certainty` has told that."""
+        return True
+
+    def is_same(self, first: A, second: A) -> bool:
+        """Whether two answers are the same to the last bit; NaN is the same as NaN."""
+        return bool(np.array_equal(self.numbers(first), self.numbers(second), equal_nan=True))
+
+    def rounds_to(self, first: A, second: A) -> bool | None:
+        """Whether two finite answers of one model to one input differ by rounding alone.
+
+        None: as the decision and the single numbers tell (see `metrics.is_same_answer`).
+        """
+        return None
+
+    def changes(self, original: A, deployed: A) -> Sequence[Any]:
+        """Return each thing in which two answers differ, as `Change`; none where labels tell it."""
+        return ()
+
+    def top_label(self, answer: A) -> int | None:
+        """Return the class that is meant; None without one."""
+        return None
+
+    def same_finding(self, trigger: A, seed: A) -> bool:
+        """Whether a model answers a changed trigger as the trigger: what shrinking must keep."""
+        return self.agree(trigger, seed)
+
+    # Search
+
+    def state(self, answer: A) -> NDArray[np.float64]:
+        """Return what a state of DFLARE's search consists of: float64 [n]."""
+        return self.numbers(answer).reshape(-1)
+
+    def top_difference(self, original: A, deployed: A) -> float:
+        """Return DFLARE's D(x): the difference of both models' certainty of their decisions."""
+        return self.distance(original, deployed)
+
+    def uncertainty(self, answer: A, k: int) -> float | None:
+        """Return DiffChaser's k-uncertainty: the highest less the k-highest probability.
+
+        None of an answer that has none, or of a kind without it.
+        """
+        return self.finite_margin(answer)
+
+    # Storage
+
+    @abstractmethod
+    def to_columns(self, answer: A) -> tuple[bytes, Pieces]:
+        """Return the two columns that an answer is stored as; pieces name the kind by "kind"."""
+
+    @abstractmethod
+    def from_columns(self, data: bytes, pieces: Any) -> A:
+        """Return the answer of two columns. Raises ValueError, KeyError, TypeError for others."""
+
+    def fits(self, original: A, deployed: A) -> bool:
+        """Whether two answers to one sample can be compared."""
+        return True
+
+    # Words and JSON
+
+    def text(self, answer: A) -> str | None:
+        """Return an answer as text; None where scores tell it."""
+        return None
+
+    def difference(self, original: A, deployed: A, name: Name = str) -> str | None:
+        """Return how two answers differ in words; None where labels or texts tell it."""
+        return None
+
+    def distance_words(self, distance: float) -> str:
+        """Return a distance of two answers in words."""
+        return f"{distance:.3g} apart"
+
+    def to_json(self, answer: A) -> Any:
+        """Return an answer for files that programs read, as `jsonable` data."""
+        return jsonable(self.numbers(answer).tolist())
+
+    def differences_json(self, original: A, deployed: A) -> list[dict[str, Any]] | None:
+        """Return what differs for files that programs read; None where labels tell it."""
+        return None
+
+    # Figures and reports
+
+    def figures(
+        self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
+    ) -> Any:
+        """Return figures of the pairs of answers to the seeds and to the triggers; None: none.
+
+        `settings` is the campaign's configuration as it is stored.
+        """
+        return None
+
+    def key_figures(self, figures: Any) -> Iterable[Any]:
+        """Yield the `reports.document.KeyFigure`s of what `figures` gave."""
+        return ()
+
+    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
+        """Return the tables of a report, of `most` rows each, of what `figures` gave."""
+        return []
+
+    def checks(self) -> Sequence[Any]:
+        """Return the rules of limits that only campaigns of this kind have, such as `max_lost`."""
+        return ()
+
+    def panel(self, sample: Any, original: A, deployed: A) -> Any:
+        """Return a picture of two answers over a sample; None where it is shown as it is."""
+        return None
+
+    def card(self, original: A, deployed: A, seed: Sequence[Any] = ()) -> Card:
+        """Return what the gallery of a page shows of two answers.
+
+        `seed`: both models' answers to the seed, where that is another input.
+        """
+        return Card(self.difference(original, deployed))
+
+
+def later(name: str, *arguments: Any) -> Any:
+    """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
+    return resolve_name(name)(*arguments)
+
+
+def decision_of(margin: float | None, floor: float) -> Decision:
+    """Return the decision on two answers that differ, by the smaller margin of what does."""
+    if margin is None or margin <= 0:
+        return Decision.TIE
+    return Decision.BELOW_FLOOR if margin < floor else Decision.DEVIATION
+
+
+def jsonable(value: Any) -> Any:
+    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: jsonable(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [jsonable(part) for part in value]
+    return value

@@ -1,0 +1,142 @@
+"""Scores of classes, of which one is meant: float64 [classes]; and labels alone, as such scores."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.answers.kind import AnswerKind, Name, Pieces, decision_of, later
+from edgeflare.types import Decision, Scores
+
+
+class ScoresKind(AnswerKind[Scores]):
+    """A deviation is another top-1 class."""
+
+    name = "scores"
+    tasks = {"classification": "a score for each class, of which one is meant"}
+    noun = "scores of classes"
+    outputs: ClassVar[tuple[str, ...]] = (
+        "probabilities",
+        "logits",
+        "sigmoid",
+        "sigmoid-logits",
+        "gallery",
+    )
+    has_classes = True
+    takes_tolerance = True
+    boundary = "edgeflare.strategies.boundary.strategy:search_scores"
+    boundary_options = ""
+
+    def accepts(self, answer: object) -> bool:
+        return isinstance(answer, np.ndarray)
+
+    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+        """Return both models' interfaces; the deployed model may return a label alone."""
+        name = "edgeflare.campaign.pair.model_pair:classifying_sides"
+        first, second = later(name, config, original, deployed)
+        return first, second
+
+    def settle(
+        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
+    ) -> tuple[Any, str]:
+        if side.compared.gallery is not None:
+            return side._replace(form="gallery"), ""
+        name = "edgeflare.campaign.pair.model_pair:scores_form"
+        form, notice = later(name, side, stated, raws, whose, original)
+        return side._replace(form=form), notice
+
+    def reader(self, side: Any) -> Any:
+        from edgeflare.answers.outputs import OutputReader
+        from edgeflare.answers.value_outputs import GalleryReader
+
+        if side.form == "gallery":
+            return GalleryReader(side.output, side.compared.gallery)
+        return OutputReader(side.output, side.form, side.classes)
+
+    def numbers(self, answer: Scores) -> NDArray[np.float64]:
+        return answer
+
+    def top_label(self, answer: Scores) -> int | None:
+        """Return the top-1 class; None of an answer with NaN."""
+        return None if np.isnan(answer).any() else int(answer.argmax())
+
+    def agree(self, original: Scores, deployed: Scores) -> bool:
+        return self.top_label(original) == self.top_label(deployed)
+
+    def is_tie(self, original: Scores, deployed: Scores) -> bool:
+        """Whether the highest score of either is that of several classes."""
+        return _only_top(original) is None or _only_top(deployed) is None
+
+    def decide(self, original: Scores, deployed: Scores, floor: float = 0.0) -> Decision:
+        """Decide as any kind does, with each answer's top-1 class looked up once: it is the hot path."""
+        if not (self.is_finite(original) and self.is_finite(deployed)):
+            return Decision.NONFINITE
+        ours, theirs = _only_top(original), _only_top(deployed)
+        if ours is None or theirs is None:
+            return Decision.TIE
+        if ours == theirs:
+            return Decision.AGREE
+        if floor <= 0:  # no tie and another class: both margins are above 0
+            return Decision.DEVIATION
+        return decision_of(self.margins(original, deployed).smaller, floor)
+
+    def distance(self, original: Scores, deployed: Scores) -> float:
+        """Return the total variation distance, 0 to 1; NaN of an answer that has it."""
+        return min(float(np.abs(original - deployed).sum() / 2), 1.0)
+
+    def distance_words(self, distance: float) -> str:
+        return f"a total variation distance of {distance:.3g}"
+
+    def margin(self, answer: Scores) -> float | None:
+        """Return top-1 minus top-2; None of less than two classes."""
+        if answer.size < 2:
+            return None
+        second, first = np.partition(answer, -2)[-2:]
+        return float(first - second)
+
+    def same_finding(self, trigger: Scores, seed: Scores) -> bool:
+        return self.top_label(trigger) == self.top_label(seed)
+
+    def top_difference(self, original: Scores, deployed: Scores) -> float:
+        return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
+
+    def uncertainty(self, answer: Scores, k: int) -> float | None:
+        ordered = np.sort(answer)[::-1]
+        return float(ordered[0] - ordered[min(k, len(ordered)) - 1])
+
+    def to_columns(self, answer: Scores) -> tuple[bytes, Pieces]:
+        return np.asarray(answer, dtype="<f8").tobytes(), None
+
+    def from_columns(self, data: bytes, pieces: Any) -> Scores:
+        return np.frombuffer(data, dtype="<f8").astype(np.float64)
+
+    def fits(self, original: Scores, deployed: Scores) -> bool:
+        return original.size == deployed.size
+
+    def difference(self, original: Scores, deployed: Scores, name: Name = str) -> str | None:
+        """Return None: the labels tell it."""
+        return None
+
+
+class LabelsKind(ScoresKind):
+    """Answers of which the deployed model tells the label alone: 1 at its class and 0 elsewhere.
+
+    `kind_of` such an array is that of scores: a campaign alone knows that there are none.
+    """
+
+    name = "labels"
+    noun = "labels"
+    outputs = ("label",)
+    is_scored = False
+    takes_tolerance = False
+
+
+def _only_top(scores: Scores) -> int | None:
+    """Return the class of the highest score; None where several have it."""
+    first = int(scores.argmax())
+    return first if first == scores.size - 1 - int(scores[::-1].argmax()) else None
+
+
+SCORES = ScoresKind()
+LABELS = LabelsKind()
