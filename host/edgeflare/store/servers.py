@@ -37,34 +37,33 @@ class ServerLock(Protocol):
 
 @runtime_checkable
 class DatabaseServer(Protocol):
-    """A kind of server, on which the data of a folder is a schema; a module with these will do.
-
-    `engine_on(location)`: an engine whose unqualified tables are those of the location's schema.
-    `lock_on(location)`: its lock; `lost_to(location)`: who took that one, in words, where this process
-    had it and lost it, else None. `serialise(connection)`: lets the other transactions of the schema
-    that serialise wait until this one has ended. `make_schema(engine, location, fill, last)`: makes it,
-    fills it and calls `last`, all in one transaction; `check_schema(engine, location)` raises the
-    errors that this would. `drop_schema(engine, name)`; `places_at(engine, url, name)`: the locations
-    there are of a schema and of its parts `NAME/...`; `size(connection)`: the bytes of its tables.
-    The errors: `server_error(cause, url, where, resumable=)`, the sentence on a driver's error (None:
-    another driver's; `where`: the folder); `no_tables_error(connection, folder, location)`, a schema
-    that can't be seen; `no_such_name_error(engine, location)`, a name that is not there.
-    """
+    """A kind of server, on which the data of a folder is a schema; a module with these will do."""
 
     engine_on: Callable[[Location], Engine]
+    """An engine whose unqualified tables are those of the location's schema."""
     lock_on: Callable[[Location], ServerLock]
     lost_to: Callable[[Location], str | None]
+    """Who took the lock of a location that this process had and lost, in words; None: nobody."""
     serialise: Callable[[Connection], None]
+    """Lets the other transactions of this schema that serialise wait until this one has ended."""
     make_schema: Callable[
         [Engine, Location, Callable[[Connection], None], Callable[[], None]], None
     ]
+    """Makes it, fills it by the third, and calls the last, all in one transaction."""
     check_schema: Callable[[Engine, Location], None]
+    """Raises the errors that `make_schema` would now."""
     drop_schema: Callable[[Engine, str], None]
     places_at: Callable[[Engine, str, str], list[Location]]
+    """The locations there are of a schema, by its database's URL and its name, and of `NAME/...`."""
     size: Callable[[Connection], int]
+    """How many bytes the tables of the schema take."""
     server_error: Callable[..., StoreError | None]
+    """The sentence on a driver's error, None for another driver's, by the error, the database's URL,
+    the folder or "", and `resumable`: whether there is something to resume."""
     no_tables_error: Callable[[Connection, Path, Location], StoreError]
+    """The error of a folder whose schema can't be seen."""
     no_such_name_error: Callable[[Engine, Location], StoreError]
+    """The error of a name that a database lacks."""
 
 
 def server_of(location: Location) -> DatabaseServer:
