@@ -13,7 +13,7 @@ import pytest
 from browser import shared_window, window  # noqa: F401
 from hypothesis import settings
 from object_stores import memory_place, s3_place, s3_server  # noqa: F401
-from postgres_server import database_url, postgres_server  # noqa: F401
+from postgres_server import database, database_url, postgres_server  # noqa: F401
 from ssh_servers import asyncssh_server, openssh_server, ssh_server  # noqa: F401
 from virtual_board import virtual_board  # noqa: F401
 

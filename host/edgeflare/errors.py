@@ -69,6 +69,8 @@ class StoreAwayError(StoreError):
     """The database's server or the object store can't be reached, was lost or has no connection left."""
 
     exit_code = 3
+    repeatable = False
+    """Whether it was lost in a statement: what its transaction did is not committed."""
 
 
 class DiskFullError(StoreError):

@@ -182,3 +182,12 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
 def database_url(postgres_server: PostgresServer) -> str:
     """The URL of a new, empty database."""
     return postgres_server.new_database()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """Where a campaign's data is: None, in its folder; or the URL of an empty database."""
+    if request.param == "sqlite":
+        return None
+    url: str = request.getfixturevalue("database_url")
+    return url

@@ -8,7 +8,7 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`,
-`answers.detections.formats.options`, `answers.kind`. A built-in name always means the built-in one. Nothing is imported before
+`answers.detections.formats.options`, `answers.kind`, `store.servers`. A built-in name always means the built-in one. Nothing is imported before
 its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same
 way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
 """

@@ -28,10 +28,10 @@ from edgeflare.devices import Prompt, connect
 from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
+from edgeflare.store.known import add_database
 from edgeflare.store.location import POINTER_NAME, is_address, split_address
 from edgeflare.types import TRIGGERS, Output, Sample
 from edgeflare_lab.distributed.campaign import Cluster
-from edgeflare_lab.stores.known import add_database
 
 
 def run_campaign(

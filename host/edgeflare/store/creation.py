@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from edgeflare._internal.files import is_unused, make_folder, sync_folder
 from edgeflare.errors import StoreError
@@ -19,6 +20,7 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
+from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -36,8 +38,7 @@ from edgeflare.store.location import (
 )
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
-from edgeflare_lab.stores import postgres
-from edgeflare_lab.stores.known import add_database
+from edgeflare.store.servers import DatabaseServer, server_of
 
 _DIGITS = 16
 _DATA = (DATABASE_NAME, CORPUS_NAME, POINTER_NAME)
@@ -56,8 +57,8 @@ def check_database(folder: Path, database: str) -> None:
     """Raise StoreError unless a folder's data can be stored in a server's database now."""
     url = _stated_url(database)
     location = Location("campaign", url, schema_name(folder, url))
-    with postgres.server_errors(location), _engine(location) as engine:
-        postgres.check_schema(engine, location)
+    with _connected(location) as (server, engine):
+        server.check_schema(engine, location)
 
 
 def make(
@@ -157,12 +158,12 @@ def make_schema(folder: Path, location: Location, fill: Callable[[Connection], N
     killed before the campaign began.
     """
     place = location.samples or str((folder / "samples").absolute())
-    with postgres.server_errors(location), _engine(location) as engine:
-        postgres.make_schema(
+    with _connected(location) as (server, engine):
+        server.make_schema(
             engine,
             location._replace(samples=place),
             fill,
-            last=lambda: write_pointer(folder, location),
+            lambda: write_pointer(folder, location),
         )
 
 
@@ -180,8 +181,8 @@ def drop(folder: Path) -> None:
     """Remove what a folder's pointer names on a server; nothing happens where it has none."""
     location = read_pointer(folder)
     if location is not None:
-        with translate_errors(folder), _engine(location) as engine:
-            postgres.drop_schema(engine, location.name)
+        with _connected(location, folder) as (server, engine):
+            server.drop_schema(engine, location.name)
 
 
 def size_of(folder: Path) -> int:
@@ -194,8 +195,8 @@ def size_of(folder: Path) -> int:
     if (place := stated_samples(folder)) is not None:
         size += sum(bytes_ for _, bytes_ in open_samples(place).sizes())
     if (location := read_pointer(folder)) is not None:
-        with translate_errors(folder), _engine(location) as engine, engine.connect() as connection:
-            size += postgres.size(connection)
+        with _connected(location, folder) as (server, engine), engine.connect() as connection:
+            size += server.size(connection)
     return size
 
 
@@ -210,8 +211,8 @@ def remove_folder(folder: Path) -> None:
 def places_at(url: str, name: str) -> list[Location]:
     """Return what a database has under a name, and under `NAME/...`. Raises StoreError."""
     location = Location("campaign", url, name)
-    with postgres.server_errors(location), _engine(location) as engine:
-        return postgres.places_at(engine, url, name)
+    with _connected(location) as (server, engine):
+        return server.places_at(engine, url, name)
 
 
 def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
@@ -227,8 +228,8 @@ def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
         folder = Path(text)
         location = read_pointer(folder)
         if location is not None:
-            with translate_errors(folder), _engine(location) as engine:
-                for place in postgres.places_at(engine, location.url, location.name):
+            with _connected(location, folder) as (server, engine):
+                for place in server.places_at(engine, location.url, location.name):
                     part = folder / place.name.removeprefix(location.name).strip("/")
                     if not any((part / name).exists() for name in _DATA):
                         with suppress(OSError):  # a folder that can only be read
@@ -238,10 +239,10 @@ def folder_at(text: str | os.PathLike[str], *, stated: bool = True) -> Path:
     if stated:
         add_database(url)
     location = Location("campaign", url, name)
-    with postgres.server_errors(location), _engine(location) as engine:
-        found = postgres.places_at(engine, url, name)
+    with _connected(location) as (server, engine):
+        found = server.places_at(engine, url, name)
         if not any(one.name == name for one in found):
-            raise postgres.no_such_name_error(engine, location)
+            raise server.no_such_name_error(engine, location)
     root = stores_folder() / hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]
     with translate_errors(root):
         for one in found:
@@ -256,12 +257,29 @@ def _point(folder: Path, location: Location) -> None:
 
 
 @contextmanager
-def _engine(location: Location) -> Iterator[Engine]:
-    engine = postgres.engine_on(location)
+def _connected(
+    location: Location, folder: Path | None = None
+) -> Iterator[tuple[DatabaseServer, Engine]]:
+    """Give a location's server, and an engine on it; errors name the database, and its `folder` if any."""
+    server = server_of(location)
+    with _database_errors(server, location) if folder is None else translate_errors(folder):
+        engine = server.engine_on(location)
+        try:
+            yield server, engine
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def _database_errors(server: DatabaseServer, location: Location) -> Iterator[None]:
+    """Turn errors of a database, of which there is no folder yet, into StoreError."""
     try:
-        yield engine
-    finally:
-        engine.dispose()
+        yield
+    except DBAPIError as error:
+        translated = server.server_error(error.orig, location.url, resumable=False)
+        if translated is None:
+            raise
+        raise translated from error
 
 
 def _files(folder: Path, schema: Schema) -> list[Path]:

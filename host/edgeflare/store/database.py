@@ -41,8 +41,7 @@ from edgeflare.store.location import (
     is_address,
     read_pointer,
 )
-from edgeflare_lab.stores import postgres
-from edgeflare_lab.stores.server_lock import check_not_lost
+from edgeflare.store.servers import check_not_lost, server_of
 
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),
@@ -159,10 +158,12 @@ def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
     try:
         location = read_pointer(folder)
     except StoreError:
-        location = None
-    url = "" if location is None else location.url
+        return None
+    if location is None:
+        return None
     where = campaign_text(folder)
-    return postgres.server_error(cause, url, "" if is_address(where) else where)
+    server = server_of(location)
+    return server.server_error(cause, location.url, "" if is_address(where) else where)
 
 
 def _nothing_free(folder: Path) -> bool:
@@ -225,6 +226,7 @@ class Database:
         self._writing_engine = for_writing(engine)
         self._reading_engine = engine
         if location is not None:
+            self._server = server_of(location)
             self._reading_engine = engine.execution_options(isolation_level="REPEATABLE READ")
             self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._lock = threading.Lock()
@@ -240,37 +242,29 @@ class Database:
         """Give the connection of one transaction that writes; on disk when this ends."""
         with self._errors(self.folder), self._lock, self._writing_engine.begin() as connection:
             if self.location is not None:
-                check_not_lost(self.folder, self.location)
-                postgres.serialise(connection)
+                check_not_lost(self._server, self.folder, self.location)
+                self._server.serialise(connection)
             yield connection
 
     @contextmanager
-    def adding(self) -> Iterator[Connection]:
+    def adding(self, *, one_statement: bool = False) -> Iterator[Connection]:
         """Give the connection of one transaction that only adds rows, as `writing` does.
 
-        On PostgreSQL those of several threads and processes go at once; what must not be twice is
-        kept so by the tables' constraints.
+        On a server those of several threads and processes go at once; what must not be twice is
+        kept so by the tables' constraints. `one_statement` is a transaction of its own there, without
+        those that begin and end it.
         """
         if self.location is None:
             with self.writing() as connection:
                 yield connection
             return
-        check_not_lost(self.folder, self.location)
-        with self._errors(self.folder), self._writing_engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def adding_one(self) -> Iterator[Connection]:
-        """Give a connection for one statement that adds a row, as `adding` does.
-
-        On PostgreSQL the statement is a transaction of its own, without those that begin and end it.
-        """
-        if self.location is None:
-            with self.writing() as connection:
-                yield connection
-            return
-        check_not_lost(self.folder, self.location)
-        with self._errors(self.folder), self._single_engine.connect() as connection:
+        check_not_lost(self._server, self.folder, self.location)
+        with (
+            self._errors(self.folder),
+            self._single_engine.connect()
+            if one_statement
+            else self._writing_engine.begin() as connection,
+        ):
             yield connection
 
     @contextmanager
@@ -287,7 +281,7 @@ class Database:
         """Return how many bytes it takes: the tables on a server, else the file of this name."""
         if self.location is not None:
             with self.reading() as connection:
-                return postgres.size(connection)
+                return self._server.size(connection)
         with self._errors(self.folder):
             return (self.folder / file).stat().st_size
 
@@ -396,12 +390,9 @@ def batches(items: Iterable[_T]) -> Iterator[Sequence[_T]]:
 
 def open_engine(folder: Path, name: str, location: Location | None) -> Engine:
     """Return an engine on the database at this location; None: on the file `name` in the folder."""
-    return connect(folder, name=name) if location is None else postgres.engine_on(location)
-
-
-def begin_again_when_lost(store: type) -> None:
-    """Have a class's methods of one transaction begin again where a server's connection is lost in them."""
-    postgres.begin_again_when_lost(store)
+    if location is None:
+        return connect(folder, name=name)
+    return server_of(location).engine_on(location)
 
 
 def check_database_files(folder: Path, name: str) -> None:
@@ -506,7 +497,7 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
     there = inspect(connection).get_table_names()
     location = read_pointer(folder) if connection.dialect.name != "sqlite" else None
     if not there and location is not None:
-        raise postgres.no_tables_error(connection, folder, location)
+        raise server_of(location).no_tables_error(connection, folder, location)
     if not there:
         raise _interrupted(folder, schema)
     if schema.about.name not in there:

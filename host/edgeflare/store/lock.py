@@ -17,7 +17,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
 from edgeflare.store.location import read_pointer
-from edgeflare_lab.stores.server_lock import ServerLock, is_run_by
+from edgeflare.store.servers import ServerLock, is_run_by, server_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -83,7 +83,11 @@ class CampaignLock:
         if not self.folder.is_dir():
             raise StoreError(f"there is no campaign folder {self.folder}; check the path")
         if (location := read_pointer(self.folder)) is not None:
-            self._acquire_on_server(ServerLock(location))
+            lock = server_of(location).lock_on(location)
+            with translate_errors(self.folder):
+                if not lock.take():
+                    raise is_run_by(self.folder, lock.holder() or "another process")
+            self._on_server = lock
             return
         with _locking(self.folder):
             if not _take(self._lock):
@@ -114,7 +118,7 @@ class CampaignLock:
         folder = Path(folder)
         if (location := read_pointer(folder)) is not None:
             with translate_errors(folder):
-                return ServerLock(location).holder() is not None
+                return server_of(location).lock_on(location).holder() is not None
         if not (folder / _LOCK).exists():
             return False
         lock = _lock_of(folder)
@@ -127,12 +131,6 @@ class CampaignLock:
         except StoreError:  # another user's, or on a read-only disk
             holder = _note(folder)
             return holder is not None and holder.is_of_this_host() and not holder.has_ended()
-
-    def _acquire_on_server(self, lock: ServerLock) -> None:
-        with translate_errors(self.folder):
-            if not lock.take():
-                raise is_run_by(self.folder, lock.holder() or "another process")
-        self._on_server = lock
 
     def __enter__(self) -> "Self":
         self.acquire()

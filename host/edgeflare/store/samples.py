@@ -22,10 +22,12 @@ from edgeflare._internal.files import (
     sync_folder,
     write_temporary,
 )
+from edgeflare._internal.plugins import load
 from edgeflare._internal.text import counted
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
-from edgeflare.store.database import Database, begin_again_when_lost, decoding, translate_errors
+from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
+from edgeflare.store.servers import begin_again_when_lost
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:
@@ -159,13 +161,24 @@ class Samples(ABC):
 def open_samples(place: Path | str) -> Samples:
     """Return the samples of a folder, or of a URL that fsspec knows, such as `s3://bucket/prefix`.
 
-    A URL is connected to when it is first used. Raises UsageError for one with credentials in it.
+    A URL is connected to when it is first used. Raises UsageError for one with credentials in it,
+    and where no installed distribution declares a place of samples for its scheme.
     """
-    if isinstance(place, str) and "://" in place:
-        from edgeflare_lab.stores.objects import SampleObjects
-
-        return SampleObjects(place)
-    return SampleFiles(Path(place))
+    if not isinstance(place, str) or "://" not in place:
+        return SampleFiles(Path(place))
+    scheme, _, rest = place.partition("://")
+    if "@" in rest.split("/", maxsplit=1)[0]:
+        raise UsageError(
+            f"the samples' place {scheme}://...@{rest.rpartition('@')[2]} has credentials in "
+            "it; give them in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+        )
+    kind = load("store", scheme)
+    if not (isinstance(kind, type) and issubclass(kind, Samples)) or not rest.strip("/"):
+        raise UsageError(
+            f"samples can't be in {place}: name a folder, or a place in an S3-compatible store, "
+            "s3://bucket/prefix"
+        )
+    return kind(place)
 
 
 def absolute_place(place: str) -> str:

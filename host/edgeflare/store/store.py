@@ -502,7 +502,7 @@ class Store(StoredFolder):
         Raises StoreError where it has one already; with `keep_first` that one stays. Returns
         whether this one was added.
         """
-        with self._database.adding_one() as connection:
+        with self._database.adding(one_statement=True) as connection:
             self._check_stored(outcome.trigger)
             row = outcome_to_row(outcome, self._environment)
             row["seed"] = self._position(connection, outcome.seed_id)
@@ -552,7 +552,7 @@ class Store(StoredFolder):
 
     def add_replay(self, replay: ReplayRecord) -> None:
         """Record what a device answers to a trigger; of several answers the first one stays."""
-        with self._database.adding_one() as connection:
+        with self._database.adding(one_statement=True) as connection:
             self._check_stored(replay.trigger)
             row = replay_to_row(replay)
             row["seed"] = self._position(connection, replay.seed_id)

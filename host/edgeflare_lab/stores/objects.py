@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from edgeflare.errors import StoreAwayError, StoreError, UsageError
+from edgeflare.errors import StoreAwayError, StoreError
 from edgeflare.store.samples import SUFFIXES, Samples, check_content, check_digest, decode_sample
 from edgeflare.types import Sample
 
@@ -20,8 +20,6 @@ _READ_S = 20
 _ATTEMPTS = 4
 _CACHED_BYTES = 64 << 20
 _KNOWN = 1 << 16
-_SCHEMES = ("s3", "memory")
-"""Others that fsspec knows read local files, or log in to other hosts; `memory` is for tests."""
 _NAME = re.compile(r"(?P<folder>[0-9a-f]{2})/(?P<digest>(?P=folder)[0-9a-f]{62})\.(?:npy|wav)")
 _MODULES = {"s3fs": "s3", "aiobotocore": "s3", "fsspec": "s3"}
 
@@ -33,23 +31,11 @@ class SampleObjects(Samples):
     read or written last, up to 64 MiB, is kept in memory. Credentials and the endpoint come from
     the environment (`AWS_ENDPOINT_URL` and so on) or from fsspec's configuration.
 
-    A server that does not answer fails a request after about 3 minutes. Raises UsageError for a
-    URL that has credentials in it, or names no object store.
+    A server that does not answer fails a request after about 3 minutes.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(url.rstrip("/"))
-        scheme, _, rest = self.place.partition("://")
-        if "@" in rest.split("/", maxsplit=1)[0]:
-            raise UsageError(
-                f"the samples' place {scheme}://...@{rest.rpartition('@')[2]} has credentials in "
-                "it; give them in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
-            )
-        if scheme not in _SCHEMES or not rest.strip("/"):
-            raise UsageError(
-                f"samples can't be in {url}: name a folder, or a place in an S3-compatible store, "
-                "s3://bucket/prefix"
-            )
         self._opening = threading.Lock()
         self._opened: tuple[Any, str] | None = None
         self._recent = _Recent(_CACHED_BYTES)
@@ -194,7 +180,7 @@ class SampleObjects(Samples):
 
                 options: dict[str, Any] = {}
                 scheme = self.place.partition("://")[0]
-                if scheme in ("s3", "s3a"):
+                if scheme == "s3":
                     options = {
                         # others write there, too; many environments' endpoints differ
                         "use_listings_cache": False,

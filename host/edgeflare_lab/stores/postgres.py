@@ -1,9 +1,8 @@
-"""PostgreSQL: engines on a schema, schemas made and removed, and what its errors mean."""
+"""PostgreSQL, as a `DatabaseServer`: engines on a schema, schemas made and removed, and what its errors mean."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache, wraps
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,22 +22,28 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import ExceptionContext
-from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, NoSuchTableError
+from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
 from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.location import Kind, Location, is_schema_name
-from edgeflare_lab.stores.known import check_database_known
+from edgeflare_lab.stores import server_lock
 
 PATIENCE_S = 60.0
 """How long a server that was there before is waited for."""
 
 _PAUSE_S = 0.5
-_CONNECT_TIMEOUT_S = 10
 _CONNECTIONS = 3
 _MORE_CONNECTIONS = 13
-_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_DEFAULTS = {
+    "connect_timeout": 10,
+    "application_name": "edgeflare",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""Parameters of libpq that a URL may state otherwise."""
 
 _place = Table("place", MetaData(), Column("kind", Text, nullable=False), Column("samples", Text))
 """What a folder's pointer says beside the address, in the one row of a table of each schema."""
@@ -71,9 +76,8 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
 
     Once it had a connection, it waits up to `patience_s` seconds (None: `PATIENCE_S`) for a server
     that is away or has no connection left, and no more once it has waited in vain. Raises
-    StoreError where psycopg is missing, or where the user has not named the database on this host.
+    StoreError where psycopg is missing.
     """
-    check_database_known(location.url, location.address)
     url = make_url(location.url)
     try:
         engine = create_engine(
@@ -83,7 +87,7 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
             pool_pre_ping=True,
             pool_size=_CONNECTIONS,
             max_overflow=_MORE_CONNECTIONS,
-            connect_args=_with_defaults(url.query),
+            connect_args={name: _DEFAULTS[name] for name in _DEFAULTS.keys() - url.query.keys()},
         )
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise StoreError(
@@ -97,16 +101,6 @@ def engine_on(location: Location, *, patience_s: float | None = None) -> Engine:
         ) from error
     _Connecting(engine, location.name, PATIENCE_S if patience_s is None else patience_s)
     return engine
-
-
-def _with_defaults(stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of libpq that the URL does not state."""
-    defaults = {
-        "connect_timeout": _CONNECT_TIMEOUT_S,
-        "application_name": "edgeflare",
-        **_KEEPALIVE,
-    }
-    return {name: value for name, value in defaults.items() if name not in stated}
 
 
 class _Connecting:
@@ -153,57 +147,8 @@ class _Connecting:
 _REPEATABLE = "edgeflare_repeatable"
 """The mark of an error by which a statement was lost: what its transaction did is not committed.
 
-A statement that is a transaction of its own, as `Database.adding_one` has it, may be.
+A statement that is a transaction of its own, as `Database.adding` may have it, may be.
 """
-
-_MOST_LOSSES = 3
-"""Losses in a row of one transaction after which it is not begun again: a server that ends each one."""
-
-_OF_ONE_TRANSACTION = (
-    *("_campaign_row", "fact", "result", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
-    *("set_campaign", "set_models", "set_fact", "set_result", "change_fact"),
-    *("add_environment", "add_device", "add_notice", "add_telemetry", "complete_seeds"),
-    *("add_seed_answers", "add_survey", "add_reference_answers", "add_replay"),
-)
-"""Methods of a store that are one transaction each and can be called twice with the same arguments:
-none takes an iterator, which would have nothing left the second time."""
-_OF_ONE_STATEMENT = ("add_outcome",)
-"""Those, too, but the transaction is one statement, which may have been stored as it was lost."""
-
-
-def begin_again_when_lost(store: type) -> None:
-    """Have methods of a store, each a transaction, begin again where the connection is lost in them.
-
-    They then wait for the server as they do where it refuses the connection.
-    """
-    for name in vars(store).keys() & {*_OF_ONE_TRANSACTION, *_OF_ONE_STATEMENT}:
-        method = vars(store)[name]
-        setattr(store, name, _beginning_again(method, is_statement=name in _OF_ONE_STATEMENT))
-
-
-def _beginning_again(
-    method: Callable[..., Any], *, is_statement: bool = False
-) -> Callable[..., Any]:
-    @wraps(method)
-    def call(*arguments: Any, **named: Any) -> Any:
-        losses = 0
-        while True:
-            try:
-                return method(*arguments, **named)
-            except StoreAwayError as error:
-                losses += 1
-                cause = getattr(error.__cause__, "orig", None)
-                if losses > _MOST_LOSSES or not getattr(cause, _REPEATABLE, False):
-                    raise
-                time.sleep(_PAUSE_S)
-            except StoreError as error:
-                # The row that is there is this one, stored as its connection was lost: other
-                # processes add those of other seeds, or keep the first without an error.
-                if is_statement and losses and isinstance(error.__cause__, IntegrityError):
-                    return True
-                raise
-
-    return call
 
 
 def _note_loss(context: ExceptionContext) -> None:
@@ -224,6 +169,14 @@ def _text_dumper() -> Any:
             return super().dump(obj.replace("\0", "\ufffd"))
 
     return Dumper
+
+
+def lock_on(location: Location) -> server_lock.ServerLock:
+    """Return the lock of a location; it does not wait for a server that is away."""
+    return server_lock.ServerLock(engine_on(location, patience_s=0), location)
+
+
+lost_to = server_lock.lost_to
 
 
 def serialise(connection: Connection) -> None:
@@ -337,18 +290,6 @@ def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | N
     return (rows[0].kind, rows[0].samples) if len(rows) == 1 else None
 
 
-@contextmanager
-def server_errors(location: Location, *, resumable: bool = False) -> Iterator[None]:
-    """Turn errors of a database, of which there is no folder yet, into StoreError."""
-    try:
-        yield
-    except DBAPIError as error:
-        translated = server_error(error.orig, location.url, resumable=resumable)
-        if translated is None:
-            raise
-        raise translated from error
-
-
 _RESUME = "go on with `edgeflare resume`: what is stored stays"
 _REFUSED_LOGIN = (
     "refuses the login ({cause}); check the user's name, and the password in ~/.pgpass, PGPASSWORD "
@@ -430,8 +371,12 @@ def server_error(
     following = _RESUME if resumable else "start again"
     if sentence is None:
         return StoreError(f"{what} failed: {said}")
-    kind = StoreAwayError if sentence in _PASSING else StoreError
-    return kind(f"{what} " + sentence.format(cause=said, next=following))
+    said = f"{what} " + sentence.format(cause=said, next=following)
+    if sentence not in _PASSING:
+        return StoreError(said)
+    away = StoreAwayError(said)
+    away.repeatable = getattr(cause, _REPEATABLE, False)
+    return away
 
 
 def _may_pass(cause: BaseException) -> bool:

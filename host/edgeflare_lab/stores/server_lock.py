@@ -5,14 +5,11 @@ import platform
 import threading
 from contextlib import suppress
 from datetime import datetime, timezone
-from pathlib import Path
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from edgeflare.errors import StoreError
-from edgeflare.store.location import Location, campaign_text
-from edgeflare_lab.stores import postgres
+from edgeflare.store.location import Location
 
 _RENEWAL_S = 5.0
 _LONGEST_NAME = 63
@@ -42,12 +39,12 @@ class ServerLock:
     """The right to run the campaign at a location, held by a connection of its own.
 
     It ends with the process, and every host sees it. Where the server restarts, a thread takes it
-    again; where another process has taken it meanwhile, `check_not_lost` says so. One object is
+    again; where another process has taken it meanwhile, `lost_to` says so. One object is
     used by one other thread at a time.
     """
 
-    def __init__(self, location: Location) -> None:
-        self._engine = postgres.engine_on(location, patience_s=0)
+    def __init__(self, engine: Engine, location: Location) -> None:
+        self._engine = engine
         self._location = location
         self._name = {"name": location.name}
         self._own_name = ""
@@ -66,7 +63,7 @@ class ServerLock:
         if self._connection is None:
             self._engine.dispose()
             return False
-        _lost.pop(_place(self._location), None)
+        _lost.pop(self._location.address, None)
         self._released.clear()
         threading.Thread(target=self._renew, name="campaign lock", daemon=True).start()
         return True
@@ -81,7 +78,7 @@ class ServerLock:
                 _end(self._connection)
                 self._connection = None
             self._engine.dispose()
-            _lost.pop(_place(self._location), None)
+            _lost.pop(self._location.address, None)
 
     def holder(self) -> str | None:
         """Return who has the lock, in words; None: nobody."""
@@ -148,29 +145,18 @@ class ServerLock:
             self._connection = connection
             if holder is None or holder == self._own_name:  # the server has yet to notice its end
                 return True
-            _lost[_place(self._location)] = _words(holder)
+            _lost[self._location.address] = _words(holder)
             self._engine.dispose()
             return False
 
 
-_lost: dict[tuple[str, str], str] = {}
-"""Who has the locks that this process held, lost and did not release, by their databases and names."""
+_lost: dict[str, str] = {}
+"""Who has the locks that this process held, lost and did not release, by their addresses."""
 
 
-def _place(location: Location) -> tuple[str, str]:
-    return location.url, location.name
-
-
-def check_not_lost(folder: Path, location: Location) -> None:
-    """Raise StoreError where another process runs what this process was running at a location."""
-    if _lost and (whom := _lost.get(_place(location))) is not None:
-        raise is_run_by(folder, whom)
-
-
-def is_run_by(folder: Path, whom: str) -> StoreError:
-    """Return the error of a campaign that another process runs."""
-    name = campaign_text(folder)
-    return StoreError(f"{name} is being run by {whom}; wait until it has ended or stop it")
+def lost_to(location: Location) -> str | None:
+    """Return who took the lock that this process had at a location and lost; None: nobody."""
+    return _lost.get(location.address) if _lost else None
 
 
 def _end(connection: Connection) -> None:

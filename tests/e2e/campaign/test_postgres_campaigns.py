@@ -11,8 +11,8 @@ from command import DEMO_PAIR, edgeflare, environment
 from postgres_server import own_server
 
 from edgeflare.store import Store
+from edgeflare.store.known import add_database
 from edgeflare_lab.stores import postgres
-from edgeflare_lab.stores.known import add_database
 
 pytestmark = pytest.mark.extended
 ARGUMENTS = ("run", *DEMO_PAIR, "--limit", 6, "--timeout", 0, "--no-survey")

@@ -59,6 +59,20 @@ def test_showing_a_campaign_needs_nothing_that_running_one_does() -> None:
     assert "edgeflare.campaign.executor" not in loaded
 
 
+def test_a_campaign_in_a_folder_needs_no_other_store(tmp_path: Path) -> None:
+    use = f"""
+import json, sys
+from pathlib import Path
+from edgeflare.store import CampaignLock, Store
+with Store.create(Path({str(tmp_path / "c")!r}), {{}}) as store, CampaignLock(store.folder):
+    store.add_notice("x")
+with Store.open(Path({str(tmp_path / "c")!r})) as store:
+    assert store.notices() == ["x"]
+print(json.dumps(sorted(sys.modules)))
+"""
+    assert [name for name in json.loads(python(use)) if name.startswith("edgeflare_lab")] == []
+
+
 def test_the_plugin_costs_a_pytest_session_next_to_nothing() -> None:
     before = set(json.loads(python(LOADED.format(module="pytest"))))
     loaded = set(json.loads(python(LOADED.format(module="pytest, edgeflare.pytest_plugin"))))

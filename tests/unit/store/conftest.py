@@ -13,15 +13,6 @@ import pytest
 from edgeflare.store import SeedInput, Store
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
-def database(request: pytest.FixtureRequest) -> str | None:
-    """Where a campaign's data is: None, in its folder; or the URL of an empty database."""
-    if request.param == "sqlite":
-        return None
-    url: str = request.getfixturevalue("database_url")
-    return url
-
-
 @pytest.fixture(
     params=["sqlite"]
     + [pytest.param(one, marks=pytest.mark.extended) for one in ("postgresql", "s3")]

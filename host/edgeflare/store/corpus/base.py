@@ -17,7 +17,7 @@ from edgeflare.store.corpus.records import Form
 from edgeflare.store.database import disk_full_advice, translate_errors
 from edgeflare.store.documents import moment, record
 from edgeflare.store.location import Location, read_pointer
-from edgeflare_lab.stores.server_lock import ServerLock
+from edgeflare.store.servers import server_of
 
 LOCK_NAME = "corpus.lock"
 _PATIENCE = 60.0  # s; another process adds its triggers within seconds
@@ -55,7 +55,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 @contextmanager
 def _on_server(location: Location) -> Iterator[None]:
     """Hold the lock of a corpus that is on a server. Raises Timeout."""
-    lock = ServerLock(location)
+    lock = server_of(location).lock_on(location)
     until = time.monotonic() + _PATIENCE
     while not lock.take():
         if time.monotonic() > until:

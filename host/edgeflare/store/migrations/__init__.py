@@ -28,7 +28,7 @@ from edgeflare.store.database import (
     translate_errors,
 )
 from edgeflare.store.location import read_pointer
-from edgeflare_lab.stores import postgres
+from edgeflare.store.servers import server_of
 
 if TYPE_CHECKING:
     from alembic.script import Script
@@ -131,8 +131,8 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
         with for_writing(engine).connect() as connection:
             _without_foreign_keys(connection)
             with connection.begin():
-                if connection.dialect.name != "sqlite":
-                    postgres.serialise(connection)
+                if (location := read_pointer(folder)) is not None:
+                    server_of(location).serialise(connection)
                 _check_intact(connection, folder)
                 version = read_version(connection, folder, schema)  # nobody changes it any more
                 _run_scripts(connection, schema, version)

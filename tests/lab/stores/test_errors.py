@@ -14,12 +14,20 @@ from postgres_server import own_server, start_program
 from sqlalchemy.exc import DBAPIError
 
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
-from edgeflare.store import CampaignLock, OutcomeRecord, SeedInput, Store, folder_at, tables
+from edgeflare.store import (
+    CampaignLock,
+    OutcomeRecord,
+    SeedInput,
+    Store,
+    folder_at,
+    servers,
+    tables,
+)
 from edgeflare.store import creation as store_creation
+from edgeflare.store.known import add_database
 from edgeflare.store.location import read_pointer, write_pointer
 from edgeflare.types import Status
 from edgeflare_lab.stores import postgres
-from edgeflare_lab.stores.known import add_database
 from edgeflare_whitebox.units.inspection import UnitScore
 
 pytestmark = pytest.mark.extended
@@ -265,7 +273,7 @@ def test_a_connection_that_ends_in_the_middle_is_waited_for_as_one_that_is_refus
 def test_a_connection_that_ends_each_time_ends_the_statement(
     tmp_path, database_url, postgres_server, monkeypatch
 ):
-    monkeypatch.setattr(postgres, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(servers, "_PAUSE_S", 0.01)
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
 
         def lose(before):
@@ -282,7 +290,7 @@ def test_a_connection_that_ends_each_time_ends_the_statement(
 def test_scores_of_units_are_whole_where_the_connection_ends_as_they_are_stored(
     tmp_path, database_url, postgres_server, monkeypatch
 ):
-    monkeypatch.setattr(postgres, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(servers, "_PAUSE_S", 0.01)
     score = UnitScore("conv", 0, "dark", "pearson", 0.5, 0.4, 0.6, 9)
     begun = []
 
@@ -299,22 +307,23 @@ def test_scores_of_units_are_whole_where_the_connection_ends_as_they_are_stored(
 
 
 def test_each_method_that_begins_again_is_a_stores():
-    names = {*postgres._OF_ONE_TRANSACTION, *postgres._OF_ONE_STATEMENT}
+    names = {*servers._OF_ONE_TRANSACTION, *servers._OF_ONE_STATEMENT}
     assert {name for name in names if hasattr(vars(Store).get(name), "__wrapped__")} == names
 
 
 def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_path, database_url):
     lost = OSError("the connection is lost")
-    setattr(lost, postgres._REPEATABLE, True)
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
         store.add_seeds([SeedInput("s", SAMPLE)])
         attempts = []
 
         def add():
             attempts.append(store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0)))
-            raise StoreAwayError("lost in the middle") from DBAPIError("INSERT", {}, lost)
+            away = StoreAwayError("lost in the middle")
+            away.repeatable = True
+            raise away from DBAPIError("INSERT", {}, lost)
 
-        assert postgres._beginning_again(add, is_statement=True)()
+        assert servers._beginning_again(add, is_statement=True)()
         assert attempts == [True]
         assert [one.seed_id for one in store.outcomes()] == ["s"]
 

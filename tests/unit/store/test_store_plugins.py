@@ -1,0 +1,63 @@
+"""Stores of distributions: found by the scheme of an address, and alone in what is wrong with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plugin_distributions import write_distribution
+
+from edgeflare.errors import UsageError
+from edgeflare.store import SeedInput, Store, servers
+from edgeflare.store.known import add_database
+from edgeflare.store.location import Location
+
+SOURCE = """
+from pathlib import Path
+
+from edgeflare.store.samples import SampleFiles
+
+
+class Mounted(SampleFiles):
+    def __init__(self, url):
+        super().__init__(Path(__file__).parent / url.partition("://")[2])
+        self.place = url
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_samples_are_where_a_distributions_scheme_says(tmp_path: Path, site: Path) -> None:
+    write_distribution(
+        site, "mounted_store", SOURCE, {"edgeflare.stores/mounted": "Mounted"}, "mounted-store"
+    )
+    sample = np.ones((2, 2, 1), np.uint8)
+    with Store.create(tmp_path / "c", {}, samples="mounted://disk") as store:
+        (digest,) = store.add_seeds([SeedInput("a", sample)])
+    assert len(list((site / "disk").glob("c-*/??/*.npy"))) == 1
+    with Store.open(tmp_path / "c") as store:
+        assert np.array_equal(store.get_sample(digest), sample)
+
+
+def test_a_broken_store_fails_alone_with_one_sentence(tmp_path: Path, site: Path) -> None:
+    entries = {"edgeflare.stores/torn": "Torn"}
+    write_distribution(site, "torn_store", "import nothing_of_this_name", entries, "torn-store")
+    with pytest.raises(UsageError, match=r"the store 'torn' of torn-store 1\.2 can't be loaded"):
+        Store.create(tmp_path / "c", {}, samples="torn://disk")
+    Store.create(tmp_path / "c", {}).close()
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [(None, "declares a store for postgresql://"), (object(), "is no database server")],
+)
+def test_a_database_of_no_or_another_distribution(
+    monkeypatch: pytest.MonkeyPatch, there: object, words: str
+) -> None:
+    monkeypatch.setattr(servers, "load", lambda kind, scheme: there)
+    add_database("postgresql://u@h/d")
+    with pytest.raises(UsageError, match=words):
+        servers.server_of(Location("campaign", "postgresql://u@h/d", "c"))
