@@ -32,6 +32,7 @@ from .events import (
     Stage as Stage,
     Step as Step,
 )
+from .executor import Cluster as Cluster
 from .pair.input_finder import (
     FoundInputs as FoundInputs,
     InputPair as InputPair,

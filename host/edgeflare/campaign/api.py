@@ -18,6 +18,7 @@ from edgeflare._internal.files import copy_regular, is_disk_full
 from edgeflare.campaign import executor
 from edgeflare.campaign.control import check_control, run_control
 from edgeflare.campaign.events import Progress, Reporter, Stage, silent
+from edgeflare.campaign.executor import Cluster
 from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, fleet_devices
 from edgeflare.campaign.pair.input_finder import SEEDS, FoundInputs, find_among
 from edgeflare.campaign.replay.run import resume_import
@@ -31,7 +32,6 @@ from edgeflare.store.database import translate_errors
 from edgeflare.store.known import add_database
 from edgeflare.store.location import POINTER_NAME, is_address, split_address
 from edgeflare.types import TRIGGERS, Output, Sample
-from edgeflare_lab.distributed.campaign import Cluster
 
 
 def run_campaign(
@@ -48,9 +48,9 @@ def run_campaign(
     `name` is shown to others who want a device that this campaign uses (the folder's name where
     None). `ask` is called for a passphrase or password where a device wants one, `progress` with
     every event, by the calling thread; `connect` opens the transport to a device
-    (`edgeflare_lab.testing` has a faulty one). With a `cluster` (`edgeflare_lab.distributed.DaskCluster`)
-    its workers' devices take part, not those of this process. Raises an `EdgeFlareError` of any kind; what was found
-    before it is in the folder, and `resume_campaign` goes on from there.
+    (`edgeflare.testing` has a faulty one). With a `cluster` (`edgeflare.distributed.DaskCluster`)
+    its workers' devices take part, not those of this process. Raises an `EdgeFlareError` of any
+    kind; what was found before it is in the folder, and `resume_campaign` goes on from there.
 
     Where `config.control` is set the control follows the search, in the folder ``control`` of the
     campaign's own: the same search for deviations of the original from itself, on this machine.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
@@ -58,7 +58,6 @@ from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, takes_gradients
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
-from edgeflare_lab.distributed.campaign import Cluster, RemoteFleet, SharedCampaign
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -71,6 +70,40 @@ Check: TypeAlias = Callable[[OriginalModel], None]
 
 After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
 """Called once every search is finished, with the devices closed and the folder still locked."""
+
+
+class Cluster(Protocol):
+    """Workers whose devices take part in place of this process's; for one campaign.
+
+    An entry point of the group ``edgeflare.clusters`` is a function of the address and the keywords
+    `ca_file`, `cert`, `key` and `insecure`, that returns a context manager of a cluster.
+    """
+
+    def open(self, config: CampaignConfig, owner: LeaseOwner, reporter: Reporter) -> Fleet:
+        """Let every free worker open its devices for this campaign; return these.
+
+        Notices go to `reporter`, also later ones. Raises UsageError, and DeviceError where no
+        worker has a device that can be used.
+        """
+        ...
+
+    def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
+        """Leave out the workers whose environment isn't this one, or return notices on them.
+
+        Raises UsageError where no worker is left.
+        """
+        ...
+
+    def campaign(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        sides: tuple[ModelInterface, ModelInterface],
+        store: Store,
+        reporter: Reporter,
+    ) -> Campaign:
+        """Return the stages of the campaign, on the devices that `open` returned."""
+        ...
 
 
 def start(
@@ -365,10 +398,9 @@ def _campaign(
     """Return the stages of a campaign: with its own devices, or with those of workers."""
     if cluster is None:
         return Campaign(config, original, fleet, sides, store, reporter)
-    assert isinstance(fleet, RemoteFleet)  # noqa: S101 - the cluster opened it
     stated = list(config.devices) if "devices" in config.model_fields_set else None
     store.set_fact(_BOARDS, stated)
-    return SharedCampaign(config, original, fleet, sides, store, reporter, cluster)
+    return cluster.campaign(config, original, sides, store, reporter)
 
 
 _BOARDS = "boards wanted"

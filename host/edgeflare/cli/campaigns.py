@@ -15,15 +15,20 @@ from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.options import (
     ADDRESS,
     CampaignFolder,
+    Dask,
     Force,
+    Insecure,
     Json,
+    Scheduler,
+    TlsCaFile,
+    TlsCert,
+    TlsKey,
     Typed,
     command_with,
     folder,
     typed,
 )
 from edgeflare.cli.terminal import echo, echo_err
-from edgeflare_lab.distributed.cli import Dask, Insecure, Scheduler, TlsCaFile, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig

@@ -54,7 +54,7 @@ def status(
     """
     from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
     from edgeflare.cli.display.devices import print_reports, reports_of
-    from edgeflare_lab.virtual import board_stopped
+    from edgeflare.devices import board_stopped
 
     known = load_inventory(inventory)
     names = list(dict.fromkeys(devices or known))

@@ -4,18 +4,20 @@ import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
 
+from edgeflare._internal import plugins
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
-    from edgeflare.campaign import SettingFlag
+    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
 
 FILES = "Models and seeds"
 
@@ -43,6 +45,73 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Go on though a model, seed file or library is not what it was."),
 ]
+
+_HOSTS = "Devices of several hosts"
+
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
+        "tls://HOST:8786.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+TlsCaFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The certificate of the authority that signed the scheduler's (PEM).",
+        rich_help_panel=_HOSTS,
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="This host's certificate (PEM).", rich_help_panel=_HOSTS),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="The key of this host's certificate (PEM).", rich_help_panel=_HOSTS
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
+        "any code there.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+
+
+class Scheduler(NamedTuple):
+    """What the flags state of a Dask scheduler."""
+
+    address: str | None
+    ca_file: Path | None
+    cert: Path | None
+    key: Path | None
+    insecure: bool
+
+    def cluster(self, fleet: "FleetConfig") -> "AbstractContextManager[Cluster | None]":
+        """Open the cluster, for a campaign with these settings; None without --dask.
+
+        Raises UsageError, UnreachableError.
+        """
+        from edgeflare import UsageError
+
+        if self.address is None:
+            if self.insecure or any((self.ca_file, self.cert, self.key)):
+                raise UsageError("--insecure and the --tls flags are for --dask; add it")
+            return nullcontext()
+        fleet.check_for_workers()
+        opened = plugins.load("cluster", "dask")
+        if opened is None:
+            raise UsageError("no installed distribution has the cluster of --dask")
+        cluster: AbstractContextManager[Cluster] = opened(**self._asdict())
+        return cluster
 
 
 @dataclass(frozen=True)

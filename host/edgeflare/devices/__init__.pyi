@@ -11,6 +11,7 @@ from .inventory import (
     Device as Device,
     LOCAL as LOCAL,
     LabgridPlace as LabgridPlace,
+    board_stopped as board_stopped,
     device_from_url as device_from_url,
     load_inventory as load_inventory,
     resolve_device as resolve_device,
@@ -19,6 +20,7 @@ from .open import (
     Prompt as Prompt,
     check_device as check_device,
     device_status as device_status,
+    held_place as held_place,
     open_device as open_device,
     prune_device as prune_device,
 )
@@ -30,16 +32,17 @@ from .session.replies import LoadedModel as LoadedModel, Reply as Reply
 from .session.session import DeviceSession as DeviceSession, Lease as Lease
 from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceStatus
 from .telemetry import DeviceMinute as DeviceMinute, Health as Health
-from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
+from .transports.base import (
+    Completed as Completed,
+    PlaceWaits as PlaceWaits,
+    Stream as Stream,
+    Transport as Transport,
+    stop_waiting_for_places as stop_waiting_for_places,
+    waiting_for_place as waiting_for_place,
+)
 from .open import connect as connect
 from .transports.ssh.trust import (
     HostKey as HostKey,
     fetch_host_key as fetch_host_key,
     trust_host_key as trust_host_key,
 )
-
-import edgeflare_lab.labgrid as _labgrid
-
-PlaceWaits = _labgrid.PlaceWaits
-held_place = _labgrid.held_place
-stop_waiting_for_places = _labgrid.stop_waiting_for_places

@@ -304,6 +304,28 @@ def is_managed(device: Device) -> bool:
     return False
 
 
+def board_stopped(device: Device) -> bool:
+    """Return whether a device is a virtual board of this user that does not run."""
+    return is_managed(device) and board_process(state_root() / device.name / PID_FILE) is None
+
+
+PID_FILE = "qemu.pid"
+
+
+def board_process(pid_file: Path) -> int | None:
+    """Return the process of a running virtual board, None where there is none.
+
+    The process must be qemu's, with this pid file on its command line, since a killed board leaves
+    its pid file.
+    """
+    try:
+        pid = int(pid_file.read_text(encoding="ascii"))
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return pid if os.fsencode(pid_file) in command.split(b"\0") else None
+
+
 _ADB_URL = re.compile(r"adb://(?:(?P<user>[^@/?]*)@)?(?P<serial>[^/?@]*)/?(?:\?(?P<way>[^?]*))?")
 
 

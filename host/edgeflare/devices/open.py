@@ -2,10 +2,12 @@
 
 A user's transport is an entry point of the group ``edgeflare.transports`` with the name of its URL
 scheme: a function of the `Device`, whose `url` is ``scheme://...``, and of what asks the user, that
-returns an open `Transport`.
+returns an open `Transport`. That of ``labgrid`` opens devices with a labgrid place, too, and has
+`held`: a context manager of the `Device` that holds its place and gives it with its SSH address.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +43,13 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
     if device.transport == "local":
         return LocalTransport(device.name, device.python)
     if device.transport not in BUILT_IN_TRANSPORTS:
-        return _users(device, ask)
+        return _by_plugin(device.transport, device, ask)
     if device.adb_shell:
         from edgeflare.devices.transports.adb.transport import AdbShellTransport
 
         return AdbShellTransport.connect(device)
     if device.labgrid is not None:
-        from edgeflare_lab.labgrid.transport import PlaceTransport
-
-        return PlaceTransport.connect(device, ask=ask)
+        return _by_plugin(_LABGRID, device, ask)
     from edgeflare.devices.transports.ssh.transport import SshTransport
 
     try:
@@ -63,21 +63,40 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
         raise
 
 
-def _users(device: Device, ask: Prompt | None) -> Transport:
-    found = plugins.load("transport", device.transport)
-    if found is None:
-        raise InventoryError(
-            f"{device.name} is reached by {device.transport}, and no installed distribution has "
-            "that transport"
-        )
+_LABGRID = "labgrid"
+
+
+def held_place(device: Device) -> AbstractContextManager[Device]:
+    """Hold a device's labgrid place for a block; gives the device with its SSH address.
+
+    Any other device is given as it is. Raises DeviceBusyError where others have the place,
+    UnreachableError where coordinator or exporter don't answer, InventoryError, DeviceError.
+    """
+    if device.labgrid is None:
+        return nullcontext(device)
+    held: AbstractContextManager[Device] = _plugin(_LABGRID, device).held(device)
+    return held
+
+
+def _by_plugin(name: str, device: Device, ask: Prompt | None) -> Transport:
+    plugin = _plugin(name, device)
     try:
-        transport: Transport = found(device, ask)
+        transport: Transport = plugin(device, ask)
     except EdgeFlareError:
         raise
     except Exception as error:  # the user's code: it may raise anything
         why = f"can't reach {device.name}: {type(error).__name__}: {error}"
-        raise DeviceError(str(plugins.unusable("transport", device.transport, why))) from error
+        raise DeviceError(str(plugins.unusable("transport", name, why))) from error
     return transport
+
+
+def _plugin(name: str, device: Device) -> Any:
+    plugin = plugins.load("transport", name)
+    if plugin is None:
+        raise InventoryError(
+            f"{device.name} is reached by {name}, and no installed distribution has that transport"
+        )
+    return plugin
 
 
 def open_device(

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeflare.campaign.events import Reporter, Stage, Step
-from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model
+from edgeflare.campaign.fleet import Fleet, check_one_model
 from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.search_stage import FloorCounts, SearchStage
 from edgeflare.campaign.seed_stage import SeedStage
@@ -16,9 +17,12 @@ from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices import DeviceState, DeviceStatus, LoadedModel
 from edgeflare.devices.equivalence import Bits, check_equal_answers, check_same_fingerprints
 from edgeflare.devices.telemetry import Minutes
-from edgeflare.errors import DeviceAwayError, UsageError
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.store import Store
+
+if TYPE_CHECKING:
+    from edgeflare_lab.distributed.cluster import DaskCluster
 
 
 class Board(NamedTuple):
@@ -59,6 +63,19 @@ class RemoteBoard:
         """Do nothing: its worker closes it."""
 
 
+@dataclass
+class Worker:
+    """A worker that has opened its devices for the campaign."""
+
+    address: str
+    name: str
+    boards: list[RemoteBoard]
+    environment: Mapping[str, Any]
+    problem: EdgeFlareError | None = None
+    """Why its models don't fit, where they don't."""
+    away_until: float = 0.0
+
+
 class RemoteFleet(Fleet):
     """The devices of all workers; `on_close` is called when the campaign needs them no more."""
 
@@ -81,50 +98,6 @@ class RemoteFleet(Fleet):
         self._on_close()
 
 
-class Cluster(Protocol):
-    """What the campaign's process has of workers that do its parts."""
-
-    def open(self, config: CampaignConfig, owner: LeaseOwner, reporter: Reporter) -> RemoteFleet:
-        """Let every free worker open its devices for this campaign; return these.
-
-        Notices go to `reporter`, also later ones. Raises UsageError, and DeviceError where no
-        worker has a device that can be used.
-        """
-        ...
-
-    def check_environments(self, environment: Mapping[str, Any], *, allow_mixed: bool) -> list[str]:
-        """Leave out the workers whose environment isn't this one, or return notices on them.
-
-        Raises UsageError where no worker is left.
-        """
-        ...
-
-    def attach(
-        self, store: Store, admit: Callable[[Sequence[RemoteBoard], Sequence[Bits] | None], None]
-    ) -> None:
-        """State the store that the workers write to.
-
-        `admit` is called with the devices of a worker that joins from now on, and their answers to
-        probes, and raises UsageError where they can't take part.
-        """
-        ...
-
-    def each(self, part: Part) -> list[Any]:
-        """Let every worker do the part; return what they return, in the order of the devices."""
-        ...
-
-    def run(
-        self, part: Part, seed_ids: Sequence[str] | None, on_tick: Callable[[int], None]
-    ) -> list[Any]:
-        """Let the workers do the part for these seeds, in shards, or one of them do all of it.
-
-        Returns what each shard returned. `on_tick` is called several times a second with the number
-        of seeds in finished shards. Raises what the part raises, DeviceAwayError where no worker is
-        left.
-        """
-        ...
-
-
 class SharedCampaign(Campaign):
     """The stages of a campaign whose devices are asked by a cluster of workers.
 
@@ -139,7 +112,7 @@ class SharedCampaign(Campaign):
         sides: tuple[ModelInterface, ModelInterface],
         store: Store,
         reporter: Reporter,
-        cluster: Cluster,
+        cluster: "DaskCluster",
     ) -> None:
         super().__init__(config, original, fleet, sides, store, reporter)
         self._cluster = cluster
@@ -147,7 +120,6 @@ class SharedCampaign(Campaign):
         self._first = fleet.sessions[0]
         self._answers: Sequence[Bits] | None = None
         self._next = 0.0
-        cluster.attach(store, self._admit)
 
     def _part(self, part: Part) -> Any:
         if part == "outputs":
@@ -283,8 +255,11 @@ class SharedCampaign(Campaign):
         else:
             self._compare_devices()
 
-    def _admit(self, boards: Sequence[RemoteBoard], answers: Sequence[Bits] | None) -> None:
-        """Take the devices of a worker that joins, where they may stand for the others."""
+    def admit(self, boards: Sequence[RemoteBoard], answers: Sequence[Bits] | None) -> None:
+        """Take the devices of a worker that joins, where they may stand for the others.
+
+        `answers` are theirs to probes. Raises UsageError where they can't take part.
+        """
         together: list[Any] = [self._first, *boards]
         check_one_model(RemoteFleet(together, lambda: None))
         try:

@@ -1,90 +1,28 @@
-"""The command ``worker``, and the flags of commands that use workers."""
+"""The command ``worker``, and the cluster of ``--dask``."""
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeflare._internal.files import is_open_to_others
+from edgeflare.cli.options import Insecure, TlsCaFile, TlsCert, TlsKey
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
-    from edgeflare.campaign import FleetConfig
     from edgeflare_lab.distributed import DaskCluster
 
-_HOSTS = "Devices of several hosts"
 
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
-        "tls://HOST:8786.",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCaFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="The certificate of the authority that signed the scheduler's (PEM).",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="This host's certificate (PEM).", rich_help_panel=_HOSTS),
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="The key of this host's certificate (PEM).", rich_help_panel=_HOSTS
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure",
-        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
-        "any code there.",
-        rich_help_panel=_HOSTS,
-    ),
-]
+def dask_cluster(
+    address: str, *, ca_file: Path | None, cert: Path | None, key: Path | None, insecure: bool
+) -> "DaskCluster":
+    """Return the cluster at this address of a Dask scheduler. Raises what `DaskCluster` raises."""
+    from edgeflare_lab.distributed import DaskCluster, Tls, silence_dask
 
-
-class Scheduler(NamedTuple):
-    """What the flags state of a Dask scheduler."""
-
-    address: str | None
-    ca_file: Path | None
-    cert: Path | None
-    key: Path | None
-    insecure: bool
-
-    @contextmanager
-    def cluster(self, fleet: "FleetConfig") -> "Iterator[DaskCluster | None]":
-        """Yield the cluster, for a campaign with these settings; None without --dask.
-
-        Raises UsageError, UnreachableError.
-        """
-        if self.address is None:
-            if self.insecure or any((self.ca_file, self.cert, self.key)):
-                from edgeflare import UsageError
-
-                raise UsageError("--insecure and the --tls flags are for --dask; add it")
-            yield None
-            return
-        fleet.check_for_workers()
-        _say_exposed(self.key)
-        from edgeflare_lab.distributed import DaskCluster, Tls, silence_dask
-
-        silence_dask()
-        tls = Tls(self.ca_file, self.cert, self.key)
-        with DaskCluster(self.address, tls=tls, insecure=self.insecure) as cluster:
-            yield cluster
+    _say_exposed(key)
+    silence_dask()
+    return DaskCluster(address, tls=Tls(ca_file, cert, key), insecure=insecure)
 
 
 def _say_exposed(key: Path | None) -> None:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from edgeflare._internal.text import names_text
 from edgeflare._version import __version__
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import LeaseOwner
+from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.provenance import environment_differences
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.stages import Part
@@ -29,10 +29,11 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
+from edgeflare.models import OriginalModel
 from edgeflare.store import Store
 from edgeflare.store.location import read_pointer
 from edgeflare_lab.distributed.boards import campaign_files
-from edgeflare_lab.distributed.campaign import RemoteBoard, RemoteFleet
+from edgeflare_lab.distributed.campaign import RemoteBoard, RemoteFleet, SharedCampaign, Worker
 from edgeflare_lab.distributed.connection import (
     CONNECT_S,
     Tls,
@@ -41,7 +42,15 @@ from edgeflare_lab.distributed.connection import (
     scheduler_address,
     security,
 )
-from edgeflare_lab.distributed.requests import METRIC, Done, Offer, Opened, Opening, Shard
+from edgeflare_lab.distributed.requests import (
+    METRIC,
+    Done,
+    Offer,
+    Opened,
+    Opening,
+    Shard,
+    of_worker,
+)
 from edgeflare_lab.distributed.shards import Sent, Shards
 from edgeflare_lab.distributed.worker import close_boards, do_shard, open_boards
 
@@ -63,19 +72,6 @@ _OPEN_S = 20.0
 
 class _WorkerGoneError(Exception):
     """The worker of a task is gone."""
-
-
-@dataclass
-class _Worker:
-    """A worker that has opened its devices for the campaign."""
-
-    address: str
-    name: str
-    boards: list[RemoteBoard]
-    environment: Mapping[str, Any]
-    problem: EdgeFlareError | None = None
-    """Why its models don't fit, where they don't."""
-    away_until: float = 0.0
 
 
 class DaskCluster:
@@ -114,7 +110,7 @@ class DaskCluster:
         except Exception as error:
             raise connection_error(self.address, error) from error
         self._numbers = count()
-        self._workers: dict[str, _Worker] = {}
+        self._workers: dict[str, Worker] = {}
         self._refused: dict[str, float] = {}
         self._problems: dict[str, EdgeFlareError] = {}
         self._opening: dict[str, Any] = {}
@@ -132,7 +128,7 @@ class DaskCluster:
         with suppress(Exception):  # of a scheduler that is gone
             self._client.close(timeout=_CLOSE_S)
 
-    # What the stages of a campaign need: see `edgeflare_lab.distributed.campaign.Cluster`
+    # What a campaign needs: see `edgeflare.campaign.executor.Cluster`
 
     def open(self, config: CampaignConfig, owner: LeaseOwner, reporter: Reporter) -> RemoteFleet:
         """Let every free worker open its devices for this campaign; return these.
@@ -197,15 +193,22 @@ class DaskCluster:
             raise next(iter(self._problems.values()))
         return [text for text in found if text]
 
-    def attach(
+    def campaign(
         self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        sides: tuple[ModelInterface, ModelInterface],
         store: Store,
-        admit: Callable[[Sequence[RemoteBoard], Sequence[Bits] | None], None],
-    ) -> None:
-        """State the store that the workers write to, and what admits the devices of later ones."""
-        self._store, self._admit = store, admit
+        reporter: Reporter,
+    ) -> SharedCampaign:
+        """Return the stages of the campaign; the workers write to its store."""
+        campaign = SharedCampaign(config, original, self._fleet, sides, store, reporter, self)
+        self._store, self._admit = store, campaign.admit
         pointer = read_pointer(store.folder)
         self._place = str(store.folder) if pointer is None else pointer.address
+        return campaign
+
+    # What its stages need
 
     def each(self, part: Part) -> list[Any]:
         """Let every worker do the part; return what they return, in the order of the devices."""
@@ -268,7 +271,7 @@ class DaskCluster:
 
     # Shards
 
-    def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[_Worker]) -> Any:
+    def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[Worker]) -> Any:
         return self._client.submit(
             do_shard,
             Shard(self._request, self._place, part, ids),
@@ -446,7 +449,7 @@ class DaskCluster:
     def _take_opened(self, offer: Offer, address: str, found: "Opened | EdgeFlareError") -> None:
         """Add a worker that has opened its devices, or leave it out."""
         if isinstance(found, EdgeFlareError):
-            self._refuse(address, _of_worker(offer.name, found))
+            self._refuse(address, of_worker(offer.name, found))
             return
         if found.instead:  # it says so with its next heartbeat, too
             self._busy[address] = found.instead
@@ -456,14 +459,14 @@ class DaskCluster:
         for text in found.missing:
             self._reporter(Notice(f"goes on without {text}"))
         boards = [RemoteBoard(board) for board in found.boards]
-        worker = _Worker(address, offer.name, boards, found.environment, found.problem)
+        worker = Worker(address, offer.name, boards, found.environment, found.problem)
         self._workers[address] = worker
         if self._store is None:
             self._fleet.add(boards)
         else:
             self._join(worker)
 
-    def _join(self, worker: _Worker) -> None:
+    def _join(self, worker: Worker) -> None:
         """Let a worker take part in a campaign that has begun, or leave it out."""
         notice = self._check_environment(worker)
         if worker.address not in self._workers:
@@ -484,7 +487,7 @@ class DaskCluster:
             if notice:
                 self._reporter.notice(notice)
 
-    def _check_environment(self, worker: _Worker) -> str:
+    def _check_environment(self, worker: Worker) -> str:
         """Leave out a worker whose models don't fit, or with another environment.
 
         Return a notice where it may have another one.
@@ -503,19 +506,19 @@ class DaskCluster:
         self._leave(worker, UsageError(f"{text}; {advice}"))
         return ""
 
-    def _leave(self, worker: _Worker, problem: EdgeFlareError) -> None:
+    def _leave(self, worker: Worker, problem: EdgeFlareError) -> None:
         """Leave out a worker that has opened its devices."""
         self._forget(worker)
-        self._refuse(worker.address, _of_worker(worker.name, problem))
+        self._refuse(worker.address, of_worker(worker.name, problem))
         self._close_on([worker.address])
 
-    def _leave_unless_last(self, worker: _Worker, problem: EdgeFlareError) -> None:
+    def _leave_unless_last(self, worker: Worker, problem: EdgeFlareError) -> None:
         """Leave out a worker that can't do its shards. Raises its problem where there is no other."""
         if len(self._workers) == 1 and not self._opening:
-            raise _of_worker(worker.name, problem)
+            raise of_worker(worker.name, problem)
         self._leave(worker, problem)
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.address, None)
         self._fleet.remove(worker.boards)
 
@@ -588,10 +591,3 @@ class DaskCluster:
             thread = threading.Thread(target=close, name="edgeflare-close", daemon=True)
             thread.start()
             thread.join(_CLOSE_S)
-
-
-def _of_worker(name: str, problem: EdgeFlareError) -> EdgeFlareError:
-    """Return a worker's problem with the worker's name in it."""
-    text = str(problem)
-    is_named = f"worker {name}" in text or f"@{name}" in text
-    return problem if is_named else type(problem)(f"on the worker {name}: {text}")

@@ -85,3 +85,10 @@ class Done(NamedTuple):
     problem: EdgeFlareError | None = None
     is_away: bool = False
     notices: Sequence[tuple[str, bool]] = ()
+
+
+def of_worker(name: str, problem: EdgeFlareError) -> EdgeFlareError:
+    """Return a worker's problem with the worker's name in it."""
+    text = str(problem)
+    is_named = f"worker {name}" in text or f"@{name}" in text
+    return problem if is_named else type(problem)(f"on the worker {name}: {text}")

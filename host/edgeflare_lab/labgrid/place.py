@@ -4,7 +4,6 @@ That program (`client.py`, beside this file) gives the place back when its stdin
 is released here, and when this process is gone, killed or not.
 """
 
-import contextvars
 import json
 import queue
 import re
@@ -14,7 +13,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -22,6 +20,7 @@ from typing import IO, Any, NamedTuple, cast
 from edgeflare._internal.text import clean_text, duration
 from edgeflare.devices.inventory import LabgridPlace
 from edgeflare.devices.reported import LONGEST_LINE
+from edgeflare.devices.transports.base import waiting_for_place
 from edgeflare.errors import (
     DeviceBusyError,
     DeviceError,
@@ -44,9 +43,7 @@ _INSTALL = (
 )
 
 _taken_away: dict[tuple[str, str | None], float] = {}
-_open_waits: set["PlaceWaits"] = set()
-_current_waits: contextvars.ContextVar["PlaceWaits"] = contextvars.ContextVar("place_waits")
-_lock = threading.Lock()  # of these three, and of every PlaceWaits
+_lock = threading.Lock()  # of `_taken_away`
 
 
 class NetworkService(NamedTuple):
@@ -102,17 +99,13 @@ class HeldPlace:
         don't answer, InventoryError where there is no such place or no labgrid, DeviceError.
         """
         check_may_ask(wanted, name)
-        current = _current_waits.get(None)
-        with PlaceWaits() if current is None else nullcontext(current) as waits:
-            place = cls(wanted, name)
-            try:
-                waits.add(place)
+        place = cls(wanted, name)
+        try:
+            with waiting_for_place(place.stop_waiting):
                 place._await(wanted)
-            except BaseException:
-                place.release()
-                raise
-            finally:
-                waits.discard(place)
+        except BaseException:
+            place.release()
+            raise
         return place
 
     def service(self) -> NetworkService:
@@ -236,59 +229,6 @@ class HeldPlace:
         lines = self._errors.read().decode(errors="replace").split("\n")
         last = [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][-1:]
         return f"labgrid's client ended{f': {last[0]}' if last else ' and printed no error'}"
-
-
-class PlaceWaits(AbstractContextManager["PlaceWaits"]):
-    """The waits for places of one block, which `end` ends together.
-
-    A thread's waits belong to it once the thread has called `use`.
-    """
-
-    def __init__(self) -> None:
-        self._places: set[HeldPlace] = set()
-        self._ended = False
-        with _lock:
-            _open_waits.add(self)
-
-    def __exit__(self, *_: object) -> None:
-        with _lock:
-            _open_waits.discard(self)
-
-    def use(self) -> None:
-        """Let waits that this thread begins belong here."""
-        _current_waits.set(self)
-
-    def add(self, place: HeldPlace) -> None:
-        """Let `end` end this wait; at once where it was called already."""
-        with _lock:
-            self._places.add(place)
-            ended = self._ended
-        if ended:
-            place.stop_waiting()
-
-    def discard(self, place: HeldPlace) -> None:
-        """Forget a wait that is over."""
-        with _lock:
-            self._places.discard(place)
-
-    def end(self) -> None:
-        """End all waits, also those that begin later: `HeldPlace.acquire` raises DeviceError."""
-        with _lock:
-            self._ended = True
-            places = tuple(self._places)
-        for place in places:
-            place.stop_waiting()
-
-
-def stop_waiting_for_places() -> None:
-    """End all waits for labgrid places in this process; what waits raises DeviceError.
-
-    A fleet that is being opened waits for none any more, also where a wait has not begun yet.
-    """
-    with _lock:
-        waits = tuple(_open_waits)
-    for one in waits:
-        one.end()
 
 
 def check_may_ask(wanted: LabgridPlace, name: str) -> None:

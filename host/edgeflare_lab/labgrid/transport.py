@@ -10,57 +10,45 @@ from edgeflare._internal.text import first_problem
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.transports.base import Completed, Stream
 from edgeflare.devices.transports.ssh.transport import Ask, SshTransport
-from edgeflare.errors import DeviceError, InventoryError, UsageError
+from edgeflare.errors import DeviceError, InventoryError
 from edgeflare_lab.labgrid.place import HeldPlace
-
-
-@contextmanager
-def held_place(device: Device) -> Iterator[Device]:
-    """Hold a device's labgrid place for a block; gives the device with its SSH address.
-
-    Any other device is given as it is. Raises DeviceBusyError where others have the place,
-    UnreachableError where coordinator or exporter don't answer, InventoryError, DeviceError.
-    """
-    if device.labgrid is None:
-        yield device
-        return
-    place = _acquire(device)
-    try:
-        yield _located(device, place)
-    finally:
-        place.release()
 
 
 class PlaceTransport:
     """A connection to the board of a place, see `Transport`; `close` gives the place back.
 
     When the place is taken away the connection ends, and what uses it raises UnreachableError with
-    the reason.
+    the reason. Raises what `HeldPlace.acquire` and `SshTransport.connect` do.
     """
 
-    def __init__(self, inner: SshTransport, place: HeldPlace) -> None:
-        self.name = inner.name
-        self.login = inner.login
-        self._inner = inner
-        self._place = place
-        place.on_lost(inner.close)
-
-    @classmethod
-    def connect(cls, device: Device, *, ask: Ask | None = None) -> "PlaceTransport":
-        """Acquire the place and log in to its board.
-
-        Raises what `HeldPlace.acquire` and `SshTransport.connect` do.
-        """
-        place = _acquire(device)
+    def __init__(self, device: Device, ask: Ask | None = None) -> None:
+        self._place = place = _acquire(device)
         try:
             with _reason(place):
                 # A host that the user states may be another than the NetworkService's.
                 password = place.service().password if device.host is None else None
-                inner = SshTransport.connect(_located(device, place), ask=ask, password=password)
-                return cls(inner, place)
+                self._inner = SshTransport.connect(
+                    _located(device, place), ask=ask, password=password
+                )
         except BaseException:
             place.release()
             raise
+        self.name = self._inner.name
+        self.login = self._inner.login
+        place.on_lost(self._inner.close)
+
+    @staticmethod
+    @contextmanager
+    def held(device: Device) -> Iterator[Device]:
+        """Hold the place for a block; gives the device with its SSH address.
+
+        Raises what `HeldPlace.acquire` does.
+        """
+        place = _acquire(device)
+        try:
+            yield _located(device, place)
+        finally:
+            place.release()
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the device's Python command with these arguments and wait for it."""
@@ -120,7 +108,10 @@ class PlaceStream:
 
 def _acquire(device: Device) -> HeldPlace:
     if device.labgrid is None:
-        raise UsageError(f"{device.name} is not a labgrid place")
+        raise InventoryError(
+            f'{device.name} names no labgrid place; write `labgrid = "PLACE"` in place of '
+            "`transport` and `url` in its inventory entry"
+        )
     return HeldPlace.acquire(device.labgrid, device.name)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from edgeflare.devices import Device, connect
-from edgeflare.devices.inventory import is_managed, state_root
+from edgeflare.devices import Device, connect, inventory
 from edgeflare.errors import DeviceError
 from edgeflare_lab.virtual.board_files import (
     BoardState,
@@ -188,6 +187,9 @@ def board_down(
     return StopReport(name, made=made, ran=ran, deleted=delete)
 
 
+board_stopped = inventory.board_stopped
+
+
 def board_status(name: str = "virtual") -> BoardStatus:
     """Return how a board is, without connecting to it. Raises UsageError."""
     folder = board_folder(check_name(name))
@@ -205,11 +207,6 @@ def board_status(name: str = "virtual") -> BoardStatus:
         device=board_device(folder, name, state.port),
         folder=folder,
     )
-
-
-def board_stopped(device: Device) -> bool:
-    """Return whether a device is a virtual board of this user that does not run."""
-    return is_managed(device) and Machine(board_folder(device.name)).pid() is None
 
 
 def notes(settings: BoardSettings, state: BoardState) -> list[str]:
@@ -302,7 +299,7 @@ def _python_of(device: Device) -> str:
 @contextmanager
 def _only_one(name: str, on_step: OnStep = _ignore_step) -> Iterator[None]:
     """Hold the board's lock, a file next to its folder, which may be deleted."""
-    lock = FileLock(make_private(state_root()) / f".{name}.lock")
+    lock = FileLock(make_private(inventory.state_root()) / f".{name}.lock")
     try:
         lock.acquire(timeout=0.2)
     except Timeout:

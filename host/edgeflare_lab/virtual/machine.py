@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeflare._internal.files import write_whole
+from edgeflare.devices.inventory import PID_FILE, board_process
 from edgeflare.errors import DeviceError, DeviceTimeoutError, UsageError
 from edgeflare_lab.virtual.board_files import ADDRESS
 from edgeflare_lab.virtual.tools import QEMU, search_path
@@ -93,21 +94,12 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._pid_file = folder / "qemu.pid"
+        self._pid_file = folder / PID_FILE
         self.console = folder / "console.log"
 
     def pid(self) -> int | None:
-        """Return the process of the running machine, None where there is none.
-
-        The process must be qemu's, with this pid file on its command line, since a killed machine
-        leaves its pid file.
-        """
-        try:
-            pid = int(self._pid_file.read_text(encoding="ascii"))
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except (OSError, ValueError):
-            return None
-        return pid if os.fsencode(self._pid_file) in command.split(b"\0") else None
+        """Return the process of the running machine, None where there is none."""
+        return board_process(self._pid_file)
 
     def memory_mb(self) -> int | None:
         """Return how much of this machine's memory the running machine uses, in MB."""

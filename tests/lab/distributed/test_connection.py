@@ -1,13 +1,15 @@
 """Addresses of schedulers, and files of TLS."""
 
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
 
 from edgeflare import UsageError
+from edgeflare._internal import plugins
 from edgeflare.campaign import FleetConfig
-from edgeflare_lab.distributed.cli import Scheduler
+from edgeflare.cli.options import Scheduler
 from edgeflare_lab.distributed.connection import (
     Tls,
     connection_error,
@@ -86,3 +88,13 @@ def test_a_key_that_others_may_read_is_named_once(
         with pytest.raises(UsageError), scheduler.cluster(FleetConfig()):
             pass
         assert capsys.readouterr().err.count(f"chmod 600 {key}") == notes
+
+
+def test_a_cluster_that_cannot_be_loaded_is_told_with_its_distribution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugins.load.cache_clear()
+    monkeypatch.setitem(sys.modules, "edgeflare_lab.distributed.cli", None)
+    scheduler = Scheduler("tls://lab:8786", None, None, None, insecure=False)
+    with pytest.raises(UsageError, match=r"'dask' of edgeflare \d.* can't be loaded"):
+        scheduler.cluster(FleetConfig())

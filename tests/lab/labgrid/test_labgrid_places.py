@@ -8,16 +8,30 @@ from typing import Any
 
 import pytest
 
-from edgeflare.devices import Device, LabgridPlace, connect
-from edgeflare.errors import DeviceBusyError, DeviceError, InventoryError, UnreachableError
+from edgeflare._internal import plugins
+from edgeflare.devices import (
+    LOCAL,
+    Device,
+    LabgridPlace,
+    PlaceWaits,
+    connect,
+    held_place,
+    resolve_device,
+    stop_waiting_for_places,
+)
+from edgeflare.errors import (
+    DeviceBusyError,
+    DeviceError,
+    InventoryError,
+    UnreachableError,
+    UsageError,
+)
 from edgeflare_lab.labgrid.place import (
     HeldPlace,
     NetworkService,
-    PlaceWaits,
     failure,
     find_python,
     loss,
-    stop_waiting_for_places,
 )
 
 PLACE = LabgridPlace(place="pi4")
@@ -215,3 +229,19 @@ def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
         stop_waiting_for_places()
         with pytest.raises(DeviceError, match="not waited for any longer"):
             stays.result(30)
+
+
+def test_labgrid_that_cannot_be_loaded_stops_its_own_boards_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plugins.load.cache_clear()
+    monkeypatch.setitem(sys.modules, "edgeflare_lab.labgrid.transport", None)
+    for use in (connect, lambda device: held_place(device).__enter__()):
+        with pytest.raises(UsageError, match=r"'labgrid' of edgeflare \d.* can't be loaded"):
+            use(on(tmp_path / "python"))
+    connect(LOCAL).close()
+
+
+def test_the_transport_labgrid_is_for_devices_with_a_place() -> None:
+    with pytest.raises(InventoryError, match="write `labgrid = "):
+        connect(resolve_device("labgrid://pi4", {}))

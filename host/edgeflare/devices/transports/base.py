@@ -1,10 +1,11 @@
 """How a device is reached: run a command, open a byte stream, copy a file."""
 
+import contextvars
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -139,6 +140,71 @@ class Transport(Protocol):
     def close(self) -> None:
         """End the connection. Safe to repeat."""
         ...
+
+
+_open_waits: set["PlaceWaits"] = set()
+_current_waits: contextvars.ContextVar["PlaceWaits"] = contextvars.ContextVar("place_waits")
+_waits_lock = threading.Lock()  # of these two, and of every PlaceWaits
+
+
+class PlaceWaits(AbstractContextManager["PlaceWaits"]):
+    """The waits for places, which are devices that others may have, of one block; `end` ends them.
+
+    A thread's waits belong to it once the thread has called `use`.
+    """
+
+    def __init__(self) -> None:
+        self.stops: set[Callable[[], None]] = set()
+        self.has_ended = False
+        with _waits_lock:
+            _open_waits.add(self)
+
+    def __exit__(self, *_: object) -> None:
+        with _waits_lock:
+            _open_waits.discard(self)
+
+    def use(self) -> None:
+        """Let waits that this thread begins belong here."""
+        _current_waits.set(self)
+
+    def end(self) -> None:
+        """End all waits, also those that begin later: what waits raises DeviceError."""
+        with _waits_lock:
+            self.has_ended = True
+            stops = tuple(self.stops)
+        for stop in stops:
+            stop()
+
+
+@contextmanager
+def waiting_for_place(stop: Callable[[], None]) -> Iterator[None]:
+    """Wait for a place in this block of a transport.
+
+    `stop` is called, maybe by another thread and more than once, where the wait is to end.
+    """
+    current = _current_waits.get(None)
+    with PlaceWaits() if current is None else nullcontext(current) as waits:
+        with _waits_lock:
+            waits.stops.add(stop)
+            has_ended = waits.has_ended
+        try:
+            if has_ended:
+                stop()
+            yield
+        finally:
+            with _waits_lock:
+                waits.stops.discard(stop)
+
+
+def stop_waiting_for_places() -> None:
+    """End all waits for places, such as labgrid's, in this process; what waits raises DeviceError.
+
+    A fleet that is being opened waits for none any more, also where a wait has not begun yet.
+    """
+    with _waits_lock:
+        waits = tuple(_open_waits)
+    for block in waits:
+        block.end()
 
 
 def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> None:
