@@ -45,6 +45,7 @@ from edgeflare.oracles import (
 )
 from edgeflare.store.location import database_url
 from edgeflare.store.samples import absolute_place
+from edgeflare.strategies.registry import needs_labels
 from edgeflare.types import Task
 from edgeflare.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
 
@@ -233,7 +234,7 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if oracle.compares_scores and self.strategy in ("gradient", "deepxplore"):
+        if oracle.compares_scores and needs_labels(self.strategy):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
