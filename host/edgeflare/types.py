@@ -232,11 +232,12 @@ class JointGradient(NamedTuple):
 class Ask(NamedTuple):
     """A query that a strategy yields: samples, and which models are to answer.
 
-    `want`: what is answered; a "gradient" is the original's alone, of its log-odds of the first of
+    `want`: what is answered: scores, or what a probe of the original tells, by its name (see
+    `edgeflare.models.probe`). A "gradient" is of its log-odds of the first of
     `classes` over each of the others, with respect to a sample's values. It counts as one host-only
     query for each of `classes`: a forward pass, and a backward pass for each of the others. With
-    `joint` it is that of this objective, and counts as two for each model. Only an original that
-    can be differentiated answers it (see `OriginalModel.gradients`).
+    `joint` it is that of this objective, and counts as two for each model. `question` is for other
+    probes; it must be picklable.
 
     `best` is the best triggering input so far, where the strategy searches for a better one: the
     result of the search if a budget ends it.
@@ -244,10 +245,16 @@ class Ask(NamedTuple):
 
     samples: Sequence[Sample]
     of: Literal["original", "deployed", "both"] = "both"
-    want: Literal["scores", "gradient"] = "scores"
+    want: str = "scores"
     best: "Outcome | None" = None
     classes: Sequence[int] = ()
     joint: JointObjective | None = None
+    question: Any = None
+
+    @property
+    def is_of_probe(self) -> bool:
+        """Whether a probe is to answer, rather than the models."""
+        return self.want != "scores"
 
 
 class Outputs(NamedTuple):
@@ -265,14 +272,23 @@ class Outputs(NamedTuple):
 class Answer(NamedTuple):
     """The reply to an `Ask`: one `Outputs` for each of its samples, in order.
 
-    `gradients`: of an `Ask` that wants them, one for each sample, float64 [classes - 1, ...] of
-    the sample's shape, per level of an image (1 of 255); the outputs then have no answers. `joint`:
-    the same of an `Ask` with an objective of several models.
+    `probed`: of an `Ask` of a probe, what that answered about each sample; the outputs then have no
+    answers. Of a "gradient" it is float64 [classes - 1, ...] of the sample's shape, per level of an
+    image (1 of 255), called `gradients`, too; with an objective of several models it is `joint`.
     """
 
     outputs: Sequence[Outputs]
-    gradients: Sequence[NDArray[np.float64]] = ()
-    joint: Sequence[JointGradient] = ()
+    probed: Sequence[Any] = ()
+
+    @property
+    def gradients(self) -> Sequence[NDArray[np.float64]]:
+        """The gradients that the `Ask` wants."""
+        return self.probed
+
+    @property
+    def joint(self) -> Sequence[JointGradient]:
+        """The gradients of a `JointObjective`."""
+        return self.probed
 
 
 class FrontPoint(NamedTuple):

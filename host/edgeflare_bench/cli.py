@@ -13,7 +13,7 @@ from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare.campaign import BatchProgress
-    from edgeflare_bench import Evaluated, FaultBench
+    from edgeflare_bench import BenchReport, Evaluated, FaultBench
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -202,7 +202,6 @@ def show(
 ) -> None:
     """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
-    from edgeflare.cli.display.tables import print_bench
     from edgeflare_bench import bench_report, is_fault_bench, open_fault_bench, write_report
 
     if is_fault_bench(folder):
@@ -221,7 +220,6 @@ def _run(
     folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
 ) -> None:
     from edgeflare.cli.display.progress import batch_display
-    from edgeflare.cli.display.tables import print_bench
     from edgeflare.cli.terminal import handling_signals
     from edgeflare_bench import bench_report, write_report
 
@@ -293,3 +291,15 @@ def _show_faults(bench: "FaultBench", json: bool) -> None:
     print_result(json, lambda: fault_report(bench), lambda: fault_document(bench))
     if not json:
         echo_err(f"\nEverything is in {bench.folder}{where}")
+
+
+def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False) -> None:
+    """Print what a bench found so far; `searches`: with each of them."""
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare_bench import bench_summary
+
+    def values() -> dict[str, Any]:
+        every = {"searches": [row.to_json() for row in report.searches]} if searches else {}
+        return report.to_json() | every
+
+    print_result(as_json, values, lambda: bench_summary(report, searches=searches))

@@ -55,6 +55,7 @@ from edgeflare.answers.metrics import is_scores
 from edgeflare.answers.oracles import margin
 from edgeflare.answers.transcripts import words
 from edgeflare.errors import UsageError
+from edgeflare.strategies.boundary import Answered
 from edgeflare.strategies.dflare_fitness import top1_difference
 from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
 from edgeflare.types import (
@@ -72,7 +73,7 @@ from edgeflare.types import (
     Transcript,
     Values,
 )
-from edgeflare_mutators import Mutation, Operator, SampleSpec, default_pool
+from edgeflare_mutators import Kind, Mutation, Operator, SampleSpec, default_pool
 
 _SEGMENTS_A_SECOND = 50
 _MARGIN_WITHOUT_WORDS = 1.0
@@ -114,6 +115,26 @@ class DiffchaserOptions(BaseModel):
             raise ValueError("fitness=targeted and a target class go together")
         return self
 
+    def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:
+        """Search from a seed with DFLARE's operators (table 3 for images, section 6.1 for audio)."""
+        return _search(self, None, seed, rng)
+
+    def with_operators(self, operators: Mapping[str, Operator]) -> Strategy:
+        """Return the strategy with these operators in their place.
+
+        Before its first query a search raises UsageError where they are for another kind than its
+        seed, or their library is missing.
+        """
+        return partial(_search, self, operators)
+
+    def check_search(
+        self, name: str, operators: Mapping[str, Operator] | None, kind: Kind, answered: Answered
+    ) -> None:
+        """Raise UsageError where a library of the operators is missing."""
+        del name, answered
+        if operators is None:
+            check_operator_pool(default_pool(kind), kind)
+
 
 class _Individual(NamedTuple):
     """An input of the population; `trail` is None where a crossover made it."""
@@ -121,15 +142,6 @@ class _Individual(NamedTuple):
     sample: Sample
     trail: Trail = None
     outputs: Outputs | None = None
-
-
-def diffchaser(options: DiffchaserOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` None: DFLARE's (table 3 for images, section 6.1 for audio).
-
-    Before its first query a search raises UsageError where operators are for another kind than its
-    seed, or their library is missing.
-    """
-    return partial(_search, options, operators)
 
 
 def _search(

@@ -1,5 +1,4 @@
-"""The user's own strategies, oracles, runtimes, transports, hypotheses, detectors and
-kinds of answers: entry points.
+"""What installed distributions add to EdgeFlare, by name: entry points.
 
 In the user's ``pyproject.toml``::
 
@@ -7,10 +6,11 @@ In the user's ``pyproject.toml``::
     my-strategy = "my_package:MyStrategy"
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
-`oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`,
-`answers.detections.formats.options`, `answers.kind`, `store.servers`. A built-in name always means the built-in one. Nothing is imported before
-its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same
-way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
+`answers.oracles`, `answers.kind`, `answers.detections.formats.options`, `devices.runtimes`, `devices.open`,
+`models.probe`, `analysis.base`, `store.servers`, `cli.groups`. Nothing is imported before its name is used, so a plug-in that is broken
+fails alone. EdgeFlare's own distribution declares names in the same way; a built-in name, such a one
+too, always means the built-in object. Mutation operators are declared in the group
+``edgeflare.mutators``; see `edgeflare_mutators`.
 """
 
 from collections.abc import Sequence
@@ -56,9 +56,18 @@ GROUPS: dict[Kind, str] = {
 }
 
 
+_OWN = "edgeflare"
+"""EdgeFlare's own distribution, whose names count as built in."""
+
+
 def names(kind: Kind) -> tuple[str, ...]:
     """Return the names that installed distributions declare, sorted; nothing is imported."""
     return tuple(sorted(set(entry_points(group=GROUPS[kind]).names)))
+
+
+def built_in(kind: Kind) -> tuple[str, ...]:
+    """Return the names that EdgeFlare's own distribution declares, sorted; nothing is imported."""
+    return tuple(sorted({one.name for one in entry_points(group=GROUPS[kind]) if _is_own(one)}))
 
 
 @cache
@@ -67,7 +76,7 @@ def load(kind: Kind, name: str) -> Any:
 
     Raises UsageError, naming the distribution, where several declare it or it can't be imported.
     """
-    declared = tuple(entry_points(group=GROUPS[kind], name=name))
+    declared = _declared(kind, name)
     if not declared:
         return None
     if len(declared) > 1:
@@ -86,13 +95,16 @@ def load(kind: Kind, name: str) -> Any:
 
 def unusable(kind: Kind, name: str, why: str) -> UsageError:
     """Return the error to raise for a plug-in; it begins with its name and distribution."""
-    return UsageError(f"the {kind} {name!r} of {origin(kind, name)} {why}")
+    return UsageError(f"the {kind} {name!r} of {_distribution(_declared(kind, name)[0])} {why}")
 
 
 def origin(kind: Kind, name: str) -> str | None:
-    """Return the distribution and version that declares a name, else None; imports nothing."""
-    declared = next(iter(entry_points(group=GROUPS[kind], name=name)), None)
-    return None if declared is None else _distribution(declared)
+    """Return the distribution and version that declares a name that isn't built in, else None.
+
+    Imports nothing.
+    """
+    declared = _declared(kind, name)
+    return _distribution(declared[0]) if declared and not _is_own(declared[0]) else None
 
 
 def check_installed(kind: Kind, name: str, built_in: Sequence[str]) -> None:
@@ -116,6 +128,16 @@ def known_name(kind: Kind, built_in: Sequence[str]) -> "AfterValidator":
         )
 
     return AfterValidator(check)
+
+
+def _declared(kind: Kind, name: str) -> tuple[EntryPoint, ...]:
+    """Return what is declared under a name: where EdgeFlare itself declares it, that alone."""
+    declared = tuple(entry_points(group=GROUPS[kind], name=name))
+    return tuple(filter(_is_own, declared)) or declared
+
+
+def _is_own(entry: EntryPoint) -> bool:
+    return entry.dist is not None and entry.dist.name == _OWN
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -11,6 +11,15 @@ from .agreement import (
     agreements as agreements,
     clusters as clusters,
 )
+from .base import (
+    Analysis as Analysis,
+    PagePart as PagePart,
+    RunContext as RunContext,
+    analysis as analysis,
+    analysis_names as analysis_names,
+    run_analysis as run_analysis,
+    stored_results as stored_results,
+)
 from .class_names import class_namer as class_namer, load_class_names as load_class_names
 from .summary import ControlFigures as ControlFigures
 from .corpus import (

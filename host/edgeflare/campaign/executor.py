@@ -55,7 +55,7 @@ from edgeflare.store.database import decoding
 from edgeflare.store.location import LONGEST_NAME
 from edgeflare.store.samples import SampleReader
 from edgeflare.store.survey import REFERENCES
-from edgeflare.strategies.registry import other_originals, takes_gradients
+from edgeflare.strategies.registry import other_originals, probe_of, with_full_paths
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
 
@@ -165,7 +165,7 @@ def start(
                 check_priority(config, sides)
                 is_audio = not isinstance(sides[0].spec, InputSpec)
                 check_search_options(config, sides[0].task, audio=is_audio)
-            search = _with_gradients(config.search, original)
+            search = _with_probe(config.search, original)
             paths = config.original.path, config.deployed.path
             is_alike = sides[0].spec == sides[1].spec
             if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
@@ -279,7 +279,7 @@ def resume(
                 )
                 changed = check_same_devices(config, fleet, store)
                 sides = resolve_pair(config, original, fleet)
-                _with_gradients(config.search, original)
+                _with_probe(config.search, original)
                 answers = answer_digest(original, sides[0].spec)
                 changed += check_same_answers(store.environment, answers)
                 changes_allowed = [notice, check_forced(changed, force=force)]
@@ -458,14 +458,15 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         original.close()
 
 
-def _with_gradients(search: SearchConfig, original: OriginalModel) -> SearchConfig:
+def _with_probe(search: SearchConfig, original: OriginalModel) -> SearchConfig:
     """Return a search whose further originals are named by their full paths.
 
-    Raises UsageError where it asks for gradients that can't be had.
+    Raises UsageError where it asks a probe of the original that can't answer.
     """
-    if not takes_gradients(search.strategy, search.options):
+    probe = probe_of(search.strategy, search.options)
+    if not probe:
         return search
     others = [str(path) for path in other_originals(search.strategy, search.options)]
-    original.check_gradients(others)
-    options = {**search.options, "others": others} if others else search.options
+    original.check_probe(probe, others)
+    options = with_full_paths(search.strategy, search.options)
     return search.model_copy(update={"options": options})

@@ -28,9 +28,10 @@ from edgeflare.models import (
     OriginalModel,
     Spec,
 )
+from edgeflare.models.probe import probe_class
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
-from edgeflare.strategies.registry import other_originals, takes_gradients
+from edgeflare.strategies.registry import other_originals, probe_of
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -45,7 +46,7 @@ def environment(search: SearchConfig) -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         **{name: version(name) for name in _LIBRARIES},
-        **({"torch": _version_of("torch")} if takes_gradients(strategy, options) else {}),
+        **{name: _version_of(name) for name in _probes_libraries(probe_of(strategy, options))},
         **dict(_further_models(other_originals(strategy, options))),
         **{
             f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
@@ -57,6 +58,10 @@ def _further_models(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
     """Yield an entry for each further model of a strategy: its digest."""
     for place, path in enumerate(paths, 1):
         yield f"further model {place}, {path.name}", file_sha256(path) if path.is_file() else "gone"
+
+
+def _probes_libraries(probe: str) -> Sequence[str]:
+    return getattr(probe_class(probe), "libraries", ()) if probe else ()
 
 
 def _version_of(library: str) -> str:

@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from edgeflare.cli import (
+    analyse,
     campaigns,
     compare,
     corpus,
@@ -48,6 +49,7 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
 }
 for _command, _class in _COMMANDS.items():
     app.command(cls=_class)(terminal.with_exit_codes(_command))
+app.add_typer(analyse.app, name="analyse")
 app.add_typer(devices.app, name="devices")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(repair.app, name="repair")

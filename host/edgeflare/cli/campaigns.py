@@ -155,9 +155,11 @@ def show(
 ) -> None:
     """Show what a campaign found: success rate, queries, time, label pairs, devices."""
     from edgeflare import summarize
-    from edgeflare.cli.display.tables import print_summary
+    from edgeflare.cli.display.tables import print_analyses, print_summary
 
     print_summary(summarize(campaign), json, wide=wide)
+    if not json:
+        print_analyses(campaign)
 
 
 _MLFLOW = "MLflow"

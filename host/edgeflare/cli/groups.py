@@ -23,28 +23,61 @@ _WrongUsage: type[Exception] = typer.BadParameter.__bases__[
 ]  # click's, which typer has within it of late
 
 
-class CommandGroup(TyperGroup):
+class PluginGroup(TyperGroup):
     """Commands of which plug-ins may declare more; a plug-in that is broken fails alone."""
 
-    below: ClassVar[str] = ""
-    """What the names of its plug-ins' commands begin with."""
+    def declared(self) -> list[str]:
+        """Return the names of the plug-ins' commands; nothing is imported."""
+        raise NotImplementedError
+
+    def command(self, name: str) -> Any:
+        """Return the command of a plug-in. Raises UsageError where it can't be used."""
+        raise NotImplementedError
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the stated commands, in their order, then those of plug-ins."""
         stated = super().list_commands(ctx)
-        return [*stated, *(name for name in self._declared() if name not in stated)]
+        return [*stated, *(name for name in self.declared() if name not in stated)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; of a plug-in that can't be loaded one that says so in a sentence."""
+        """Return a command; of a plug-in that can't be used one that says so in a sentence."""
+        from edgeflare.errors import UsageError
+
         command: Any = super().get_command(ctx, cmd_name)
-        if command is None and cmd_name in self._declared():
-            command = self.commands[cmd_name] = _plugin_command(self.below + cmd_name)
+        if command is None and cmd_name in self.declared():
+            try:
+                command = self.command(cmd_name)
+            except UsageError as error:
+                command = _failing(str(error), cmd_name)
+            self.commands[cmd_name] = command
         return command
 
-    def _declared(self) -> list[str]:
+
+class CommandGroup(PluginGroup):
+    """Commands, and those of the entry points ``edgeflare.commands``."""
+
+    below: ClassVar[str] = ""
+    """What the names of its plug-ins' commands begin with."""
+
+    def declared(self) -> list[str]:
+        """Return the names of the commands, without what they begin with."""
         start = len(self.below)
         names = [name[start:] for name in plugins.names("command") if name.startswith(self.below)]
         return [name for name in names if "." not in name]
+
+    def command(self, name: str) -> Any:
+        """Return the command that a function or a `typer.Typer` is."""
+        loaded = plugins.load("command", self.below + name)
+        if isinstance(loaded, typer.Typer):
+            command: Any = typer.main.get_group(loaded)  # get_command would add flags of completion
+            command.name = name
+        elif callable(loaded):
+            command = _command_of(loaded, name)
+        else:
+            why = "is no function and no typer.Typer"
+            raise plugins.unusable("command", self.below + name, why)
+        _map_errors(command)
+        return command
 
 
 class DeviceCommands(CommandGroup):
@@ -53,29 +86,9 @@ class DeviceCommands(CommandGroup):
     below = "devices."
 
 
-def _plugin_command(name: str) -> Any:
-    from edgeflare.errors import UsageError
-
-    try:
-        loaded = plugins.load("command", name)
-    except UsageError as error:
-        return _failing(str(error), name)
-    if isinstance(loaded, typer.Typer):
-        command: Any = typer.main.get_group(loaded)  # get_command would add flags of completion
-        command.name = name.rpartition(".")[2]
-    elif callable(loaded):
-        command = _command_of(loaded, name)
-    else:
-        return _failing(
-            str(plugins.unusable("command", name, "is no function and no typer.Typer")), name
-        )
-    _map_errors(command)
-    return command
-
-
 def _command_of(function: Callable[..., None], name: str, **settings: Any) -> Any:
     app = typer.Typer(add_completion=False)
-    app.command(name.rpartition(".")[2], **settings)(function)
+    app.command(name, **settings)(function)
     return typer.main.get_command(app)
 
 

@@ -220,17 +220,26 @@ def command_with(
     def chosen() -> list["SettingFlag"]:
         return [one for one in _chosen(names) if one.flag.parameter not in without]
 
+    return command_with_flags(lambda: [_changed(one, changed) for one in chosen()])
+
+
+def command_with_flags(settings: Callable[[], Sequence["SettingFlag"]]) -> type[TyperCommand]:
+    """Return the class of a command that takes flags of `settings`, which are asked for when it is parsed.
+
+    The callback finds the values of all in its context's `obj`, by parameter name.
+    """
+
     class CommandWithSettings(TyperCommand):
         has_settings = False
 
         def get_params(self, ctx: Any) -> Any:
             if not self.has_settings:
                 self.has_settings = True
-                self.params += _parameters([_changed(one, changed) for one in chosen()])
+                self.params += _parameters(settings())
             return super().get_params(ctx)
 
         def invoke(self, ctx: Any) -> Any:
-            known = {one.flag.parameter for one in chosen()}
+            known = {one.flag.parameter for one in settings()}
             ctx.obj = {name: ctx.params.pop(name) for name in known}
             return super().invoke(ctx)
 
@@ -258,7 +267,7 @@ def _changed(setting: "SettingFlag", changed: Mapping[str, Mapping[str, Any]]) -
     return setting._replace(flag=replace(setting.flag, **values))
 
 
-def _parameters(settings: list["SettingFlag"]) -> list[Any]:
+def _parameters(settings: Sequence["SettingFlag"]) -> list[Any]:
     """Return the command line parser's parameters for these flags."""
 
     def command(**flags: Any) -> None:

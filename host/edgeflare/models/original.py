@@ -34,6 +34,7 @@ from edgeflare.models.original_process import (
     ProcessEndedError,
     users_runtime,
 )
+from edgeflare.models.probe import Probe, make_probe
 from edgeflare.types import Ask, Output, Query, split_rows
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.configuration.fixed_inputs import (
@@ -45,9 +46,8 @@ from edgeflare_agent.configuration.fixed_inputs import (
 )
 from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
+from edgeflare_agent.image_spec import TensorInfo, is_batch_open
 from edgeflare_agent.wire import Frame, Kind
-from edgeflare_whitebox.gradients import InputGradients, JointGradients
 
 _REQUEST_BYTES = 1 << 20
 _MOST_BYTES = 2 << 30
@@ -153,9 +153,8 @@ class OriginalModel:
         """What identifies how outputs become text, where the file says it."""
         self._configuration: Mapping[str, Any] | None = None
         self._reader: AnswerReader | None = None
-        self._gradients_lock = threading.Lock()
-        self._gradients: InputGradients | None = None
-        self._joint: JointGradients | None = None
+        self._probe_lock = threading.Lock()
+        self._probes: dict[str, Probe] = {}
 
     def fix_inputs(self, given: GivenInputs) -> None:
         """Set the input that samples become, and the arrays of the others, for `configure`.
@@ -191,18 +190,27 @@ class OriginalModel:
         self._set(configuration, tuple(arrays))
 
     @property
+    def configuration(self) -> Mapping[str, Any]:
+        """How samples are prepared, which output counts, and the decoder: what `configure` was given."""
+        assert self._configuration is not None, "configure comes first"  # noqa: S101
+        return self._configuration
+
+    @property
+    def reader(self) -> AnswerReader:
+        """What makes answers of raw outputs: what `read_with` was given."""
+        assert self._reader is not None, "read_with comes first"  # noqa: S101
+        return self._reader
+
+    @property
     def settings(self) -> OriginalSettings:
         """What another process needs to have the same model, configured as this one."""
-        runtime, options = self._load["runtime"], self._load["options"]
-        assert self._configuration is not None, "configure comes first"  # noqa: S101
-        assert self._reader is not None, "read_with comes first"  # noqa: S101
         return OriginalSettings(
             self.path.absolute(),
-            runtime,
-            options,
+            self.runtime,
+            self._load["options"],
             self._timeout_s,
-            self._configuration,
-            self._reader,
+            self.configuration,
+            self.reader,
             self._arrays,
         )
 
@@ -239,8 +247,7 @@ class OriginalModel:
         self, samples: Sequence[Query], spec: Spec | None = None
     ) -> tuple[list[RawOutput], list[float]]:
         """Return the raw outputs, and seconds as `answer`; `spec`, errors as for `raw`."""
-        configuration = self._configuration
-        assert configuration is not None, "configure comes first"  # noqa: S101
+        configuration = self.configuration
         if spec is not None:
             configuration = {**configuration, "input": spec.to_json()}
         raws: list[RawOutput] = []
@@ -278,61 +285,34 @@ class OriginalModel:
                     "rows for the seeds that an array `seeds` names"
                 )
 
-    def gradients(self, ask: Ask) -> tuple[list[Any], list[float]]:
-        """Return a gradient for each sample of a request, as `Answer` has it, joint ones, too.
+    @property
+    def runtime(self) -> str:
+        """The name of the runtime that runs it."""
+        return str(self._load["runtime"])
 
-        Computed in this process and thread by PyTorch, with one thread of its own, one sample after
-        the other: the seconds elsewhere are 0. Raises as `check_gradients`.
+    def probe(self, ask: Ask) -> tuple[list[Any], list[float]]:
+        """Return what a probe answers to a request, for each sample.
+
+        Computed in this process and thread, one request after the other: the seconds elsewhere are
+        0. Raises as `check_probe`.
         """
-        with self._gradients_lock:
-            if self._gradients is None:
-                self._gradients = self._differentiable()
-            assert self._reader is not None, "read_with comes first"  # noqa: S101
-            kind = self._reader.kind
-            if ask.joint is None:
-                found: list[Any] = [
-                    self._gradients.log_odds(sample, ask.classes, kind) for sample in ask.samples
-                ]
-            else:
-                joint = self._joint_gradients(ask.joint.others)
-                found = [joint.at(sample, ask.joint, kind) for sample in ask.samples]
-        return found, [0.0] * len(found)
+        with self._probe_lock:
+            answers = list(self._probe(ask.want).answer(ask))
+        return answers, [0.0] * len(answers)
 
-    def check_gradients(self, others: Sequence[str] = ()) -> None:
-        """Raise UsageError where this model has no gradients, or PyTorch is missing.
+    def check_probe(self, name: str, others: Sequence[str] = ()) -> None:
+        """Raise UsageError where there is no such probe, or it can't be asked of this model.
 
         `others` are the files of a `JointObjective`, which are checked, too.
         """
-        with self._gradients_lock:
-            self._gradients, self._joint = self._differentiable(), None
-            if others:
-                self._joint_gradients(tuple(others))
+        with self._probe_lock:
+            self._probes.pop(name, None)
+            self._probe(name).check(others)
 
-    def _joint_gradients(self, others: tuple[str, ...]) -> JointGradients:
-        assert self._gradients is not None  # noqa: S101 - the callers have made them
-        if self._joint is None or self._joint.others != others:
-            self._joint = JointGradients(self._gradients, others)
-        return self._joint
-
-    def _differentiable(self) -> InputGradients:
-        configuration = self._configuration
-        assert configuration is not None, "configure comes first"  # noqa: S101
-        if self._load["runtime"] != "onnx":
-            raise UsageError(
-                "gradients are computed for ONNX models alone, and the original is run by "
-                f"{self._load['runtime']}; give it as an ONNX file, or search without gradients, as boundary does"
-            )
-        if "decoder" in configuration or "front_end" in configuration["input"]:
-            raise UsageError(
-                "gradients are computed for images alone; search without them, as boundary does"
-            )
-        if len(self.inputs) > 1 or not isinstance(configuration["output"], str):
-            raise UsageError(
-                "gradients are computed for models with one input, of one output; search without "
-                "them, as boundary does"
-            )
-        spec = InputSpec.from_json(configuration["input"])
-        return InputGradients(self.path, spec, configuration["output"])
+    def _probe(self, name: str) -> Probe:
+        if name not in self._probes:
+            self._probes[name] = make_probe(name, self)
+        return self._probes[name]
 
     def close(self) -> None:
         """End the processes. Safe to repeat; what they work on fails."""
@@ -343,8 +323,7 @@ class OriginalModel:
             self._changed.notify_all()
 
     def _read(self, raws: Sequence[RawOutput]) -> list[Output]:
-        assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return self._reader.read_all(raws)
+        return self.reader.read_all(raws)
 
     def _persist(
         self, ask: Callable[[LoadedModel], R], failure: type[EdgeFlareError], place: str

@@ -90,12 +90,11 @@ def answer_of(
 ) -> Answer:
     """Return the answer to a request, of the answers of each model that was asked.
 
-    `original`: the gradients, where the request wants those.
+    `original`: what the probe answered, where the request asks one.
     """
-    if ask.want == "gradient":
+    if ask.is_of_probe:
         nothing = [Outputs(None, None, Decision.UNDECIDED)] * len(ask.samples)
-        found = original or ()
-        return Answer(nothing, found) if ask.joint is None else Answer(nothing, joint=found)
+        return Answer(nothing, original or ())
     outputs = []
     for index in range(len(ask.samples)):
         first = None if original is None else original[index]

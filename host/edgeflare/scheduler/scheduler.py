@@ -90,11 +90,11 @@ class Original(Protocol):
 
 
 @runtime_checkable
-class DifferentiableOriginal(Protocol):
-    """An original that can answer with gradients, too (see `Ask`)."""
+class ProbedOriginal(Protocol):
+    """An original whose probes can be asked, too (see `Ask`)."""
 
-    def gradients(self, ask: Ask) -> tuple[Sequence[Any], Sequence[float]]:
-        """Return a gradient for each sample, and seconds; both as `Answer` and `answer`."""
+    def probe(self, ask: Ask) -> tuple[Sequence[Any], Sequence[float]]:
+        """Return what a probe answers about each sample, and seconds as `answer` has them."""
         ...
 
 
@@ -447,15 +447,15 @@ class Scheduler(Generic[R]):
         """
         if self._stopping.is_set():
             return 0.0
-        if len(exchanges) > 1 and any(exchange.ask.want == "gradient" for exchange in exchanges):
+        if len(exchanges) > 1 and any(exchange.ask.is_of_probe for exchange in exchanges):
             return max([self._ask_original([exchange]) for exchange in exchanges])
         began = time.thread_time()
         try:
             samples = [sample for exchange in exchanges for sample in exchange.samples]
             ask = exchanges[0].ask
-            if ask.want == "gradient":
-                assert isinstance(self._original, DifferentiableOriginal)  # noqa: S101
-                outputs, seconds = self._original.gradients(ask)
+            if ask.is_of_probe:
+                assert isinstance(self._original, ProbedOriginal)  # noqa: S101
+                outputs, seconds = self._original.probe(ask)
             else:
                 outputs, seconds = self._original.answer(samples)
             own_s = (time.thread_time() - began) / len(samples)

@@ -88,8 +88,8 @@ class QueryMeter:
         InferenceFailedError, StrategyError.
         """
         self.sent = ask.samples
-        if ask.want == "gradient" and ask.of != "original":
-            raise StrategyError('a strategy asks for a gradient with of="original" alone')
+        if ask.is_of_probe and ask.of != "original":
+            raise StrategyError(f'a strategy asks for a {ask.want} with of="original" alone')
         if ask.of == "original":
             self._pay_host(_passes(ask) * len(ask.samples))
             return (yield ask)
@@ -365,7 +365,7 @@ def _passes(ask: Ask) -> int:
     """Return the host-only queries that a sample costs, see `Ask`."""
     if ask.joint is not None:
         return 2 * (1 + len(ask.joint.others))
-    return len(ask.classes) if ask.want == "gradient" else 1
+    return (len(ask.classes) or 1) if ask.is_of_probe else 1
 
 
 def _deviates(answer: Answer) -> bool:

@@ -1,6 +1,6 @@
-"""Strategies by name: built-in ones, and the user's.
+"""Strategies by name: those stated here, and those that distributions declare.
 
-A user's strategy is an entry point of the group ``edgeflare.strategies``: a `Strategy` (a function
+Such a strategy is an entry point of the group ``edgeflare.strategies``: a `Strategy` (a function
 of seed and generator), which has no options, or a class of options (a dataclass or pydantic model)
 whose instances are strategies::
 
@@ -9,12 +9,15 @@ whose instances are strategies::
         level: int = 8
 
         def __call__(self, seed: Seed, rng: np.random.Generator) -> Search: ...
+
+The class may have more of what `StrategyTraits` has.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -26,11 +29,7 @@ from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROp
 from edgeflare.strategies.operators import check_operator_pool, operators_named, refuse_operators
 from edgeflare.strategies.shrink import ShrinkOptions
 from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
-from edgeflare_bench.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare_mutators import Kind, Operator, default_pool
-from edgeflare_whitebox.strategies.constraints import ConstrainedOptions
-from edgeflare_whitebox.strategies.deepxplore import DeepxploreOptions, deepxplore
-from edgeflare_whitebox.strategies.gradient import GradientOptions, gradient
 
 
 class _NoneOptions(BaseModel):
@@ -58,6 +57,27 @@ def _shrink(options: ShrinkOptions, operators: Mapping[str, Operator] | None) ->
     return options
 
 
+class StrategyTraits(Protocol):
+    """What a class of options may have beside them and ``__call__``; each may be missing."""
+
+    probe: str
+    """The probe of the original that the search asks, an entry point of ``edgeflare.probes``."""
+    further_models: str
+    """The name of the option, of paths, that has the files of further models asked on the host."""
+    needs_labels: bool
+    """Of the class: whether it searches where labels change, so that a tolerance has no meaning."""
+
+    def with_operators(self, operators: Mapping[str, Operator]) -> Strategy:
+        """Return the strategy with these mutation operators; without it --operator is refused."""
+        ...
+
+    def check_search(
+        self, name: str, operators: Mapping[str, Operator] | None, kind: Kind, answered: Answered
+    ) -> None:
+        """Raise UsageError where it can't search so; the arguments are those of `check_search`."""
+        ...
+
+
 class _Entry(NamedTuple):
     options: type[Any]  # a pydantic model or a dataclass
     build: Callable[[Any, Mapping[str, Operator] | None], Strategy]
@@ -68,41 +88,52 @@ _STRATEGIES = {
     "dflare-d": _Entry(DflareDOptions, dflare),
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
-    "diffchaser": _Entry(DiffchaserOptions, diffchaser),
-    "gradient": _Entry(GradientOptions, gradient),
-    "deepxplore": _Entry(DeepxploreOptions, deepxplore),
     "shrink": _Entry(ShrinkOptions, _shrink),
     "none": _Entry(_NoneOptions, _none),
 }
 
 
-def takes_gradients(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether a strategy asks for gradients of the original; of a user's own that isn't known.
+def probe_of(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name of the probe of the original that a strategy asks; "": none.
 
-    Raises UsageError for options that a built-in strategy doesn't have.
+    Raises UsageError for options that it doesn't have.
     """
-    if name not in _STRATEGIES:
-        return False
-    parsed = _parsed(name, options)
-    if isinstance(parsed, BoundaryOptions):
-        return parsed.gradients
-    return isinstance(parsed, ConstrainedOptions)
+    probe: str = getattr(_parsed(name, options), "probe", "")
+    return probe
 
 
 def other_originals(name: str, options: Mapping[str, Any]) -> tuple[Path, ...]:
     """Return the files of further models that a strategy has beside the original, in their order.
 
-    Raises as `takes_gradients`.
+    Raises as `probe_of`.
     """
-    if name not in _STRATEGIES:
-        return ()
     parsed = _parsed(name, options)
-    return parsed.others if isinstance(parsed, DeepxploreOptions) else ()
+    files: tuple[Path, ...] = getattr(parsed, getattr(parsed, "further_models", ""), ())
+    return files
+
+
+def with_full_paths(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a strategy's options with the full paths of its further models. Raises as `probe_of`."""
+    files = [str(path) for path in other_originals(name, options)]
+    return {**options, **({strategy_options(name).further_models: files} if files else {})}
+
+
+def needs_labels(name: str) -> bool:
+    """Whether a strategy searches where labels change; not of one that can't be loaded."""
+    try:
+        return getattr(strategy_options(name), "needs_labels", False)
+    except UsageError:  # told when the search is checked
+        return False
 
 
 def strategy_names() -> tuple[str, ...]:
     """Return the names that `build_strategy` knows: the built-in ones, then the user's."""
-    return (*_STRATEGIES, *(name for name in plugins.names("strategy") if name not in _STRATEGIES))
+    built_in = _built_in()
+    return (*built_in, *(name for name in plugins.names("strategy") if name not in built_in))
+
+
+def _built_in() -> tuple[str, ...]:
+    return (*_STRATEGIES, *plugins.built_in("strategy"))
 
 
 def strategy_options(name: str) -> type[Any]:
@@ -143,20 +174,13 @@ def check_search(
     parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:
         check_operator_pool(pool, kind)
-    if isinstance(parsed, ConstrainedOptions) and kind == "audio":
-        raise UsageError(f"strategy {name} changes images alone; state boundary for audio")
-    if isinstance(parsed, ConstrainedOptions) and answered == "transcript":
-        raise UsageError(
-            f"strategy {name} needs scores of classes, and these models return text; state boundary"
-        )
     if isinstance(parsed, BoundaryOptions):
         check_boundary(parsed, pool, kind, answered)
-    elif (
-        pool is None
-        and name in _STRATEGIES
-        and not isinstance(parsed, _NoneOptions | ShrinkOptions | ConstrainedOptions)
-    ):
-        check_operator_pool(default_pool(kind), kind)
+    elif name in _STRATEGIES:
+        if pool is None and not isinstance(parsed, _NoneOptions | ShrinkOptions):
+            check_operator_pool(default_pool(kind), kind)
+    elif check := getattr(parsed, "check_search", None):
+        check(name, pool, kind, answered)
 
 
 def _entry(name: str) -> _Entry:
@@ -169,10 +193,10 @@ def _entry(name: str) -> _Entry:
         )
 
     def build(parsed: Any, pool: Mapping[str, Operator] | None) -> Strategy:
-        if pool is not None:
-            raise UsageError(f"strategy {name} chooses its operators itself; leave --operator out")
         strategy: Strategy = parsed if isinstance(found, type) else found
-        return strategy
+        if pool is not None and not hasattr(strategy, "with_operators"):
+            raise UsageError(f"strategy {name} chooses its operators itself; leave --operator out")
+        return strategy if pool is None else strategy.with_operators(pool)  # type: ignore[attr-defined]
 
     has_options = isinstance(found, type) and (is_dataclass(found) or issubclass(found, BaseModel))
     if not callable(found) or (
@@ -207,7 +231,10 @@ def _option_names(entry: _Entry) -> tuple[str, ...]:
 
 
 def _no_option(option: str) -> str:
-    having = [name for name, one in _STRATEGIES.items() if option in _option_names(one)]
+    having = []
+    for name in _built_in():
+        with suppress(UsageError):  # one that can't be loaded
+            having += [name] if option in _option_names(_entry(name)) else []
     return f"there is no option {option!r}" + (
         f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
     )
@@ -218,9 +245,6 @@ def _problem(error: ValidationError) -> str:
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     option = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        owners = [name for name, one in _STRATEGIES.items() if option in one.options.model_fields]
-        return f"there is no option {option!r}" + (
-            f" ({', '.join(owners)} {'has' if len(owners) == 1 else 'have'} it)" if owners else ""
-        )
+        return _no_option(option)
     message: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {message}" if option else message

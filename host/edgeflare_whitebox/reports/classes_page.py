@@ -1,10 +1,14 @@
 """The page's part on classes: the tables, the table of decisions, and seeds of the worst pairs."""
 
 import base64
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from edgeflare.errors import StoreError
 from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.html.templates import render_part
 from edgeflare.reports.media import small_panel
 from edgeflare.store import Store
 from edgeflare_whitebox import ClassesFound, ExampleSeed
@@ -32,10 +36,11 @@ class SeedCard(NamedTuple):
     picture: str
 
 
-def classes_context(store: Store, found: ClassesFound | None, name: Name) -> dict[str, Any] | None:
-    """Return the values of ``report_classes.html.j2``; None where classes were not inspected."""
-    if found is None:
-        return None
+_TEMPLATE = Path(__file__).parents[1] / "assets" / "classes.html.j2"
+
+
+def classes_html(store: Store, found: ClassesFound, name: Name) -> Markup:
+    """Return the content of the page's section."""
     table = found.decisions
     changes = [
         [after - before for before, after in zip(*rows, strict=True)]
@@ -52,14 +57,15 @@ def classes_context(store: Store, found: ClassesFound | None, name: Name) -> dic
         )
         for label, counts, row in zip(table.classes, table.deployed, changes, strict=True)
     ]
-    return {
-        "tables": to_html(classes_document(found, name)),
-        "columns": [name(one) for one in table.classes],
-        "rows": rows,
-        "labelled": found.labelled,
-        "left_out": len(found.changes) - len(table.classes),
-        "cards": _cards(store, found, name),
-    }
+    return render_part(
+        _TEMPLATE,
+        tables=to_html(classes_document(found, name)),
+        columns=[name(one) for one in table.classes],
+        rows=rows,
+        labelled=found.labelled,
+        left_out=len(found.changes) - len(table.classes),
+        cards=_cards(store, found, name),
+    )
 
 
 def _cell(count: int, change: int) -> str:

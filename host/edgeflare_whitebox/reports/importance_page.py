@@ -1,12 +1,15 @@
 """The page's part on importance: the table, and the most relevant pixels of some triggering inputs."""
 
 import base64
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from edgeflare.errors import StoreError
 from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.html.templates import render_part
 from edgeflare.reports.media import panel, png
 from edgeflare.store import Store
 from edgeflare.types import Sample
@@ -24,12 +27,11 @@ class PixelCard(NamedTuple):
     picture: str
 
 
-def importance_context(
-    store: Store, found: ImportanceFound | None, name: Name
-) -> dict[str, Any] | None:
-    """Return the values of ``report_importance.html.j2``; None where importance was not measured."""
-    if found is None:
-        return None
+_TEMPLATE = Path(__file__).parents[1] / "assets" / "importance.html.j2"
+
+
+def importance_html(store: Store, found: ImportanceFound, name: Name) -> Markup:
+    """Return the content of the page's section."""
     cards = []
     for pair in found.drawn:
         try:
@@ -41,7 +43,7 @@ def importance_context(
         data = base64.b64encode(png(panel(first, second))).decode()
         words = " and ".join(name(one.label) for one in pair)
         cards.append(PixelCard(words, f"data:image/png;base64,{data}"))
-    return {"tables": to_html(importance_document(found)), "cards": cards}
+    return render_part(_TEMPLATE, tables=to_html(importance_document(found)), cards=cards)
 
 
 def _picture(store: Store, one: RelevantPixels) -> Sample:

@@ -15,7 +15,7 @@ up to a hundred are drawn.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,8 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from edgeflare._internal.exact import Floats
 from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
+from edgeflare.strategies.boundary import Answered
 from edgeflare.strategies.boundary.points import IMAGE_SPACE
-from edgeflare.types import Sample, Seed
+from edgeflare.types import Sample, Seed, Strategy
+from edgeflare_mutators import Kind, Operator
 
 ConstraintName: TypeAlias = Literal["light", "occlusion", "blackout"]
 CONSTRAINTS: tuple[str, ...] = get_args(ConstraintName)
@@ -41,6 +43,9 @@ class ConstrainedOptions(BaseModel):
     """What walks along a gradient have in common."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    probe: ClassVar[str] = "gradient"
+    needs_labels: ClassVar[bool] = True
+    strategy: ClassVar[str]
 
     constraint: ConstraintName = Field(
         default="occlusion",
@@ -62,6 +67,26 @@ class ConstrainedOptions(BaseModel):
         description="Side of the square of occlusion, or of a patch of blackout, in pixels; not "
         "stated: 35 and 20 % of the image's shorter side.",
     )
+
+    def with_operators(self, operators: Mapping[str, Operator]) -> Strategy:
+        """Raise UsageError: a walk uses no operators."""
+        del operators
+        raise UsageError(
+            f"strategy {self.strategy} uses no mutation operators; leave --operator out"
+        )
+
+    def check_search(
+        self, name: str, operators: Mapping[str, Operator] | None, kind: Kind, answered: Answered
+    ) -> None:
+        """Raise UsageError for seeds or answers of which no gradient is computed."""
+        del operators
+        if kind == "audio":
+            raise UsageError(f"strategy {name} changes images alone; state boundary for audio")
+        if answered == "transcript":
+            raise UsageError(
+                f"strategy {name} needs scores of classes, and these models return text; state "
+                "boundary"
+            )
 
 
 class Constraint(Protocol):

@@ -34,10 +34,9 @@ Differences:
   was measured (docs/research/gradient-search.md): nothing that can be told.
 """
 
-from collections.abc import Generator, Mapping
-from functools import partial
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,6 @@ from pydantic import BeforeValidator, Field
 
 from edgeflare.answers.metrics import class_scores
 from edgeflare.models import AbsolutePath
-from edgeflare.strategies.operators import refuse_operators
 from edgeflare.types import (
     Answer,
     Ask,
@@ -56,9 +54,7 @@ from edgeflare.types import (
     Sample,
     Search,
     Seed,
-    Strategy,
 )
-from edgeflare_mutators import Operator
 from edgeflare_whitebox.strategies.constraints import (
     ConstrainedOptions,
     check_class_scores,
@@ -80,6 +76,9 @@ class DeepxploreOptions(ConstrainedOptions):
     PyTorch (the extra torch); results depend on the processor. `gradient` needs no further model
     and found more.
     """
+
+    strategy: ClassVar[str] = "deepxplore"
+    further_models: ClassVar[str] = "others"
 
     others: Annotated[tuple[AbsolutePath, ...], BeforeValidator(_one_or_more)] = Field(
         default=(),
@@ -108,11 +107,9 @@ class DeepxploreOptions(ConstrainedOptions):
         description="A unit is active above this share of its layer's range (t).",
     )
 
-
-def deepxplore(options: DeepxploreOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy. Raises UsageError for operators, which it doesn't use."""
-    refuse_operators("deepxplore", operators)
-    return partial(_search, options)
+    def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:
+        """Search from a seed."""
+        return _search(self, seed, rng)
 
 
 def _search(options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) -> Search:

@@ -9,9 +9,8 @@ Source: none; the constraints are DeepXplore's, whose objective needs several mo
 `deepxplore`). Figures: docs/research/gradient-search.md.
 """
 
-from collections.abc import Generator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Generator
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -23,9 +22,7 @@ from edgeflare.strategies.boundary.paths import Bracket
 from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.boundary.schedule import is_hopeless
-from edgeflare.strategies.operators import refuse_operators
-from edgeflare.types import Answer, Ask, Outcome, Sample, Search, Seed, Strategy
-from edgeflare_mutators import Operator
+from edgeflare.types import Answer, Ask, Outcome, Sample, Search, Seed
 from edgeflare_whitebox.strategies.constraints import (
     ConstrainedOptions,
     Constraint,
@@ -43,12 +40,18 @@ class GradientOptions(ConstrainedOptions):
     torch); results depend on the processor.
     """
 
+    strategy: ClassVar[str] = "gradient"
+
     attempts: int = Field(
         default=10,
         ge=1,
         le=1000,
         description="Walks from a seed: with another square or other patches each. light has two.",
     )
+
+    def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:
+        """Search from a seed."""
+        return _search(self, seed, rng)
 
 
 class WalkPath:
@@ -85,12 +88,6 @@ class WalkPath:
         """Return itself: other walks are made from the seed."""
         del rng, scale
         return self
-
-
-def gradient(options: GradientOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy. Raises UsageError for operators, which it doesn't use."""
-    refuse_operators("gradient", operators)
-    return partial(_search, options)
 
 
 def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> Search:

@@ -176,7 +176,7 @@ def driven(steps: Generator[Any, Any, Any], models: Models, oracle: Any, digest:
         digest.add(ask.of, *ask.samples)
         if ask.want == "gradient":
             nothing = Outputs(None, None, Decision.UNDECIDED)
-            gradients, _ = models.original.gradients(ask)
+            gradients, _ = models.original.probe(ask)
             reply = Answer([nothing] * len(ask.samples), gradients)
             continue
         ours: Sequence[Any] = [None] * len(ask.samples)
@@ -211,7 +211,7 @@ def measured(data: Path, name: str, strategy: str, count: int) -> dict[str, Any]
     seeds = seeds_of(models, count)
     if strategy == GRADIENTS:
         first = Ask((seeds[0].sample,), "original", "gradient", classes=(0, 1))
-        models.original.gradients(first)  # imports PyTorch, once a process
+        models.original.probe(first)  # imports PyTorch, once a process
     distances = []
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     began = [processor_s(pid) for pid in ("self", *children)]

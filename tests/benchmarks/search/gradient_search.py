@@ -74,7 +74,7 @@ def searched(models: Models, seed: Seed, strategy: str, options: dict[str, Any])
             ended = stop.value
             break
         if ask.want == "gradient":
-            found, _ = models.original.gradients(ask)
+            found, _ = models.original.probe(ask)
             for one in found if ask.joint is not None else ():
                 covered = [a | b for a, b in zip(covered or one.active, one.active, strict=False)]
             reply = answer_of(ask, found, None, oracle)

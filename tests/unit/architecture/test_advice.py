@@ -58,7 +58,7 @@ def test_flags_and_commands_of_sentences_exist() -> None:
     commands = flags_of_commands()
     known = set().union(*commands.values()) | _OF_OTHERS
     unknown, wrong, count = [], [], 0
-    for where, text in texts("host/edgeflare", "agent", "mutators"):
+    for where, text in texts("host", "agent", "mutators"):
         if where.startswith("host/edgeflare_lab/virtual/"):  # tar's, pip's and apt's
             continue
         unknown += [(where, flag) for flag in _FLAG.findall(text) if flag not in known]
@@ -89,7 +89,7 @@ def test_extras_of_sentences_have_what_they_are_named_for() -> None:
     known = extras_of_project()
     found = [
         (where, text, extra)
-        for where, text in texts("host/edgeflare", "agent", "mutators")
+        for where, text in texts("host", "agent", "mutators")
         for extra in _EXTRA.findall(text)
     ]
     assert len(found) > 5

@@ -1,6 +1,7 @@
 """Who may import whom, read from the source: a lower layer never imports a higher one."""
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -16,6 +17,23 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
+PACKAGES = {
+    "edgeflare": set(),
+    "edgeflare_whitebox": {"edgeflare"},
+    "edgeflare_bench": {"edgeflare", "edgeflare_whitebox"},
+    "edgeflare_lab": {"edgeflare"},
+}
+"""The import packages of host/, each with those of them that it may import.
+
+For now the last three may import all modules of the core, not its public names alone.
+"""
+
+ALIASES = {"bench", "distributed", "inspection", "testing", "virtual"}
+"""Parts of host/edgeflare that have the names of what is in another package now."""
+
+MOVED = {f"{name}.py" for name in ALIASES} | {"devices/__init__.py", "reports/__init__.py"}
+"""Files of host/edgeflare that may name another package, as text: they have names that were there."""
+
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
@@ -29,29 +47,26 @@ LAYERS = (
         "values",
     },  # aliases of answers, and distances of samples
     {"models", "devices", "seeds"},
-    {"survey", "virtual"},
+    {"survey"},
     {"strategies"},
     {"store"},
-    {"inspection", "scheduler"},
+    {"scheduler"},
     {"campaign"},
-    {"distributed"},
     {"explanation"},
     {"analysis"},
     {"repair"},
     {"reports"},
-    {"assertions", "bench", "nightly"},
+    {"assertions", "nightly"},
     {"__init__"},  # the public API
-    {"cli", "pytest_plugin", "testing"},  # the last two stand aside: nothing that runs imports them
+    {"cli", "pytest_plugin"} | ALIASES,  # all but cli stand aside: nothing that runs imports them
 )
 """The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
 
-FREE = {"testing": {"errors", "types", "oracles", "devices"}}
-"""Parts that may import less than all that is below them: these, and of packages their public names."""
+FREE = {"edgeflare_lab/testing": {"errors", "types", "oracles", "devices"}}
+"""Folders of host/ that may import of the core these parts alone, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {
-        *("_internal", "answers", "models", "devices", "seeds", "inspection", "repair", "testing")
-    },
+    "edgeflare_agent": {*("_internal", "answers", "models", "devices", "seeds", "repair")},
     "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""
@@ -173,19 +188,44 @@ def _is_public(parts: list[str]) -> bool:
     return False
 
 
+def between_packages(project: Path) -> list[str]:
+    """Imports from one package of host/ of another that it may not import; the core doesn't name them."""
+    found = []
+    for package, may_import in PACKAGES.items():
+        foreign = PACKAGES.keys() - may_import - {package}
+        for file in sources(project, f"host/{package}"):
+            path = file.relative_to(project / "host" / package).as_posix()
+            named = texts(project, file) if package == "edgeflare" and path not in MOVED else []
+            found += [
+                f"{where}: {package} may not import {name}"
+                for where, name in [*imports(project, file), *named]
+                if name.partition(".")[0] in foreign
+            ]
+    return list(dict.fromkeys(found))
+
+
+def texts(project: Path, file: Path) -> Iterator[Import]:
+    """Yield the texts of a file that may be names of modules, such as ``package.module:name``."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Constant(value=str(text)) if re.fullmatch(r"[\w.]+(:\w+)?", text):
+                where = f"{file.relative_to(project).as_posix()}:{node.lineno}"
+                yield Import(where, text.partition(":")[0])
+
+
 def past_what_is_free(project: Path) -> list[str]:
-    """Imports of the parts in FREE that are neither their own nor free to them."""
+    """Imports of the core by the folders in FREE that aren't free to them."""
     found = []
     root = project / "host" / "edgeflare"
-    for part, free in FREE.items():
-        for file in sources(project, f"host/edgeflare/{part}"):
+    for folder, free in FREE.items():
+        for file in sources(project, f"host/{folder}"):
             for where, name in imports(project, file):
                 top, *rest = name.split(".")
-                if top != "edgeflare" or rest[:1] == [part]:
+                if top != "edgeflare":
                     continue
                 inside = len(rest) > 2 or (len(rest) == 2 and _exists(root.joinpath(*rest)))
                 if not rest or rest[0] not in free or inside:
-                    found.append(f"{where}: {part} may not import {name}")
+                    found.append(f"{where}: {folder} may not import {name}")
     return found
 
 
@@ -222,6 +262,7 @@ def _reached(used: Mapping[str, Iterable[str]], start: str) -> set[str]:
 
 
 CHECKS = [
+    between_packages,
     past_what_is_free,
     against_the_layers,
     foreign_to_the_small_roots,
@@ -317,32 +358,50 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
         (
             "host/edgeflare/campaign/x.py",
             "from edgeflare_lab.testing import FaultPlan",
+            between_packages,
+            "edgeflare may not import edgeflare_lab.testing.FaultPlan",
+        ),
+        (
+            "host/edgeflare/campaign/x.py",
+            "NAME = 'edgeflare_bench.suites:Suite'",
+            between_packages,
+            "edgeflare may not import edgeflare_bench.suites",
+        ),
+        (
+            "host/edgeflare_whitebox/x.py",
+            "from edgeflare_bench import Suite",
+            between_packages,
+            "edgeflare_whitebox may not import edgeflare_bench.Suite",
+        ),
+        (
+            "host/edgeflare/campaign/x.py",
+            "from edgeflare.testing import FaultPlan",
             against_the_layers,
-            "campaign may not import edgeflare_lab.testing.FaultPlan",
+            "campaign may not import edgeflare.testing.FaultPlan",
         ),
         (
             "host/edgeflare_lab/testing/x.py",
             "from edgeflare.devices.transports.local import LocalTransport",
             past_what_is_free,
-            "testing may not import edgeflare.devices.transports.local.LocalTransport",
+            "edgeflare_lab/testing may not import edgeflare.devices.transports.local.LocalTransport",
         ),
         (
             "host/edgeflare_lab/testing/x.py",
             "from edgeflare.store import Store",
             past_what_is_free,
-            "testing may not import edgeflare.store.Store",
+            "edgeflare_lab/testing may not import edgeflare.store.Store",
         ),
         (
             "host/edgeflare_lab/testing/x.py",
             "from edgeflare import run_campaign",
             past_what_is_free,
-            "testing may not import edgeflare.run_campaign",
+            "edgeflare_lab/testing may not import edgeflare.run_campaign",
         ),
         (
             "host/edgeflare_lab/testing/x.py",
             "import edgeflare",
             past_what_is_free,
-            "testing may not import edgeflare",
+            "edgeflare_lab/testing may not import edgeflare",
         ),
         (
             "host/edgeflare/cli/x.py",

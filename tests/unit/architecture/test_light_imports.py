@@ -12,7 +12,10 @@ import pytest
 from edgeflare._internal import toml
 
 PROJECT = Path(__file__).resolve().parents[3]
-ROOTS = ("host/edgeflare", "agent/edgeflare_agent", "mutators/edgeflare_mutators")
+ROOTS = (
+    *("host/edgeflare", "host/edgeflare_whitebox", "host/edgeflare_bench", "host/edgeflare_lab"),
+    *("agent/edgeflare_agent", "mutators/edgeflare_mutators"),
+)
 HEAVY = {
     "cv2",
     "numpy",

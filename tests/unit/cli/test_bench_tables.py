@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from edgeflare.cli.display.tables import print_bench
 from edgeflare_bench import BenchReport, SearchRow
 from edgeflare_bench.cell_figures import PublishedFigures, cell_figures, false_alarms
+from edgeflare_bench.cli import print_bench
 from edgeflare_bench.comparisons import BaselineContrast, Comparison, correlate
 
 FULL = "dflare-reference"

@@ -1,6 +1,7 @@
 """The help of every command."""
 
 import re
+from typing import Any
 
 import pytest
 import typer
@@ -41,9 +42,15 @@ def test_the_help_names_what_may_be_typed(command: tuple[str, ...]) -> None:
 
 
 def test_every_command_and_option_says_what_it_does() -> None:
-    group = typer.main.get_command(app)
-    groups = (group, group.commands["devices"], group.commands["bench"])
-    commands = [command for one in groups for command in one.commands.values()]
+    group: Any = typer.main.get_command(app)
+    context = typer.Context(group)
+    groups = [
+        group,
+        *(group.get_command(context, name) for name in ("devices", "bench", "inspect")),
+    ]
+    commands = [
+        one.get_command(context, name) for one in groups for name in one.list_commands(context)
+    ]
     for command in commands:
         assert command.help or command.name == "devices"
         for parameter in command.get_params(typer.Context(command)):

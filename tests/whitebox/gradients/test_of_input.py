@@ -42,7 +42,7 @@ def test_a_gradient_is_the_slope_of_the_log_odds_per_level(name: str) -> None:
     size = (height + 9, width - 5) if spec.resize else (height, width)
     sample = rng.integers(60, 190, (*size, 1), dtype=np.uint8)
 
-    ((over_five, over_two),), _ = model.gradients(
+    ((over_five, over_two),), _ = model.probe(
         Ask((sample,), "original", "gradient", classes=(3, 5, 2))
     )
 
@@ -118,7 +118,7 @@ def test_a_quantised_original_is_refused(tmp_path: Path, dtype: str) -> None:
     model.configure(spec, model.outputs[0].name)
 
     with pytest.raises(UsageError, match=r"is quantised.*give a float model, or search without"):
-        model.check_gradients()
+        model.check_probe("gradient")
     model.close()
 
 

@@ -46,6 +46,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
 from edgeflare.store.location import database_url
 from edgeflare.store.samples import absolute_place
+from edgeflare.strategies.registry import needs_labels
 
 
 def _one_or_several(value: object) -> object:
@@ -232,7 +233,7 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if oracle.compares_scores and self.strategy in ("gradient", "deepxplore"):
+        if oracle.compares_scores and needs_labels(self.strategy):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",

@@ -318,10 +318,10 @@ class _Worker:
             self._outbox.put(number, Raised(_kind(error), text))
 
     def _answers(self, ask: Ask, row: int | None) -> tuple[Sequence[Any], Sequence[float]]:
-        if ask.want == "gradient":
+        if ask.is_of_probe:
             began = time.thread_time()
-            gradients, _ = self.original.gradients(ask)
-            return gradients, [time.thread_time() - began]
+            probed, _ = self.original.probe(ask)
+            return probed, [time.thread_time() - began]
         return self.original.answer([with_row(one, row) for one in ask.samples])
 
     def _end(

@@ -13,10 +13,11 @@ from edgeflare.cli.terminal import echo
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from edgeflare import Summary
     from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport, MlflowRun
-    from edgeflare_bench import BenchReport
 
 
 class TerminalConsole(Console):
@@ -61,15 +62,15 @@ def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> N
     print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
 
 
-def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False) -> None:
-    """Print what a bench found so far; `searches`: with each of them."""
-    from edgeflare_bench import bench_summary
+def print_analyses(campaign: "Path") -> None:
+    """Print the stored results of `analyse`, each below its heading."""
+    from edgeflare.analysis import stored_results
+    from edgeflare.store import Store
 
-    def values() -> dict[str, Any]:
-        every = {"searches": [row.to_json() for row in report.searches]} if searches else {}
-        return report.to_json() | every
-
-    print_result(as_json, values, lambda: bench_summary(report, searches=searches))
+    with Store.open(campaign) as store:
+        for _, blocks in stored_results(store):
+            document = [Text(str(blocks))] if isinstance(blocks, Exception) else blocks
+            print_document(document, TerminalConsole())
 
 
 def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:

@@ -2,10 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
+from edgeflare.analysis.base import PagePart, shown_analyses, stored_results
 from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
@@ -15,6 +17,7 @@ from edgeflare.answers.oracles import traits_in
 from edgeflare.answers.transcripts import WordChange, excerpts
 from edgeflare.answers.values import MEASURES
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
@@ -29,7 +32,17 @@ from edgeflare.reports.devices import (
     telemetry_table,
     value_words,
 )
-from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Name, Table, to_html
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    KeyFigure,
+    Name,
+    Table,
+    Text,
+    to_html,
+)
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.differences import differences_context
 from edgeflare.reports.html.explanation import explanation_context
@@ -56,16 +69,6 @@ from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import Status, Transcript
-from edgeflare_whitebox import (
-    stored_classes,
-    stored_coverage,
-    stored_importance,
-    stored_units,
-)
-from edgeflare_whitebox.reports.classes_page import classes_context
-from edgeflare_whitebox.reports.coverage import coverage_document
-from edgeflare_whitebox.reports.importance_page import importance_context
-from edgeflare_whitebox.reports.units import units_document
 
 
 class Headline(NamedTuple):
@@ -167,7 +170,6 @@ def context(
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
     boxes = output_kind(summary.models) == "detections"
-    coverage, units = stored_coverage(store), stored_units(store)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
@@ -182,11 +184,8 @@ def context(
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
         "faults": faults_context(store, summary.faults, name),
         "explanation": explanation_context(store, summary.explanation, name),
-        "coverage": None if coverage is None else to_html(coverage_document(coverage)),
-        "importance": importance_context(store, stored_importance(store), name),
-        "classes": classes_context(store, stored_classes(store), name),
         "survey": survey_context(store, summary.survey, name),
-        "units": None if units is None else to_html(units_document(units)),
+        "analyses": _analyses(store, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),
@@ -236,6 +235,17 @@ def context(
         else "",
         "name": name,
     }
+
+
+def _analyses(store: Store, name: Name) -> list[PagePart]:
+    """Return the sections of the analyses whose results are stored."""
+    parts = [part for one in shown_analyses() if (part := one.page(store, name))]
+    for analysis, blocks in stored_results(store):
+        first, *others = [Text(str(blocks))] if isinstance(blocks, UsageError) else blocks
+        title = first.text if isinstance(first, Heading) else analysis
+        html = to_html(others if isinstance(first, Heading) else [first, *others])
+        parts.append(PagePart(f"analysis-{analysis}", title, title, html))
+    return sorted(parts, key=attrgetter("order"))
 
 
 _ENDED = (

@@ -105,6 +105,11 @@ class BoundaryOptions(BaseModel):
             f"{name} {value:g}" for name, value in stated.items() if value is not None
         )
 
+    @property
+    def probe(self) -> str:
+        """The probe of the original that the search asks; "": none."""
+        return "gradient" if self.gradients else ""
+
 
 def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
     """Raise UsageError for options that only class scores have a meaning for.

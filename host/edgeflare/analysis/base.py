@@ -1,0 +1,135 @@
+"""Analyses of a campaign by name: each has settings, a result, and a part of the reports.
+
+An analysis is an object of the entry points ``edgeflare.analyses``, as `Analysis` has it. It is a
+command, ``edgeflare analyse NAME CAMPAIGN``, whose flags its settings state. Its newest result is
+stored in the campaign, and shown by ``show``, and on the page.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from markupsafe import Markup
+from pydantic import BaseModel
+
+from edgeflare._internal import plugins
+from edgeflare.errors import UsageError
+from edgeflare.store import CampaignLock, Store
+
+S = TypeVar("S", bound=BaseModel)
+R = TypeVar("R")
+
+
+class RunContext(NamedTuple):
+    """What an analysis may use beside the campaign.
+
+    `progress` takes what is done, how much of it, and the whole where it is known.
+    """
+
+    progress: Callable[[str, int, int | None], None] = lambda *_: None
+
+
+class Analysis(Protocol[S, R]):
+    """One analysis.
+
+    `about` is its command's help. `settings` is a pydantic model, in whose annotations
+    `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a dataclass of numbers and
+    codes, which is stored as JSON and printed by ``--json``.
+    """
+
+    name: str
+    about: str
+    settings: type[S]
+    result: type[R]
+
+    def run(self, store: Store, settings: S, context: RunContext) -> R:
+        """Return the result. Raises UsageError where the campaign hasn't what it needs."""
+        ...
+
+    def sections(self, result: R) -> Iterable[Any]:
+        """Return its blocks of a report, see `edgeflare.reports.document`; a heading comes first."""
+        ...
+
+
+class PagePart(NamedTuple):
+    """A section of the page. `id` names it in addresses, `link` in the contents."""
+
+    id: str
+    link: str
+    title: str
+    html: Markup
+    order: int = 500
+
+
+class ShownAnalysis(Protocol):
+    """What a built-in analysis is in place of an `Analysis`: the page shows what it has stored."""
+
+    def page(self, store: Store, name: Callable[[int | None], str]) -> PagePart | None:
+        """Return its section, None where no result is stored; `name` returns a class's name."""
+        ...
+
+
+def analysis_names() -> tuple[str, ...]:
+    """Return the names of the analyses that `analysis` returns; nothing is imported.
+
+    The built-in ones are left out: all of them have commands of their own.
+    """
+    built_in = plugins.built_in("analysis")
+    return tuple(name for name in plugins.names("analysis") if name not in built_in)
+
+
+def analysis(name: str) -> Analysis[Any, Any]:
+    """Return the analysis of this name. Raises UsageError where there is none that can be run."""
+    if name not in analysis_names():
+        known = ", ".join(analysis_names()) or "none"
+        raise UsageError(f"there is no analysis {name!r}; those installed: {known}")
+    loaded: Analysis[Any, Any] = plugins.load("analysis", name)
+    if not {*dir(loaded)} >= _PARTS:
+        why = f"must be an object with {', '.join(sorted(_PARTS))}"
+        raise plugins.unusable("analysis", name, why)
+    return loaded
+
+
+_PARTS = {"about", "result", "run", "sections", "settings"}
+
+
+def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: RunContext) -> Any:
+    """Run an analysis of a campaign, store its result there and return it.
+
+    Raises UsageError for an unknown analysis and for settings that it doesn't take, StoreError.
+    """
+    chosen = analysis(name)
+    with Store.open(folder) as store:
+        result = chosen.run(store, chosen.settings.model_validate(settings), context)
+        with CampaignLock(store.folder):
+            store.set_result(_key(name), result)
+    return result
+
+
+def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any] | UsageError]]:
+    """Yield the names of the analyses whose results are stored, and the blocks of these.
+
+    In place of blocks the error of an analysis that can't be loaded any more.
+    """
+    for name in analysis_names():
+        if store.fact(_key(name)) is None:
+            continue
+        try:
+            chosen = analysis(name)
+            result = store.result(_key(name), chosen.result)
+        except UsageError as error:
+            yield name, error
+        else:
+            yield name, chosen.sections(result)
+
+
+def shown_analyses() -> Iterator[ShownAnalysis]:
+    """Yield the built-in analyses that have a command of their own."""
+    for name in plugins.built_in("analysis"):
+        with suppress(UsageError):  # a package that isn't there: the page lacks its sections
+            yield plugins.load("analysis", name)
+
+
+def _key(name: str) -> str:
+    return f"analysis {name}"
