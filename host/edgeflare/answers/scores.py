@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.kind import AnswerKind, Name, Pieces, decision_of, later
+from edgeflare.answers.kind import AnswerKind, Margins, Name, Pieces, decision_of, later
 from edgeflare.types import Decision, Scores
 
 
@@ -79,7 +79,7 @@ class ScoresKind(AnswerKind[Scores]):
             return Decision.AGREE
         if floor <= 0:  # no tie and another class: both margins are above 0
             return Decision.DEVIATION
-        return decision_of(self.margins(original, deployed).smaller, floor)
+        return decision_of(Margins(self.margin(original), self.margin(deployed)).smaller, floor)
 
     def distance(self, original: Scores, deployed: Scores) -> float:
         """Return the total variation distance, 0 to 1; NaN of an answer that has it."""
