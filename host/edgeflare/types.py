@@ -174,10 +174,6 @@ Task: TypeAlias = Literal[
 """What both models' answers are: `edgeflare.oracles.TASKS` has each in words."""
 
 
-PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]
-"""What seeds are ordered by; `edgeflare_whitebox.PRIORITY_MEASURES` has each in words."""
-
-
 class Decision(str, Enum):
     """An oracle's decision on two answers to one sample."""
 
