@@ -7,7 +7,7 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `oracles`, `devices.runtimes`, `devices.open`, `inspection.units.hypotheses`,
-`models.detectors.options`. A built-in name always means the built-in one. Nothing is imported before
+`models.detectors.options`, `campaign.priority`. A built-in name always means the built-in one. Nothing is imported before
 its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same
 way, in the group ``edgeflare.mutators``; see `edgeflare_mutators`.
 """
