@@ -93,11 +93,11 @@ class PriorityComparison:
 
 
 class _Findings(NamedTuple):
-    """Of seeds that could have a finding: their places, which have one, and what each costs."""
+    """Of seeds that could have a finding: their places, those of which have one, and each one's cost."""
 
     kind: FindingKind
     places: NDArray[np.intp]
-    found: NDArray[np.bool_]
+    hits: NDArray[np.intp]
     costs: NDArray[np.int64]
 
 
@@ -161,7 +161,7 @@ def prioritise_campaign(
             except (ModelError, UsageError) as error:
                 left_out[measure] = str(error)
         tell("by measures", len(wanted), len(wanted))
-        kinds = [one for one in _findings(store) if one.found.any()]
+        kinds = [one for one in _findings(store) if one.hits.size]
     rng = np.random.default_rng(random_seed)
     return PriorityComparison(
         folder=str(folder),
@@ -209,7 +209,8 @@ def _findings(store: Store) -> Iterator[_Findings]:
         costs: NDArray[np.int64],
     ) -> _Findings:
         among = np.unique(places)
-        return _Findings(kind, among, np.isin(among, places[is_finding]), costs[among])
+        hits = np.flatnonzero(np.isin(among, places[is_finding]))
+        return _Findings(kind, among, hits, costs[among])
 
     answered = [
         (seed.position, seed.outputs.decision)
@@ -232,45 +233,37 @@ def _findings(store: Store) -> Iterator[_Findings]:
 
 
 def _compared(
-    one: _Findings,
+    findings: _Findings,
     known: Mapping[str, NDArray[np.float64]],
     shuffles: int,
     rng: np.random.Generator,
 ) -> FindingsComparison:
-    varies = len(np.unique(one.costs)) > 1
-    costs = one.costs if varies else np.ones(len(one.places), np.int64)
-    hits = [int(place) for place in np.flatnonzero(one.found)]
+    kind, places, hits, costs = findings
+    varies = len(np.unique(costs)) > 1
+    each = costs if varies else np.ones_like(costs)
 
     def figures(order: NDArray[np.intp]) -> list[float]:
-        return [
-            apfd(order, hits),
-            *(found_within(order, hits, share, costs) for share in SHARES),
-        ]
+        within = (found_within(order, hits.tolist(), share, each) for share in SHARES)
+        return [apfd(order, hits.tolist()), *within]
 
-    drawn = np.array([figures(rng.permutation(len(one.places))) for _ in range(shuffles)])
+    def row(measure: str, figure: float, *shares: float) -> PriorityFigures:
+        as_high = np.count_nonzero(drawn[:, 0] >= figure - _ROUNDING)
+        p = None if measure == RANDOM else float((as_high + 1) / (shuffles + 1))
+        return PriorityFigures(measure, figure, dict(zip(map(str, SHARES), shares, strict=True)), p)
 
-    def row(measure: str, first: float, *shares: float, is_random: bool = False) -> PriorityFigures:
-        as_high = np.count_nonzero(drawn[:, 0] >= first - _ROUNDING)
-        return PriorityFigures(
-            measure,
-            first,
-            dict(zip(map(str, SHARES), shares, strict=True)),
-            None if is_random else float((as_high + 1) / (shuffles + 1)),
-        )
-
+    drawn = np.array([figures(rng.permutation(len(places))) for _ in range(shuffles)])
     orders = [
-        row(measure, *figures(order_of(found[one.places])))
+        row(measure, *figures(order_of(found[places])))
         for measure, found in known.items()
-        if measure != "drift" or one.kind == "trigger"
+        if measure != "drift" or kind == "trigger"
     ]
-    orders.append(row(RANDOM, *map(float, drawn.mean(axis=0)), is_random=True))
     return FindingsComparison(
-        kind=one.kind,
-        seeds=len(one.places),
+        kind=kind,
+        seeds=len(places),
         found=len(hits),
-        budget=int(costs.sum()),
+        budget=int(each.sum()),
         unit="device queries" if varies else "seeds",
-        orders=tuple(orders),
+        orders=(*orders, row(RANDOM, *map(float, drawn.mean(axis=0)))),
     )
 
 

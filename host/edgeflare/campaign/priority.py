@@ -29,9 +29,8 @@ from edgeflare.store import Store
 from edgeflare.types import Output, Sample, SeedInput
 
 FIRST_SEEDS = 64
-"""Number of seeds by which the kind of a model's output is detected."""
+"""Number of seeds that are asked about at once, and by which the kind of a model's output is detected."""
 _FLAG = "--prioritise"
-_BATCH = 64
 
 Answerer: TypeAlias = Callable[[Sequence[Sample]], Sequence[Output | None]]
 """Returns the original's probabilities, float64 [classes], for each of several samples; None for one
@@ -150,7 +149,7 @@ def priorities(
 def answers(seeds: Iterable[SeedInput], scores: Answerer) -> Iterator[Output | None]:
     """Yield the original's answers to all seeds. Raises UsageError for what has no scores of classes."""
     samples = (seed.sample for seed in seeds)
-    while batch := list(islice(samples, _BATCH)):
+    while batch := list(islice(samples, FIRST_SEEDS)):
         for score in scores(batch):
             if score is not None and not is_scores(score):
                 raise UsageError(
@@ -225,47 +224,39 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
         )
 
 
-class SourcePriority:
-    """Tells how promising the seeds of a source are, by the original alone."""
+def source_priorities(
+    config: CampaignConfig,
+    original: OriginalModel,
+    side: ModelInterface,
+    seeds: Iterable[SeedInput],
+) -> NDArray[np.float64]:
+    """Return how promising the seeds of a source are by the original alone. Raises as `priorities`."""
+    measure = config.seeds.prioritise
+    assert measure is not None  # noqa: S101 - else there is no order
+    inside = None
+    if measure not in OF_SCORES:
+        runtime = str(original.in_effect["name"])
+        path, options = config.original.path, config.original.options
+        graph = open_graph(path, runtime, options, side.output.name)
+        inside = InspectedOriginal(path, graph, side.spec)
+    raw = RawOriginal(original)
+    reader: AnswerReader | None = None
 
-    def __init__(
-        self, config: CampaignConfig, original: OriginalModel, side: ModelInterface
-    ) -> None:
-        self._config = config
-        self._original = original
-        self._side = side
+    def answer(sample: Sample) -> Output | None:
+        try:
+            return raw.answer([sample])[0][0]
+        except InferenceFailedError:  # its seed query will fail, too, and be told of
+            return None
 
-    def __call__(self, seeds: Iterable[SeedInput]) -> NDArray[np.float64]:
-        """Return the priorities, float64 [seeds]. Raises as `priorities`."""
-        measure = self._config.seeds.prioritise
-        assert measure is not None  # noqa: S101 - else there is no order
-        inside = None if measure in OF_SCORES else self._inside()
-        raw = RawOriginal(self._original)
-        reader: AnswerReader | None = None
+    def scores(samples: Sequence[Sample]) -> list[Output | None]:
+        nonlocal reader
+        raws = list(threads.map(answer, samples))
+        if reader is None:
+            reader = original_reader(config, side, [one for one in raws if one is not None])
+        return [None if one is None else reader.read(one) for one in raws]
 
-        def answer(sample: Sample) -> Output | None:
-            try:
-                return raw.answer([sample])[0][0]
-            except InferenceFailedError:  # its seed query will fail, too, and be told of
-                return None
-
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-
-            def scores(samples: Sequence[Sample]) -> list[Output | None]:
-                nonlocal reader
-                raws = list(threads.map(answer, samples))
-                if reader is None:
-                    known = [one for one in raws if one is not None]
-                    reader = original_reader(self._config, self._side, known[:FIRST_SEEDS])
-                return [None if one is None else reader.read(one) for one in raws]
-
-            return priorities(measure, seeds, scores, inside)
-
-    def _inside(self) -> InspectedOriginal:
-        path, runtime = self._config.original.path, str(self._original.in_effect["name"])
-        options = self._config.original.options
-        graph = open_graph(path, runtime, options, self._side.output.name)
-        return InspectedOriginal(path, graph, self._side.spec)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return priorities(measure, seeds, scores, inside)
 
 
 def drift_order(store: Store, replica: str) -> list[str]:

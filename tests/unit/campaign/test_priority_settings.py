@@ -11,7 +11,7 @@ from plugin_distributions import write_distribution
 from small_models import dense_onnx, flat_weights
 
 from edgeflare.campaign.pair.interface import ModelInterface
-from edgeflare.campaign.priority import SourcePriority, check_priority, is_ordered_before
+from edgeflare.campaign.priority import check_priority, is_ordered_before, source_priorities
 from edgeflare.campaign.seeds import partner_source, seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.settings.flags import flags_of
@@ -105,7 +105,7 @@ def test_logits_go_through_a_softmax(folder: Path) -> None:
     with ExitStack() as stack:
         pair = Pair(chosen, stack)
         source = seed_source(chosen, pair.original)
-        found = SourcePriority(chosen, pair.original, pair.sides[0])(source)
+        found = source_priorities(chosen, pair.original, pair.sides[0], source)
         others = partner_source(chosen, pair.original)
         assert others is not None
         assert [one.id for one in others] == [f"seeds.npz:{k}" for k in range(32)]
@@ -173,9 +173,8 @@ def test_an_order_of_another_distribution_is_one(folder: Path) -> None:
     chosen = pair_config(folder, prioritise="brightest", limit=3)
     with ExitStack() as stack:
         pair = Pair(chosen, stack)
-        found = SourcePriority(chosen, pair.original, pair.sides[0])(
-            seed_source(chosen, pair.original)
-        )
+        source = seed_source(chosen, pair.original)
+        found = source_priorities(chosen, pair.original, pair.sides[0], source)
     with np.load(folder / "seeds.npz") as archive:
         assert found.tolist() == [image.mean() for image in archive["images"]]
     (text,) = {one.help for one in flags_of(CampaignConfig) if one.flag.name == "--prioritise"}
