@@ -185,9 +185,9 @@ def test_an_order_of_another_distribution_is_one(folder: Path) -> None:
 def test_what_an_order_of_another_distribution_needs_is_asked_before_the_device_is() -> None:
     assert is_ordered_before(config("brightest").seeds)
     check_priority(config("brightest"), (SCORES, SCORES))
-    with pytest.raises(UsageError, match="brightest needs an ONNX original"):
+    with pytest.raises(UsageError, match="ONNX original"):
         check_priority(config("brightest", original={"path": "a.tflite"}), (SCORES, SCORES))
-    with pytest.raises(UsageError, match=r"brightest needs .* a single one"):
+    with pytest.raises(UsageError, match="single one"):
         check_priority(config("brightest"), (SINGLE, SINGLE))
-    with pytest.raises(UsageError, match=r"'nothing' of my-plugins 1\.2 must be a subclass"):
+    with pytest.raises(UsageError, match=r"nothing.*SeedPriority"):
         check_priority(config("nothing"), (SCORES, SCORES))

@@ -135,7 +135,7 @@ def test_a_label_of_no_class_is_refused_and_nothing_stored(store: Store) -> None
 
 def test_an_order_of_other_seeds_is_refused_and_nothing_stored(store: Store) -> None:
     config = SeedsConfig(path=Path("seeds"), prioritise="margin")
-    with pytest.raises(UsageError, match="margin gives 6 priorities for 7 seeds"):
+    with pytest.raises(UsageError, match="6 priorities"):
         store_seeds(
             Source(),
             config,
