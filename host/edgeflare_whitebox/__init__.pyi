@@ -47,9 +47,7 @@ from .layer_importance import (
 from .priority import (
     PRIORITY_MEASURES as PRIORITY_MEASURES,
     InspectedOriginal as InspectedOriginal,
-    apfd as apfd,
     drift_priorities as drift_priorities,
-    found_within as found_within,
     gini as gini,
     order_of as order_of,
     priorities as priorities,
@@ -60,6 +58,8 @@ from .priority_campaign import (
     FindingsComparison as FindingsComparison,
     PriorityComparison as PriorityComparison,
     PriorityFigures as PriorityFigures,
+    apfd as apfd,
+    found_within as found_within,
     prioritise_campaign as prioritise_campaign,
 )
 from .relevance import (
