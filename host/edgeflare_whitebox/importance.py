@@ -4,7 +4,7 @@ Source: Gerasimou, Eniser, Sen and Cakan, "Importance-Driven Deep Learning Syste
 2020.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -37,8 +37,6 @@ class IDC(CoverageCriterion):
     Rousseeuw's size less 1, and a cluster of a single value has silhouette 0.
     """
 
-    name = "IDC"
-
     def __init__(
         self,
         model: str,
@@ -64,15 +62,13 @@ class IDC(CoverageCriterion):
             "clusters": list(self.clusters),
             "random_seed": random_seed,
         }
-        super().__init__(model, [layer], settings)
-        self._values: list[NDArray[np.float32]] = []
+        super().__init__("IDC", model, [layer], settings)
         self._centroids: tuple[NDArray[np.float64], ...] = ()
-        self._reached: set[tuple[int, ...]] = set()
 
     @property
     def profiled(self) -> int:
         """The number of profiling inputs on which all important units are finite."""
-        return len(self._values)
+        return len(self._profile)
 
     @property
     def centroids(self) -> tuple[NDArray[np.float64], ...]:
@@ -80,28 +76,26 @@ class IDC(CoverageCriterion):
 
         Raises UsageError where it was not fitted, or scikit-learn is missing.
         """
-        if not self._values:
+        if not self._profile:
             raise UsageError("IDC clusters what profiling inputs do: fit it before")
         if not self._centroids:
-            values = np.stack(self._values).astype(np.float64)
             self._centroids = tuple(
-                cluster_centroids(one, self.clusters, random_seed=self.random_seed)
-                for one in values.T
+                cluster_centroids(values, self.clusters, random_seed=self.random_seed)
+                for values in np.stack(self._profile).astype(np.float64).T
             )
         return self._centroids
 
     @property
     def combinations(self) -> int:
         """The number of all combinations of clusters. Raises UsageError as `centroids`."""
-        return prod(len(one) for one in self.centroids)
+        return prod(map(len, self.centroids))
 
-    def combination(self, one: Activations) -> tuple[int, ...] | None:
+    def combination(self, activations: Activations) -> tuple[int, ...] | None:
         """Return the places of an input's nearest centroids, None where a unit isn't finite.
 
         Raises UsageError as `centroids`, and as `fit` for layers.
         """
-        self._check_sizes(one)
-        values = self._important(one)
+        values = self._units(activations)
         if not np.isfinite(values).all():
             return None
         return tuple(
@@ -109,65 +103,32 @@ class IDC(CoverageCriterion):
             for centroids, value in zip(self.centroids, values, strict=True)
         )
 
-    def _important(self, one: Activations) -> NDArray[np.float32]:
-        units = self._units(one)
+    def _units(self, activations: Activations) -> NDArray[np.float32]:
+        """Return the important units."""
+        units = super()._units(activations)
         if max(self.units) >= units.size:
             raise UsageError(
                 f"the layer {self.layers[0]} has {units.size} units, and no unit {max(self.units)}"
             )
         return units[list(self.units)]
 
-    def _fit_one(self, one: Activations) -> None:
-        values = self._important(one)
-        if np.isfinite(values).all():
-            self._values.append(values)
+    def _fit_units(self, units: NDArray[np.float32], label: int) -> None:
+        del label
+        if np.isfinite(units).all():
+            self._profile.append(units)
             self._centroids = ()
 
-    def _clear(self) -> None:
-        self._reached = set()
-        self._values = list(self._values)
-
-    def _new(self, one: Activations) -> int:
-        reached = self.combination(one)
-        return int(reached is not None and reached not in self._reached)
-
-    def _cover(self, one: Activations) -> None:
-        reached = self.combination(one)
-        if reached is not None:
-            self._reached.add(reached)
+    def _cover(self, activations: Activations) -> None:
+        combination = self.combination(activations)
+        self._covered = self._covered or set()
+        if combination is not None:
+            self._covered.add(combination)
 
     def _count(self) -> int:
-        return len(self._reached)
+        return len(self._covered)
 
     def _total(self) -> int:
-        return self.combinations if self._values else 0
-
-    def _join(self, other: CoverageCriterion) -> None:
-        assert isinstance(other, IDC)  # noqa: S101 - the key says so
-        self._reached |= other._reached
-
-    def _stored(self) -> NDArray[Any]:
-        return np.array(sorted(self._reached), np.int64).reshape(-1, len(self.units))
-
-    def _restore(self, covered: NDArray[Any]) -> None:
-        if covered.dtype != np.int64 or covered.shape[1:] != (len(self.units),):
-            raise ValueError("its combinations are of other units")
-        numbers = [len(one) for one in self.centroids] if covered.size else 0
-        if not ((covered >= 0) & (covered < numbers)).all():
-            raise ValueError("its combinations have clusters that there aren't")
-        self._reached = {tuple(row) for row in covered.tolist()}
-
-    def _profile(self) -> dict[str, NDArray[Any]]:
-        return {"values": np.stack(self._values)} if self._values else {}
-
-    def _set_profile(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        values = arrays.get("values", np.zeros((0, len(self.units)), np.float32))
-        if values.dtype != np.float32 or values.shape[1:] != (len(self.units),):
-            raise ValueError("its profile is of other units")
-        if not np.isfinite(values).all():
-            raise ValueError("its profile is not finite")
-        self._values = list(values)
-        self._centroids = ()
+        return self.combinations if self._profile else 0
 
 
 def important_units(relevance: NDArray[np.float64], number: int) -> tuple[int, ...]:
