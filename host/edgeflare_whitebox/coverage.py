@@ -1,8 +1,7 @@
 """Coverage criteria: the share of units, or of their sections, that inputs exercise.
 
 A unit is a channel, by its mean over space, or a dense unit. A criterion is fitted on profiling
-inputs (such as training inputs), updated with test inputs, and tells which share these cover. Two
-that were fitted alike can be merged, so that inputs may be divided between processes.
+inputs (such as training inputs), updated with test inputs, and tells which share these cover.
 """
 
 from abc import ABC, abstractmethod
@@ -85,14 +84,17 @@ class CoverageCriterion(ABC):
         Raises UsageError where the two are of different criteria, models, layers or settings, or
         were fitted on different inputs.
         """
-        for what in ("name", "model", "layers", "settings"):
-            if getattr(self, what) != getattr(other, what):
-                raise UsageError(
-                    f"{self.name} and {other.name} differ in their {what}: merge criteria that were made alike"
-                )
-        if not self._is_fitted_like(other):
+        ours, theirs = (
+            (one.name, one.model, one.layers, one.settings, len(one._profile))
+            for one in (self, other)
+        )
+        if ours != theirs or not all(
+            one is another or np.array_equal(one, another, equal_nan=True)
+            for one, another in zip(self._profile, other._profile, strict=True)
+        ):
             raise UsageError(
-                f"two {self.name} were fitted on different inputs: merge those that were fitted alike"
+                f"{self.name} and {other.name} can't be merged: both must be of the same model, layers and "
+                "settings, and fitted on the same inputs"
             )
         if other._covered is not None:
             self._check_sizes(other._sizes)
@@ -116,12 +118,6 @@ class CoverageCriterion(ABC):
     @abstractmethod
     def _total(self) -> int:
         """Return how much can be covered."""
-
-    def _is_fitted_like(self, other: "CoverageCriterion") -> bool:
-        return len(self._profile) == len(other._profile) and all(
-            ours is theirs or np.array_equal(ours, theirs, equal_nan=True)
-            for ours, theirs in zip(self._profile, other._profile, strict=True)
-        )
 
     def _units(self, activations: Activations) -> NDArray[np.float32]:
         """Return the units of all layers, float32 [units]. Raises UsageError as `fit` for layers."""
@@ -164,27 +160,28 @@ class SectionCriterion(CoverageCriterion):
         return int(np.count_nonzero(self._covered))
 
 
-class Setting(NamedTuple):
-    """A criterion's setting: what it is by default, what it may be, and that in words."""
+_ALLOWED: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "threshold": (lambda value: 0 <= value <= 1, "from 0 to 1"),
+    "k": (lambda value: value >= 1, "1 or more"),
+    "sections": (lambda value: value >= 1, "1 or more"),
+    "upper": (lambda value: 0 < value < np.inf, "above 0"),
+    "variance": (lambda value: value >= 0, "0 or more"),
+    "ridge": (lambda value: value >= 0, "0 or more"),
+}
+"""What each setting may be, and that in words."""
 
-    default: float
-    allows: Callable[[float], bool]
-    words: str
 
-
-AT_LEAST_ONE = partial(Setting, allows=lambda value: value >= 1, words="1 or more")
-
-
-def checked_settings(
-    name: str, allowed: Mapping[str, Setting], settings: Mapping[str, float]
+def all_settings(
+    name: str, defaults: Mapping[str, float], settings: Mapping[str, float]
 ) -> dict[str, float]:
     """Return all settings of a criterion. Raises UsageError for one that it hasn't or can't have."""
     for key, value in settings.items():
-        if key not in allowed:
-            raise UsageError(f"{name} has no setting {key}; take {', '.join(allowed) or 'none'}")
-        if not allowed[key].allows(value):
-            raise UsageError(f"the setting {key} of {name} is {allowed[key].words}, not {value}")
-    return {key: setting.default for key, setting in allowed.items()} | dict(settings)
+        if key not in defaults:
+            raise UsageError(f"{name} has no setting {key}; take {', '.join(defaults) or 'none'}")
+        allows, words = _ALLOWED[key]
+        if not allows(value):
+            raise UsageError(f"the setting {key} of {name} is {words}, not {value}")
+    return {**defaults, **settings}
 
 
 class UnitRule(NamedTuple):
@@ -196,7 +193,7 @@ class UnitRule(NamedTuple):
     """
 
     section: Callable[..., NDArray[np.intp]]
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, float]
     compares: bool
     sections: int | None = 1
 
@@ -213,7 +210,7 @@ class UnitCriterion(SectionCriterion):
     def __init__(self, name: str, model: str, layers: Sequence[str], **settings: float) -> None:
         """Raise UsageError for no layers, and for settings that it can't have."""
         self._rule = UNIT_RULES[name]
-        super().__init__(name, model, layers, checked_settings(name, self._rule.settings, settings))
+        super().__init__(name, model, layers, all_settings(name, self._rule.settings, settings))
 
     @property
     def units(self) -> int:
@@ -310,17 +307,11 @@ def _most_active(layers: Sequence[UnitActivations], *_: object, k: int) -> NDArr
 
 
 UNIT_RULES: Mapping[str, UnitRule] = {
-    "NC": UnitRule(
-        _scaled_above,
-        {"threshold": Setting(0.75, lambda value: 0 <= value <= 1, "from 0 to 1")},
-        compares=False,
-    ),
-    "KMNC": UnitRule(
-        _part_of_range, {"sections": AT_LEAST_ONE(1000)}, compares=True, sections=None
-    ),
+    "NC": UnitRule(_scaled_above, {"threshold": 0.75}, compares=False),
+    "KMNC": UnitRule(_part_of_range, {"sections": 1000}, compares=True, sections=None),
     "NBC": UnitRule(_side_beyond, {}, compares=True, sections=2),
     "SNAC": UnitRule(_above, {}, compares=True),
-    "TKNC": UnitRule(_most_active, {"k": AT_LEAST_ONE(3)}, compares=False),
+    "TKNC": UnitRule(_most_active, {"k": 3}, compares=False),
 }
 """The criteria over units."""
 

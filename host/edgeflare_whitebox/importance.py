@@ -376,8 +376,8 @@ def _movements(
                 kept.append(units[1] - units[0])
     rng = np.random.default_rng(random_seed)
 
-    def distance(move: NDArray[np.float64], units: Sequence[int] | NDArray[np.intp]) -> np.floating:
-        return np.linalg.norm(move[:, units], axis=1).mean()
+    def distance(move: NDArray[np.float64], units: Sequence[int] | NDArray[np.intp]) -> float:
+        return float(np.linalg.norm(move[:, units], axis=1).mean())
 
     movements = {}
     for name, criterion in criteria.items():
@@ -385,5 +385,5 @@ def _movements(
             move, own = np.array(moves[name]), list(criterion.units)
             drawn = (rng.choice(move.shape[1], len(own), replace=False) for _ in range(_DRAWS))
             random = np.mean([distance(move, units) for units in drawn])
-            movements[name] = Movement(float(distance(move, own)), float(random), len(move))
+            movements[name] = Movement(distance(move, own), float(random), len(move))
     return movements

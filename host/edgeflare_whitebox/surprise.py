@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import UsageError
 from edgeflare_whitebox.activations import Activations
-from edgeflare_whitebox.coverage import (
-    AT_LEAST_ONE,
-    CoverageCriterion,
-    SectionCriterion,
-    Setting,
-    checked_settings,
-)
+from edgeflare_whitebox.coverage import SectionCriterion, all_settings
 
 Surprise: TypeAlias = Callable[[NDArray[np.float64], int], float]
 """Returns the surprise of a finite trace, float64 [units], with its predicted class."""
@@ -36,7 +30,7 @@ class SurpriseRule(NamedTuple):
     """
 
     measure: Callable[..., Surprise]
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, float]
 
 
 class SurpriseCriterion(SectionCriterion):
@@ -50,7 +44,7 @@ class SurpriseCriterion(SectionCriterion):
     def __init__(self, name: str, model: str, layers: Sequence[str], **settings: float) -> None:
         """Raise UsageError for no layers, and for settings that it can't have."""
         rule = SURPRISE_RULES[name]
-        super().__init__(name, model, layers, checked_settings(name, rule.settings, settings))
+        super().__init__(name, model, layers, all_settings(name, rule.settings, settings))
         own = {key: self.settings[key] for key in self.settings.keys() - {"upper", "sections"}}
         self._measure = partial(rule.measure, **own)
         self._upper = self.settings["upper"]
@@ -85,9 +79,6 @@ class SurpriseCriterion(SectionCriterion):
             self._profile.append(units)
             self._labels.append(label)
             self._surprise = None
-
-    def _is_fitted_like(self, other: CoverageCriterion) -> bool:
-        return super()._is_fitted_like(other) and self._labels == getattr(other, "_labels", None)
 
     def _places(self) -> int:
         return len(self._edges) - 1
@@ -197,20 +188,12 @@ def _nearest(
     return float(np.sqrt(best)), which
 
 
-def _settings(upper: float) -> dict[str, Setting]:
-    return {
-        "upper": Setting(upper, lambda value: 0 < value < np.inf, "above 0"),
-        "sections": AT_LEAST_ONE(1000),
-    }
-
-
-_AT_LEAST_0 = partial(Setting, allows=lambda value: value >= 0, words="0 or more")
 SURPRISE_RULES: Mapping[str, SurpriseRule] = {
     "LSC": SurpriseRule(
         likelihood_surprise,
-        {**_settings(2000.0), "variance": _AT_LEAST_0(1e-5), "ridge": _AT_LEAST_0(1e-6)},
+        {"upper": 2000.0, "sections": 1000, "variance": 1e-5, "ridge": 1e-6},
     ),
-    "DSC": SurpriseRule(distance_surprise, _settings(2.0)),
+    "DSC": SurpriseRule(distance_surprise, {"upper": 2.0, "sections": 1000}),
 }
 """The criteria of surprise."""
 
