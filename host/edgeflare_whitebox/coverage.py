@@ -72,11 +72,11 @@ class CoverageCriterion(ABC):
 
     def emptied(self) -> "Self":
         """Return one with the same profile that has seen no test input; what it has isn't copied."""
-        other = copy(self)
-        other.inputs, other._covered = 0, None
+        fresh = copy(self)
+        fresh.inputs, fresh._covered = 0, None
         lists = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
-        vars(other).update(lists)  # `fit` adds to them
-        return other
+        vars(fresh).update(lists)  # `fit` adds to them
+        return fresh
 
     def merge(self, other: "CoverageCriterion") -> None:
         """Add what another one has seen, as if its inputs had been this one's.
@@ -85,12 +85,12 @@ class CoverageCriterion(ABC):
         were fitted on different inputs.
         """
         ours, theirs = (
-            (one.name, one.model, one.layers, one.settings, len(one._profile))
-            for one in (self, other)
+            (each.name, each.model, each.layers, each.settings, len(each._profile))
+            for each in (self, other)
         )
         if ours != theirs or not all(
-            one is another or np.array_equal(one, another, equal_nan=True)
-            for one, another in zip(self._profile, other._profile, strict=True)
+            array is same or np.array_equal(array, same, equal_nan=True)
+            for array, same in zip(self._profile, other._profile, strict=True)
         ):
             raise UsageError(
                 f"{self.name} and {other.name} can't be merged: both must be of the same model, layers and "

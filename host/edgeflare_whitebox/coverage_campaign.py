@@ -172,12 +172,12 @@ def coverage_of_campaign(
             name: entry.make(digest, stated or entry.layers(model.graph))
             for name, entry in entries.items()
         }
-        read = list(dict.fromkeys(name for one in fitted.values() for name in one.layers))
+        probed = list(dict.fromkeys(name for made in fitted.values() for name in made.layers))
 
         def activations(
             samples: Iterable[Sample], what: str, total: int | None
         ) -> Iterator[Activations]:
-            return answered_activations(model, samples, read, what, total, tell, notices)
+            return answered_activations(model, samples, probed, what, total, tell, notices)
 
         samples, total = profile_samples(store, source)
         rng = np.random.default_rng(random_seed)
@@ -198,7 +198,7 @@ def coverage_of_campaign(
                 union[name].merge(part)
         for name, criterion in union.items():
             scores[name]["union"] = criterion.score if criterion.inputs else None
-        of_units = [one for one in fitted.values() if isinstance(one, UnitCriterion)]
+        of_units = [made for made in fitted.values() if isinstance(made, UnitCriterion)]
         found = CoverageFound(
             model=model.path.name,
             units=of_units[0].units or None if of_units else None,
@@ -243,8 +243,8 @@ def _fit(
     Of more than `TRACES` inputs each has the same chance that its trace is kept (Vitter's algorithm
     R).
     """
-    plain = [one for name, one in criteria.items() if not CRITERIA[name].keeps_traces]
-    traced = [one for name, one in criteria.items() if CRITERIA[name].keeps_traces]
+    plain = [made for name, made in criteria.items() if not CRITERIA[name].keeps_traces]
+    traced = [made for name, made in criteria.items() if CRITERIA[name].keeps_traces]
     layers = {name for criterion in traced for name in criterion.layers}
     kept: list[Activations] = []
     profiled = 0
