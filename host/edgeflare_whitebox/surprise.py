@@ -6,7 +6,7 @@ Source: Kim, Feldt and Yoo, "Guiding Deep Learning System Testing Using Surprise
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from edgeflare.errors import UsageError
 from edgeflare_whitebox.activations import Activations
 from edgeflare_whitebox.coverage import SectionCriterion, all_settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Surprise: TypeAlias = Callable[[NDArray[np.float64], int], float]
 """Returns the surprise of a finite trace, float64 [units], with its predicted class."""
@@ -59,13 +62,23 @@ class SurpriseCriterion(SectionCriterion):
         it was not fitted, and as `fit` for layers.
         """
         trace = self._units(activations).astype(np.float64)
+        if not self._profile:
+            raise UsageError(f"{self.name} compares with profiling inputs: fit it before")
+        surprise = self._of_profile()
+        return surprise(trace, activations.label) if np.isfinite(trace).all() else np.nan
+
+    def emptied(self) -> "Self":
+        """Return one with the same profile, of which both share what is computed; see `CoverageCriterion`."""
+        if self._profile:
+            self._of_profile()
+        return super().emptied()
+
+    def _of_profile(self) -> Surprise:
         if self._surprise is None:
-            if not self._profile:
-                raise UsageError(f"{self.name} compares with profiling inputs: fit it before")
             traces = np.stack(self._profile)
             self._profile = list(traces)  # views, so that the traces are held once
             self._surprise = self._measure(traces, np.array(self._labels, np.int64))
-        return self._surprise(trace, activations.label) if np.isfinite(trace).all() else np.nan
+        return self._surprise
 
     def sections_of(self, activations: Activations) -> NDArray[np.intp]:
         """Return the section that an input covers, if any. Raises as `update`."""

@@ -162,3 +162,14 @@ def test_fitting_on_more_changes_what_is_near() -> None:
         whole = SurpriseCriterion(criterion.name, MODEL, LAYERS)
         whole.fit(activations(KNOWN, KNOWN_LABELS))
         assert criterion.surprise(new) == whole.surprise(new)
+
+
+def test_copies_share_what_is_computed_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
+    density = surprise._density
+    monkeypatch.setattr(surprise, "_density", lambda *of: computed.append(of) or density(*of))
+    lsc = LSC(MODEL, LAYERS)
+    lsc.fit(activations(KNOWN, KNOWN_LABELS))
+    for part in (lsc.emptied(), lsc.emptied()):
+        part.update(activations(NEW, NEW_LABELS))
+    assert len(computed) == CLASSES
