@@ -29,7 +29,10 @@ from .coverage import (
 )
 from .importance import (
     IDC as IDC,
+    LayerImportance as LayerImportance,
+    Movement as Movement,
     cluster_centroids as cluster_centroids,
+    importance_of_layers as importance_of_layers,
     important_units as important_units,
     silhouette as silhouette,
 )
@@ -38,11 +41,6 @@ from .importance_campaign import (
     RelevantPixels as RelevantPixels,
     importance_of_campaign as importance_of_campaign,
     stored_importance as stored_importance,
-)
-from .layer_importance import (
-    LayerImportance as LayerImportance,
-    Movement as Movement,
-    importance_of_layers as importance_of_layers,
 )
 from .priority import (
     PRIORITY_MEASURES as PRIORITY_MEASURES,
