@@ -196,7 +196,8 @@ def compare_deployment(
         raise UsageError(f"labels are a class index for each input, not {list(np.shape(labels))}")
     sides = _Sides.of(original, deployed, labels, agree)
     families = 1 + has_probabilities + (labels is not None)
-    of_classes, of_pairs = _class_moves(sides), _pair_moves(sides)
+    of_classes = {label: sides.moves(label) for label in sides.occurring}
+    of_pairs = _pair_moves(sides)
     moves = [*of_classes.values(), *of_pairs.values()]
     adjusted = tarone_holm(
         [one.p for one in moves], [one.least_p for one in moves], level=LEVEL / families
@@ -342,38 +343,37 @@ class _Sides(NamedTuple):
         large = [one for one in occurring if sizes[one] >= LEAST_INPUTS]
         return cls(original, deployed, before, after, members, occurring, large)
 
+    def moves(self, said: int, label: int | None = None) -> _Moves:
+        """Return how the answers move to and away from a class: to all inputs, or to those of one."""
+        inputs = slice(None) if label is None else self.members[:, label]
+        before, after = self.before[inputs] == said, self.after[inputs] == said
+        gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+        return _Moves(len(before), int(before.sum()), gained, lost)
 
-def _moves(sides: _Sides, inputs: NDArray[np.intp], said: int) -> _Moves:
-    """Return how the answers to some inputs move to and away from a class."""
-    before, after = sides.before[inputs] == said, sides.after[inputs] == said
-    return _Moves(
-        len(inputs), int(before.sum()), int((after & ~before).sum()), int((before & ~after).sum())
-    )
-
-
-def _class_moves(sides: _Sides) -> dict[int, _Moves]:
-    every = np.arange(len(sides.before))
-    return {label: _moves(sides, every, label) for label in sides.occurring}
+    def leak_changes(self, label: int, said: int) -> NDArray[np.float64]:
+        """Return the change of the probability of `said` on each input of `label`."""
+        inputs = self.members[:, label]
+        return np.asarray(self.deployed[inputs, said] - self.original[inputs, said])
 
 
 def _pair_moves(sides: _Sides) -> dict[tuple[int, int], _Moves]:
     """Return the moves of pairs (label, said) with inputs enough, where any input moves."""
     found = {}
     for label in sides.large:
-        inputs = np.flatnonzero(sides.members[:, label])
-        moved = inputs[sides.before[inputs] != sides.after[inputs]]
+        moved = sides.members[:, label] & (sides.before != sides.after)
         answers = {*sides.before[moved].tolist(), *sides.after[moved].tolist()} - {label}
         for said in sorted(answers):
-            found[label, said] = _moves(sides, inputs, said)
+            found[label, said] = sides.moves(said, label)
     return found
 
 
 def _grows(sides: _Sides, pair: tuple[int, int]) -> bool:
     """Whether a class is said more often of the inputs of another, or has more probability there."""
-    moves = _moves(sides, np.flatnonzero(sides.members[:, pair[0]]), pair[1])
+    label, said = pair
+    moves = sides.moves(said, label)
     if moves.gained != moves.lost:
         return moves.gained > moves.lost
-    return bool(_leak_differences(sides, pair).sum() >= 0)
+    return bool(sides.leak_changes(label, said).sum() >= 0)
 
 
 def _class_changes(
@@ -389,8 +389,8 @@ def _class_changes(
     shifts = np.minimum(np.abs(sides.deployed - sides.original).mean(axis=0), 1.0)
     changes = []
     for (label, one), p in zip(moves.items(), adjusted, strict=False):
-        inputs = np.flatnonzero(sides.members[:, label])
-        kept = _moves(sides, inputs if labels is not None else inputs[:0], label)
+        kept = sides.moves(label, label)
+        has_recall = labels is not None and kept.inputs > 0
         changes.append(
             ClassChange(
                 label=label,
@@ -403,8 +403,8 @@ def _class_changes(
                 shift=float(shifts[label]) if has_probabilities else None,
                 in_pairs=label in in_pairs,
                 inputs=None if labels is None else kept.inputs,
-                original_recall=kept.original / kept.inputs if kept.inputs else None,
-                deployed_recall=kept.deployed / kept.inputs if kept.inputs else None,
+                original_recall=kept.original / kept.inputs if has_recall else None,
+                deployed_recall=kept.deployed / kept.inputs if has_recall else None,
             )
         )
     changes.sort(
@@ -452,13 +452,6 @@ def _adjusted(value: float, largest: NDArray[np.float64], families: int) -> floa
     return min(1.0, families * (count + 1) / (len(largest) + 1))
 
 
-def _leak_differences(sides: _Sides, pair: tuple[int, int]) -> NDArray[np.float64]:
-    label, said = pair
-    inputs = sides.members[:, label]
-    found: NDArray[np.float64] = sides.deployed[inputs, said] - sides.original[inputs, said]
-    return found
-
-
 def _pair_change(
     sides: _Sides,
     pair: tuple[int, int],
@@ -470,14 +463,14 @@ def _pair_change(
 ) -> PairChange:
     label, said = pair
     inputs = np.flatnonzero(sides.members[:, label])
-    moves = _moves(sides, inputs, said)
+    moves = sides.moves(said, label)
     is_said, was_said = sides.after[inputs] == said, sides.before[inputs] == said
     moved = np.concatenate([inputs[is_said & ~was_said], inputs[was_said & ~is_said]])
     leaks = [
         min(1.0, max(0.0, float(one[inputs, said].mean())))
         for one in (sides.original, sides.deployed)
     ]
-    low, high = bootstrap_interval([[one] for one in _leak_differences(sides, pair).tolist()])
+    low, high = bootstrap_interval([[one] for one in sides.leak_changes(label, said).tolist()])
     return PairChange(
         label=label,
         said=said,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -313,8 +314,8 @@ def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) 
             raise UsageError(
                 f"there is no {name!r}: the original has {classes:,} classes, 0 to {classes - 1}"
             )
-    known = {"rate": rate, "devices": devices, "families": data.families}
-    return [built_in_hypothesis(one, **known) if isinstance(one, str) else one for one in names]
+    built_in = partial(built_in_hypothesis, rate=rate, devices=devices, families=data.families)
+    return [built_in(one) if isinstance(one, str) else one for one in names]
 
 
 def _class_count(store: Store) -> int | None:

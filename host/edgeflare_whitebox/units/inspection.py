@@ -94,9 +94,9 @@ class UnitScores:
                 order = np.argsort(-np.abs(found.score[h]), kind="stable")
                 for place in order[~np.isnan(found.score[h][order])].tolist():
                     layer, unit = (list(self.units)[place], None) if joint else of_units[place]
-                    ends = (float(part[h, place]) for part in found)
+                    score, low, high = (float(part[h, place]) for part in found)
                     records = min(self.counts[h], JOINT_RECORDS) if joint else self.counts[h]
-                    yield UnitScore(layer, unit, one.name, name, *ends, records)
+                    yield UnitScore(layer, unit, one.name, name, score, low, high, records)
 
 
 def inspect_units(
@@ -136,7 +136,9 @@ def inspect_units(
     wanted = asked if isinstance(asked, Mapping) else dict.fromkeys(asked)
     chosen: dict[str, Sequence[int]] = {}
     numbers: dict[str, int] = {}
-    values, groups, failed = [], [], 0
+    values: list[list[float]] = []
+    groups: list[int] = []
+    failed = 0
     last: ModelError | None = None
     tell("the inputs", 0, len(data))
     for read, (record, one) in enumerate(_pass(model, wanted, data, random_seed), start=1):
