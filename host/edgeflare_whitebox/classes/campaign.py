@@ -17,7 +17,6 @@ from edgeflare.store.database import decoding
 from edgeflare.store.records import SeedRecord
 from edgeflare.types import AGREED
 from edgeflare_whitebox.activations import pre_activation_layers
-from edgeflare_whitebox.classes.activation_probabilities import ActivationProbabilities
 from edgeflare_whitebox.classes.deployment import (
     BiasChange,
     ClassChange,
@@ -32,6 +31,7 @@ from edgeflare_whitebox.classes.evaluation import (
 )
 from edgeflare_whitebox.classes.pairs import (
     LEAST_INPUTS,
+    ActivationProbabilities,
     Pairs,
     avg_bias,
     avg_cd,
