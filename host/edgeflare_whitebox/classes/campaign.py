@@ -62,7 +62,6 @@ MOST_SUSPECTS = 50
 """Pairs of classes that the original may confuse, as many at most."""
 MOST_DRAWN = 40
 """With more classes than this the table of decisions has those of the strongest changes alone."""
-_EXAMPLES = 3
 _SHARES = ("bias", "leak", "deployed_leak", "confusion", "deployed_confusion")
 """The measures in `SuspectPair` that are shares."""
 
@@ -216,7 +215,6 @@ def classes_of_campaign(
             answers.labels,
             agree=answers.agree,
             has_probabilities=answers.has_probabilities,
-            examples=_EXAMPLES,
             random_seed=random_seed,
         )
         chosen, figures = _figures_of_pairs(answers, probabilities)

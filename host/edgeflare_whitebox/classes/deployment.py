@@ -194,8 +194,8 @@ def compare_deployment(
         return DeploymentComparison(0, 0, (), (), (), 0)
     if labels is not None and np.ndim(labels) != 1:
         raise UsageError(f"labels are a class index for each input, not {list(np.shape(labels))}")
-    sides = _Sides.of(original, deployed, labels, agree)
-    families = 1 + has_probabilities + (labels is not None)
+    sides = _Sides.of(original, deployed, labels, agree, has_probabilities)
+    families = sides.families
     of_classes = {label: sides.moves(label) for label in sides.occurring}
     of_pairs = _pair_moves(sides)
     moves = [*of_classes.values(), *of_pairs.values()]
@@ -203,7 +203,7 @@ def compare_deployment(
         [one.p for one in moves], [one.least_p for one in moves], level=LEVEL / families
     )
     whole = [min(1.0, families * one) for one in adjusted]
-    leaks = _leaks(sides, families, random_seed) if has_probabilities else {}
+    leaks = _leaks(sides, random_seed) if has_probabilities else {}
     decided = dict(zip(of_pairs, whole[len(of_classes) :], strict=True))
     evidence = {
         pair: (
@@ -216,22 +216,15 @@ def compare_deployment(
         evidence = {pair: one for pair, one in evidence.items() if _grows(sides, pair)}
     strongest = sorted(evidence, key=lambda pair: (*evidence[pair], *pair))[:MOST_PAIRS]
     pairs = tuple(
-        _pair_change(
-            sides,
-            pair,
-            decided.get(pair, 1.0),
-            leaks.get(pair),
-            has_probabilities=has_probabilities,
-            examples=examples,
-        )
+        _pair_change(sides, pair, decided.get(pair, 1.0), leaks.get(pair), examples)
         for pair in strongest
     )
     return DeploymentComparison(
         inputs=len(original),
         moved=int((sides.before != sides.after).sum()),
-        classes=_class_changes(sides, of_classes, whole, pairs, labels, has_probabilities),
+        classes=_class_changes(sides, of_classes, whole, pairs),
         pairs=pairs,
-        biases=() if labels is None else _biases(sides, labels, families, random_seed),
+        biases=_biases(sides, random_seed),
         tested_pairs=len(sides.large) * max(0, len(sides.occurring) - 1),
     )
 
@@ -320,6 +313,8 @@ class _Sides(NamedTuple):
     before: NDArray[np.intp]
     after: NDArray[np.intp]
     members: NDArray[np.bool_]
+    labels: NDArray[np.int64] | None
+    has_probabilities: bool
     occurring: list[int]
     large: list[int]
 
@@ -330,6 +325,7 @@ class _Sides(NamedTuple):
         deployed: NDArray[np.float64],
         labels: NDArray[np.int64] | None,
         agree: NDArray[np.bool_] | None,
+        has_probabilities: bool,
     ) -> "_Sides":
         """Raise UsageError for labels of other inputs or classes."""
         count, classes = original.shape
@@ -341,7 +337,13 @@ class _Sides(NamedTuple):
         occurring = np.flatnonzero((members | decided).any(axis=0)).tolist()
         sizes = members.sum(axis=0)
         large = [one for one in occurring if sizes[one] >= LEAST_INPUTS]
-        return cls(original, deployed, before, after, members, occurring, large)
+        more = (labels, has_probabilities, occurring, large)
+        return cls(original, deployed, before, after, members, *more)
+
+    @property
+    def families(self) -> int:
+        """The number of kinds of tests: of decisions, of leaks, of biases."""
+        return 1 + self.has_probabilities + (self.labels is not None)
 
     def moves(self, said: int, label: int | None = None) -> _Moves:
         """Return how the answers move to and away from a class: to all inputs, or to those of one."""
@@ -381,8 +383,6 @@ def _class_changes(
     moves: Mapping[int, _Moves],
     adjusted: Sequence[float],
     pairs: Sequence[PairChange],
-    labels: NDArray[np.int64] | None,
-    has_probabilities: bool,
 ) -> tuple[ClassChange, ...]:
     """Return the changes of classes in their order, see `DeploymentComparison`."""
     in_pairs = {label for one in pairs if one.is_significant for label in (one.label, one.said)}
@@ -390,7 +390,7 @@ def _class_changes(
     changes = []
     for (label, one), p in zip(moves.items(), adjusted, strict=False):
         kept = sides.moves(label, label)
-        has_recall = labels is not None and kept.inputs > 0
+        has_recall = sides.labels is not None and kept.inputs > 0
         changes.append(
             ClassChange(
                 label=label,
@@ -400,9 +400,9 @@ def _class_changes(
                 p=one.p,
                 adjusted_p=p,
                 moved=one.gained + one.lost,
-                shift=float(shifts[label]) if has_probabilities else None,
+                shift=float(shifts[label]) if sides.has_probabilities else None,
                 in_pairs=label in in_pairs,
-                inputs=None if labels is None else kept.inputs,
+                inputs=None if sides.labels is None else kept.inputs,
                 original_recall=kept.original / kept.inputs if has_recall else None,
                 deployed_recall=kept.deployed / kept.inputs if has_recall else None,
             )
@@ -418,7 +418,7 @@ def _class_changes(
     return tuple(changes)
 
 
-def _leaks(sides: _Sides, families: int, random_seed: int) -> dict[tuple[int, int], float]:
+def _leaks(sides: _Sides, random_seed: int) -> dict[tuple[int, int], float]:
     """Return the adjusted p of the leaks that change by `LEAST_LEAK` or more.
 
     Of the largest change of any pair, in terms of its standard deviation, where the models change
@@ -443,7 +443,7 @@ def _leaks(sides: _Sides, families: int, random_seed: int) -> dict[tuple[int, in
         for said, change, own in zip(tested.tolist(), changes.T, spread, strict=True):
             if abs(change.mean()) >= LEAST_LEAK:
                 found[label, said] = abs(float(change.sum())) / float(own)
-    return {pair: _adjusted(one, largest, families) for pair, one in found.items()}
+    return {pair: _adjusted(one, largest, sides.families) for pair, one in found.items()}
 
 
 def _adjusted(value: float, largest: NDArray[np.float64], families: int) -> float:
@@ -457,8 +457,6 @@ def _pair_change(
     pair: tuple[int, int],
     adjusted_p: float,
     leak_p: float | None,
-    *,
-    has_probabilities: bool,
     examples: int,
 ) -> PairChange:
     label, said = pair
@@ -481,19 +479,17 @@ def _pair_change(
         p=moves.p,
         adjusted_p=adjusted_p,
         original_leak=leaks[0],
-        deployed_leak=leaks[1] if has_probabilities else None,
-        leak_change=_within(low, high) if has_probabilities else None,
+        deployed_leak=leaks[1] if sides.has_probabilities else None,
+        leak_change=_within(low, high) if sides.has_probabilities else None,
         leak_p=leak_p,
         examples=tuple(moved[:examples].tolist()),
     )
 
 
-def _biases(
-    sides: _Sides, labels: NDArray[np.int64], families: int, random_seed: int
-) -> tuple[BiasChange, ...]:
+def _biases(sides: _Sides, random_seed: int) -> tuple[BiasChange, ...]:
     """Return how `avg_cd` changes, of all pairs of classes with inputs enough."""
     large = sides.large
-    if not 3 <= len(large) <= MOST_BIAS_CLASSES:
+    if sides.labels is None or not 3 <= len(large) <= MOST_BIAS_CLASSES:
         return ()
     rng = np.random.default_rng(random_seed)
     classes, size = len(large), sides.original.shape[1]
@@ -503,7 +499,7 @@ def _biases(
     real = np.zeros((2, 1, classes, classes + 1))
     inputs = np.zeros(classes)
     for row, label in enumerate(large):
-        mine = np.flatnonzero(labels == label)
+        mine = np.flatnonzero(sides.labels == label)
         inputs[row] = len(mine)
         both = np.stack([place[sides.before[mine]], place[sides.after[mine]]], axis=1)
         kinds, counts = np.unique(both, axis=0, return_counts=True)
@@ -533,7 +529,7 @@ def _biases(
                 min(1.0, float(original[number])),
                 min(1.0, float(deployed[number])),
                 _within(float(low[number]), float(high[number])),
-                _adjusted(change - _ROUNDING, largest, families),
+                _adjusted(change - _ROUNDING, largest, sides.families),
             )
         )
     found.sort(key=lambda one: (one.adjusted_p, -abs(one.deployed - one.original), one.first))
