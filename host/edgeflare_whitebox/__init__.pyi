@@ -72,10 +72,6 @@ from .relevance import (
 from .stored import SetCounts as SetCounts, SetShares as SetShares, Tell as Tell
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion
 from .activations import pre_activation_layers as pre_activation_layers
-from .classes.activation_probabilities import (
-    ActivationProbabilities as ActivationProbabilities,
-    napvd as napvd,
-)
 from .classes.campaign import (
     ClassesFound as ClassesFound,
     DecisionTable as DecisionTable,
@@ -107,6 +103,8 @@ from .classes.evaluation import (
     spearman as spearman,
 )
 from .classes.pairs import (
+    ActivationProbabilities as ActivationProbabilities,
+    napvd as napvd,
     Pairs as Pairs,
     avg_bias as avg_bias,
     avg_cd as avg_cd,
