@@ -64,8 +64,9 @@ def flags(command: Any, name: str) -> dict[str, list[str]]:
     """The flags and arguments of a command and of those below it."""
     params = command.get_params(click.Context(command))
     found = {name: sorted(spelling for each in params for spelling in each.opts)}
-    for below, inner in getattr(command, "commands", {}).items():
-        found |= flags(inner, f"{name} {below}")
+    context = click.Context(command)
+    for below in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        found |= flags(command.get_command(context, below), f"{name} {below}")
     return found
 
 
