@@ -183,7 +183,7 @@ def test_a_built_in_name_means_the_built_in_one(
 ) -> None:
     assert "suites" in listed(run("bench", "--help").stdout)
     monkeypatch.syspath_prepend(site)
-    with pytest.raises(UsageError, match="'tries'.*constraint"):
+    with pytest.raises(UsageError, match=r"'tries'.*constraint"):
         build_strategy("gradient", {"tries": 3})
     assert strategy_names().count("gradient") == 1
 
