@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from markupsafe import Markup
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
-from edgeflare.errors import UsageError
+from edgeflare.campaign.settings.flags import problems_of
+from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.store import CampaignLock, Store
 
 S = TypeVar("S", bound=BaseModel)
@@ -97,11 +98,22 @@ _PARTS = {"about", "result", "run", "sections", "settings"}
 def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: RunContext) -> Any:
     """Run an analysis of a campaign, store its result there and return it.
 
-    Raises UsageError for an unknown analysis and for settings that it doesn't take, StoreError.
+    Raises UsageError for an unknown analysis, settings that it doesn't take, and one that fails;
+    StoreError.
     """
     chosen = analysis(name)
+    try:
+        stated = chosen.settings.model_validate(settings)
+    except ValidationError as error:
+        raise UsageError(problems_of(error, f"analysis {name}")) from error
     with Store.open(folder) as store:
-        result = chosen.run(store, chosen.settings.model_validate(settings), context)
+        try:
+            result = chosen.run(store, stated, context)
+        except EdgeFlareError:
+            raise
+        except Exception as error:  # the distribution's code: it may raise anything
+            why = f"failed: {type(error).__name__}: {error}"
+            raise plugins.unusable("analysis", name, why) from error
         with CampaignLock(store.folder):
             store.set_result(_key(name), result)
     return result
