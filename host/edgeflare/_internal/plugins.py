@@ -67,7 +67,9 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 def built_in(kind: Kind) -> tuple[str, ...]:
     """Return the names that EdgeFlare's own distribution declares, sorted; nothing is imported."""
-    return tuple(sorted({one.name for one in entry_points(group=GROUPS[kind]) if _is_own(one)}))
+    return tuple(
+        sorted({entry.name for entry in entry_points(group=GROUPS[kind]) if _is_own(entry)})
+    )
 
 
 @cache
