@@ -12,15 +12,7 @@ from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
 from edgeflare.answers.transcripts import excerpts
-from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.devices import (
-    NO_SEARCH,
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-)
-from edgeflare.reports.document import (
+from edgeflare.document import (
     Block,
     Column,
     Figures,
@@ -33,6 +25,14 @@ from edgeflare.reports.document import (
     Text,
     Tone,
     table_of,
+)
+from edgeflare.models.scaling import ScalingOptions
+from edgeflare.reports.devices import (
+    NO_SEARCH,
+    agreement_blocks,
+    devices_tables,
+    runtime_words,
+    telemetry_table,
 )
 from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures

@@ -12,6 +12,17 @@ from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import clean_text
 from edgeflare.analysis.findings import Finding, findings, results
 from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.document import (
+    Block,
+    Column,
+    CommandLine,
+    Figures,
+    Heading,
+    Listing,
+    Picture,
+    Table,
+    Text,
+)
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
@@ -23,18 +34,7 @@ from edgeflare.reports.campaign import (
     notices_list,
     triggers_table,
 )
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    CommandLine,
-    Figures,
-    Heading,
-    Listing,
-    Picture,
-    Table,
-    Text,
-    to_markdown,
-)
+from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import file_stem
 from edgeflare.reports.media import finding_panel
 from edgeflare.reports.replay import replay_inputs

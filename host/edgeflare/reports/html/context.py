@@ -16,6 +16,7 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -31,17 +32,7 @@ from edgeflare.reports.devices import (
     telemetry_table,
     value_words,
 )
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Figures,
-    Heading,
-    KeyFigure,
-    Name,
-    Table,
-    Text,
-    to_html,
-)
+from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context

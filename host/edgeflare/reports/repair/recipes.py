@@ -13,6 +13,7 @@ from edgeflare._internal.text import (
     size_text,
 )
 from edgeflare.answers.detections.words import kinds_text
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.repair import (
     LATENCY_SLACK_S,
     LATENCY_TOLERANCE,
@@ -22,7 +23,6 @@ from edgeflare.repair import (
     RecipesFound,
 )
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
-from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.explanation import layer_words
 
 _NEARLY = 0.1

@@ -28,8 +28,8 @@ from edgeflare.analysis.faults import Fault, FaultFigures, FaultPair
 from edgeflare.answers import DETECTIONS
 from edgeflare.answers.detections.tables import setting_figures
 from edgeflare.answers.metrics import difference_text
+from edgeflare.document import Table
 from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
-from edgeflare.reports.document import Table
 from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.faults import faults_list
 from edgeflare.types import Detections, ValueRules
