@@ -1,11 +1,11 @@
 """Figures of many outcomes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import product
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,9 @@ from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.answers.metrics import difference_text, text_of
-from edgeflare.answers.transcripts import WordChange, transcript_diff
 from edgeflare.models import task_of
+from edgeflare.statistics import CountedPair, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
-from edgeflare.statistics import median, spread
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
@@ -27,11 +26,10 @@ from edgeflare.strategies.operators import (
     describe_mutations,
     join_last,
 )
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import Status
 
 _SHOWN = 10
 _FAILURES_KEPT = 20
-_T = TypeVar("_T", int, str)
 
 
 @dataclass(frozen=True)
@@ -55,15 +53,6 @@ class TriggerFigures:
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
-
-
-@dataclass(frozen=True)
-class CountedPair(Generic[_T]):
-    """How often a triggering input made `original` into `deployed`."""
-
-    original: _T
-    deployed: _T
-    count: int
 
 
 LabelPair: TypeAlias = CountedPair[int]
@@ -129,7 +118,6 @@ class OutcomeFigures:
     linf: float | None
     snr_db: float | None
     label_pairs: tuple[LabelPair, ...]
-    word_pairs: tuple[WordPair, ...]
     given_up: dict[str, int]
     failures: tuple[Failure, ...]
     triggers: tuple[TriggerFigures, ...]
@@ -175,7 +163,6 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         label_pairs=counted_pairs(
             Counter(zip(*(one.astype(np.int64).tolist() for one in labels), strict=True)).items()
         ),
-        word_pairs=_word_pairs(store, rows),
         given_up=dict(given_up.most_common()),
         failures=tuple(
             Failure(one.seed_id, one.device_name, one.detail)
@@ -205,16 +192,6 @@ def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:
             queries=int(rows.search_queries[here].sum()),
             success_rate=found / searched if searched else None,
         )
-
-
-def _word_pairs(store: Store, rows: OutcomeColumns) -> tuple[WordPair, ...]:
-    changes: Counter[WordChange] = Counter()
-    if transcribes(store):
-        triggers = rows.position[rows.status.among(*TRIGGERS)].tolist()
-        for one in store.outcomes_at(triggers):
-            if both := transcript_diff(one.original, one.deployed):
-                changes.update(set(both.changes))
-    return counted_pairs(changes.items())
 
 
 def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
@@ -252,12 +229,6 @@ def _corruptions(store: Store) -> dict[str, int]:
 
 def _median(values: NDArray[np.float64]) -> float | None:
     return median(values[~np.isnan(values)].tolist())
-
-
-def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
-    """Return pairs with their counts, the most frequent first."""
-    pairs = [CountedPair(*pair, count) for pair, count in counts]
-    return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
 
 class Units(NamedTuple):

@@ -26,7 +26,10 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.columns import stored_kind
 from edgeflare.answers.detections.figures import DetectionFigures
+from edgeflare.answers.transcripts import WordFigures
 from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
@@ -227,6 +230,11 @@ class Summary:
     unusable: tuple[UnusableAnswers, ...] = ()
 
     @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of the models' answers."""
+        return stored_kind(self.models)
+
+    @property
     def detection(self) -> DetectionFigures | None:
         """The figures of detectors' answers."""
         figures = self.answers and self.answers.figures
@@ -273,6 +281,7 @@ def summarize(campaign: Store | Path) -> Summary:
 
 def _summary(store: Store) -> Summary:
     figures = outcome_figures(store)
+    answered = answer_figures(store)
     answers = store.columns.seed_labels()
     seeds = store.seed_count()
     finished = sum(figures.by_status.values())
@@ -342,13 +351,15 @@ def _summary(store: Store) -> Summary:
         replay=_replay(store),
         sample_rate=store.sample_rate,
         snr_db=figures.snr_db,
-        word_pairs=figures.word_pairs,
+        word_pairs=answered.figures.pairs
+        if answered and isinstance(answered.figures, WordFigures)
+        else (),
         coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,
         faults=fault_figures(store),
         explanation=stored_explanation(store),
-        answers=answer_figures(store),
+        answers=answered,
         unusable=context.unusable,
     )
 

@@ -7,7 +7,9 @@ from edgeflare.answers.kind import (
     Change,
     Margins,
     Name,
+    Picture,
     Pieces,
+    ReportWords,
     decision_of,
     jsonable,
 )
@@ -19,7 +21,9 @@ __all__ = [
     "Change",
     "Margins",
     "Name",
+    "Picture",
     "Pieces",
+    "ReportWords",
     "decision_of",
     "jsonable",
 ]

@@ -15,6 +15,7 @@ class TagsKind(DetectionsKind):
     noun = "several labels"
     outputs = ("tags", "tag-logits")
     located = False
+    is_drawn = False
 
     def suits(self, original: Any, deployed: Any) -> str:
         """Return "": their outputs look as those of one label do."""

@@ -1,7 +1,7 @@
 """Boxes with classes and scores: a deviation is an object lost, seen alone, of another class, or moved."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,29 @@ from edgeflare.answers.detections.matching import (
     summary,
     worst,
 )
+from edgeflare.answers.detections.words import (
+    BROKEN,
+    DETECTION_MARGIN,
+    differences_words,
+    pair_words,
+    with_names,
+)
 from edgeflare.answers.kind import (
     AnswerKind,
     Card,
     Margins,
     Name,
     Pieces,
+    ReportWords,
     decision_of,
     jsonable,
     later,
 )
-from edgeflare.types import Decision, DetectionRules, Detections
+from edgeflare.document import Block, KeyFigure
+from edgeflare.types import Decision, DetectionRules, Detections, Sample
+
+if TYPE_CHECKING:
+    from edgeflare.answers.detections.figures import DetectionFigures
 
 
 class DetectionsKind(AnswerKind[Detections]):
@@ -35,6 +47,15 @@ class DetectionsKind(AnswerKind[Detections]):
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
     boundary_options = "detections"
+    is_drawn: ClassVar[bool] = True
+    page_part = "differences"
+    report_words = ReportWords(
+        deviate="differently, and the original is sure of it,",
+        where_sure="",
+        margin=DETECTION_MARGIN,
+        limit="max_lost",
+        unpaired="NaN, infinity or no answer",
+    )
     located: ClassVar[bool] = True
     """Whether objects have places."""
 
@@ -142,8 +163,6 @@ class DetectionsKind(AnswerKind[Detections]):
     def difference(
         self, original: Detections, deployed: Detections, name: Name = str
     ) -> str | None:
-        from edgeflare.answers.detections.words import BROKEN, differences_words
-
         if not (self.is_finite(original) and self.is_finite(deployed)):
             return BROKEN
         return differences_words(original, deployed, name)
@@ -180,11 +199,27 @@ class DetectionsKind(AnswerKind[Detections]):
             for difference in differences(original, deployed)
         ]
 
+    def answer_words(self, answer: Detections, name: Name = str) -> str:
+        return with_names(summary(answer), name)
+
+    def pair_words(self, key: str, name: Name) -> str:
+        return pair_words(key, name)
+
+    def panel(
+        self, sample: Sample, original: Detections, deployed: Detections
+    ) -> Sequence[Sample] | None:
+        if not self.located:
+            return None
+        from edgeflare.answers.detections.pictures import box_marks, drawn
+
+        marks = box_marks(original, deployed, differences(original, deployed))
+        return [drawn(sample, one) for one in marks]
+
     def card(self, original: Detections, deployed: Detections, seed: Sequence[Any] = ()) -> Card:
-        card: Card = later(
-            "edgeflare.reports.html.answers:detections_card", self, original, deployed, seed
-        )
-        return card
+        from edgeflare.answers.detections.pictures import card
+
+        finite = self.is_finite(original) and self.is_finite(deployed)
+        return card(original, deployed, seed, finite=finite)
 
     def figures(
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
@@ -198,17 +233,27 @@ class DetectionsKind(AnswerKind[Detections]):
             dict(settings.get("detection") or {}),
         )
 
-    def key_figures(self, figures: Any) -> Iterable[Any]:
-        key_figures: Iterable[Any] = later(
-            "edgeflare.reports.answers.document:detection_key_figures", figures
-        )
-        return key_figures
+    def key_figures(self, figures: "DetectionFigures") -> Iterable[KeyFigure]:
+        from edgeflare.answers.detections.tables import key_figures
 
-    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
-        blocks: list[Any] = later(
-            "edgeflare.reports.answers.document:difference_blocks", figures, name, most
-        )
-        return blocks
+        return key_figures(figures)
+
+    def setting_figures(
+        self, figures: "DetectionFigures", models: Mapping[str, Any]
+    ) -> Iterable[KeyFigure]:
+        from edgeflare.answers.detections.tables import setting_figures
+
+        return setting_figures(figures.settings, models)
+
+    def blocks(self, figures: "DetectionFigures", name: Name, most: int) -> list[Block]:
+        from edgeflare.answers.detections.tables import difference_blocks
+
+        return difference_blocks(figures, name, most)
+
+    def page_tables(self, figures: "DetectionFigures", name: Name, *, is_replay: bool) -> Any:
+        from edgeflare.answers.detections.tables import page_tables
+
+        return page_tables(figures, name, is_replay=is_replay, is_located=self.located)
 
 
 DETECTIONS = DetectionsKind()
