@@ -49,6 +49,21 @@ class Change(NamedTuple):
     margins: Margins
 
 
+class LimitRule(NamedTuple):
+    """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
+
+    `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
+    `verb` is what a number of them does, such as "are lost". `count` takes both models' answers to
+    a seed and the margin floor, and returns the classes of the objects and of those that differ so;
+    none of answers that can't be compared.
+    """
+
+    key: str
+    whose: Literal["original", "deployed model"]
+    verb: str
+    count: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
+
+
 class Card(NamedTuple):
     """What the gallery of a page shows of two answers; each empty of answers that don't have it.
 
@@ -301,8 +316,8 @@ class AnswerKind(ABC, Generic[A]):
         """Return the tables of a report, of `most` rows each, of what `figures` gave."""
         return []
 
-    def checks(self) -> Sequence[Any]:
-        """Return the rules of limits that only campaigns of this kind have, such as `max_lost`."""
+    def checks(self) -> Sequence[LimitRule]:
+        """Return the rules of limits that not every campaign has, such as `max_lost`."""
         return ()
 
     def panel(self, sample: Any, original: A, deployed: A) -> Any:

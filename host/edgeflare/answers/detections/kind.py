@@ -1,12 +1,14 @@
 """Boxes with classes and scores: a deviation is an object lost, seen alone, of another class, or moved."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.answers.detections.matching import (
+    DIFFERENCE_KINDS,
     Difference,
     differences,
     score_distance,
@@ -16,6 +18,7 @@ from edgeflare.answers.detections.matching import (
 from edgeflare.answers.kind import (
     AnswerKind,
     Card,
+    LimitRule,
     Margins,
     Name,
     Pieces,
@@ -197,6 +200,21 @@ class DetectionsKind(AnswerKind[Detections]):
             difference_counts(triggers, floor),
             dict(settings.get("detection") or {}),
         )
+
+    def checks(self) -> Sequence[LimitRule]:
+        """Return the limits of the kinds of differences; without places the first two."""
+        from edgeflare.answers.detections.figures import objects_by_kind
+        from edgeflare.answers.detections.words import KIND_VERBS
+
+        return [
+            LimitRule(
+                f"max_{kind}",
+                "deployed model" if kind == "ghost" else "original",
+                KIND_VERBS[kind],
+                partial(objects_by_kind, kind),
+            )
+            for kind in (DIFFERENCE_KINDS if self.located else DIFFERENCE_KINDS[:2])
+        ]
 
     def key_figures(self, figures: Any) -> Iterable[Any]:
         key_figures: Iterable[Any] = later(
