@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
-from edgeflare.analysis.answer_stats import AnswerFigures, answer_figures
 from edgeflare.analysis.devices import (
     DeviceFigures,
     TelemetryCounts,
@@ -16,16 +15,19 @@ from edgeflare.analysis.devices import (
 from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
+    AnswerFigures,
     Coverage,
     Failure,
     LabelPair,
     Spread,
     TriggerFigures,
     WordPair,
+    answer_figures,
     outcome_figures,
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.answers import kind_named
 from edgeflare.answers.detections.figures import DetectionFigures
 from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
@@ -217,26 +219,35 @@ class Summary:
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
     snr_db: float | None = None
-    word_pairs: tuple[WordPair, ...] = ()
+    answers: AnswerFigures | None = None
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
     explanation: Explanation | None = None
-    answers: AnswerFigures | None = None
     unusable: tuple[UnusableAnswers, ...] = ()
+
+    @property
+    def word_pairs(self) -> tuple[WordPair, ...]:
+        """The words that differ on the triggering inputs, the most frequent first."""
+        return tuple(self._figures("word_pairs") or ())
 
     @property
     def detection(self) -> DetectionFigures | None:
         """The figures of detectors' answers."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, DetectionFigures) else None
+        figures: DetectionFigures | None = self._figures("detection")
+        return figures
 
     @property
     def values(self) -> ValueFigures | None:
         """The figures of answers of values."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, ValueFigures) else None
+        figures: ValueFigures | None = self._figures("values")
+        return figures
+
+    def _figures(self, key: str) -> Any:
+        answers = self.answers
+        is_meant = answers is not None and kind_named(answers.kind).figures_key == key
+        return answers.figures if answers is not None and is_meant else None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -252,11 +263,17 @@ class Summary:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
         about = asdict(self)
-        del about["answers"], about["unusable"]  # they stand in another form, behind the others
+        del about["unusable"]  # it stands in another form, behind the others
+        answers = about["answers"]
+        # The figures stand by their kind's key; a program finds those of other kinds, too.
+        figures: dict[str, Any] = (
+            {} if answers is None else {kind_named(answers.kind).figures_key: answers.figures}
+        )
         return {
-            **about,
-            "detection": self.detection and asdict(self.detection),
-            "values": self.values and asdict(self.values),
+            **{"word_pairs" if key == "answers" else key: part for key, part in about.items()},
+            "word_pairs": figures.get("word_pairs", ()),
+            "detection": figures.get("detection"),
+            "values": figures.get("values"),
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
@@ -342,7 +359,6 @@ def _summary(store: Store) -> Summary:
         replay=_replay(store),
         sample_rate=store.sample_rate,
         snr_db=figures.snr_db,
-        word_pairs=figures.word_pairs,
         coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,

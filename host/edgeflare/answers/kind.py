@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.types import Decision
 
 A = TypeVar("A")
@@ -113,6 +114,15 @@ class AnswerKind(ABC, Generic[A]):
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
+
+    distance_name: ClassVar[str] = "difference"
+    """What the mean distance is called in the figures of a survey, behind "mean_"."""
+    disagreement: ClassVar[str] = "the distance of both models' answers"
+    """What a distance is, in a noun, for the ranking of candidates."""
+    ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
+    """At which trigger of a seed candidates are ranked by their disagreement."""
+    figures_key: ClassVar[str] = ""
+    """The key of its figures in the JSON of a summary; "": they are not there."""
 
     @abstractmethod
     def accepts(self, answer: object) -> bool:
@@ -289,6 +299,21 @@ class AnswerKind(ABC, Generic[A]):
         """Return a distance of two answers in words."""
         return f"{distance:.3g} apart"
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        """Return in words how far answers are apart, and the largest distance that is allowed.
+
+        The distance has enough digits to differ from the limit.
+        """
+        return f"are {distinct_number(distance, limit)} apart", f"{limit:g}"
+
+    def pieces(self, answer: A) -> list[str] | None:
+        """Return the pieces of a text that `numbers` has a row for each of; None without text."""
+        return None
+
+    def to_cell(self, answer: A) -> Any:
+        """Return an answer as a cell of a data frame."""
+        return self.numbers(answer)
+
     def to_json(self, answer: A) -> Any:
         """Return an answer for files that programs read, as `jsonable` data."""
         return jsonable(self.numbers(answer).tolist())
@@ -306,6 +331,10 @@ class AnswerKind(ABC, Generic[A]):
 
         `settings` is the campaign's configuration as it is stored.
         """
+        return None
+
+    def seed_differences(self, figures: Any) -> Any:
+        """Return what a ranking shows beside each candidate: a `DifferenceCounts`; None: nothing."""
         return None
 
     def key_figures(self, figures: Any) -> Iterable[Any]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.answers.kind import AnswerKind, Margins, Name, Pieces, decision_of, later
 from edgeflare.types import Decision, Scores
 
@@ -27,6 +28,8 @@ class ScoresKind(AnswerKind[Scores]):
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
     boundary_options = ""
+    distance_name = "total_variation"
+    disagreement = "the share of probability that both models put on different classes"
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
@@ -87,6 +90,10 @@ class ScoresKind(AnswerKind[Scores]):
 
     def distance_words(self, distance: float) -> str:
         return f"a total variation distance of {distance:.3g}"
+
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"put {share} % of the probability on different classes", f"{most:g} %"
 
     def margin(self, answer: Scores) -> float | None:
         """Return top-1 minus top-2; None of less than two classes."""

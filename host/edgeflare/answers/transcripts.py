@@ -11,7 +11,8 @@ written without spaces is one word.
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -20,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.kind import AnswerKind, Margins, Pieces
+from edgeflare._internal.text import distinct_number
+from edgeflare.answers.kind import AnswerKind, Margins, Pieces, later
 from edgeflare.types import Output, Transcript
 
 _BEFORE = 2
@@ -231,6 +233,10 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    distance_name = "word_difference"
+    disagreement = "the share of the words in which both models differ"
+    ranked_trigger = "the trigger"
+    figures_key = "word_pairs"
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)
@@ -289,6 +295,20 @@ class TranscriptKind(AnswerKind[Transcript]):
 
     def text(self, answer: Transcript) -> str | None:
         return answer.text
+
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"differ in {share} % of the words", f"{most:g} %"
+
+    def pieces(self, answer: Transcript) -> list[str] | None:
+        return list(answer.pieces)
+
+    def figures(
+        self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
+    ) -> Any:
+        """Return how many triggers have which word in place of another, the most frequent first."""
+        changes = Counter(change for both in triggers for change in set(self.changes(*both)))
+        return later("edgeflare.analysis.outcome_stats:counted_pairs", changes.items())
 
 
 def _smallest(spoken_words: Sequence[Word]) -> float | None:

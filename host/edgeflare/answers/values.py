@@ -182,6 +182,8 @@ class ValuesKind(AnswerKind[Values]):
     is_measured = True
     takes_tolerance = True
     largest_distance = math.inf
+    disagreement = "the distance of both models' answers, by the campaign's measure"
+    figures_key = "values"
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Values)
@@ -264,6 +266,9 @@ class ValuesKind(AnswerKind[Values]):
 
     def difference(self, original: Values, deployed: Values, name: Name = str) -> str | None:
         return distance_words(original, deployed)
+
+    def to_cell(self, answer: Values) -> Any:
+        return value_summary(answer)
 
     def to_json(self, answer: Values) -> Any:
         return value_summary(answer)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.answers.detections.matching import (
     DIFFERENCE_KINDS,
     Difference,
@@ -38,6 +39,8 @@ class DetectionsKind(AnswerKind[Detections]):
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
     boundary_options = "detections"
+    disagreement = "the largest difference of both models' scores of an object"
+    figures_key = "detection"
     located: ClassVar[bool] = True
     """Whether objects have places."""
 
@@ -151,6 +154,13 @@ class DetectionsKind(AnswerKind[Detections]):
             return BROKEN
         return differences_words(original, deployed, name)
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        by = distinct_number(distance, limit)
+        return f"differ by {by} in the score of an object", f"{limit:g}"
+
+    def to_cell(self, answer: Detections) -> Any:
+        return self.to_json(answer)
+
     def to_json(self, answer: Detections) -> Any:
         parts = (
             part[: answer.count].tolist() for part in (answer.labels, answer.scores, answer.boxes)
@@ -200,6 +210,9 @@ class DetectionsKind(AnswerKind[Detections]):
             difference_counts(triggers, floor),
             dict(settings.get("detection") or {}),
         )
+
+    def seed_differences(self, figures: Any) -> Any:
+        return figures.seeds
 
     def checks(self) -> Sequence[LimitRule]:
         """Return the limits of the kinds of differences; without places the first two."""
