@@ -7,8 +7,6 @@ from functools import cache
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from edgeflare.answers import AnswerKind
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
 from edgeflare.types import Decision, Output
@@ -275,10 +273,8 @@ class _Comparing:
             counts["labels_differ"] += kind.distance(first, second) > self._tolerance
         else:
             counts["labels_differ"] += not kind.agree(first, second)
-        if not (kind.has_classes and kind.is_scored):
-            return
-        difference = float(np.abs(kind.numbers(first) - kind.numbers(second)).max())
-        if self._largest is None or difference > self._largest[0]:
+        difference = kind.score_difference(first, second)
+        if difference is not None and (self._largest is None or difference > self._largest[0]):
             self._largest = difference, seed_id
 
     def compared(self) -> Compared:

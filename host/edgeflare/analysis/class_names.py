@@ -76,6 +76,5 @@ def _class_count(store: Store) -> int:
     """Return the number of classes; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
-            kind = store.kind
-            return int(kind.numbers(seed.outputs.original).size) if kind.has_classes else 0
+            return store.kind.class_count(seed.outputs.original)
     return 0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from edgeflare.answers.metrics import class_scores, top_label
 from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import StoreError
 from edgeflare.metrics import l2, linf
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
@@ -50,13 +50,17 @@ def form_of(store: Store, sample: Sample) -> Form:
     return Form.of(sample, classes, store.sample_rate)
 
 
+def fits_corpus(store: Store) -> bool:
+    """Whether a corpus can keep a campaign's triggers: they are decisions between classes."""
+    return store.kind.has_classes
+
+
 def check_classes(store: Store) -> None:
     """Raise UsageError for models without a top-1 class: a corpus has decisions between classes."""
-    if not store.kind.has_classes:
-        raise UsageError(
-            f"{store.folder} has {store.kind.noun}, and a corpus keeps decisions between classes only; "
-            f"send its triggers again with `edgeflare replay {store.folder}`"
-        )
+    store.kind.check_classes(
+        f"{store.folder} has {store.kind.noun}, and a corpus keeps decisions between classes only; "
+        f"send its triggers again with `edgeflare replay {store.folder}`"
+    )
 
 
 def found_in_campaign(store: Store, model: str) -> Findings:

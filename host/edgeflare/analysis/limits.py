@@ -471,10 +471,9 @@ def _verdict(context: LimitContext) -> LimitVerdict:
 
 def _new_pairs(context: LimitContext) -> LimitVerdict:
     kind = context.store.kind
-    if not kind.has_classes:
-        without = "pairs of classes" if kind.checks() else "classes"  # objects have classes
+    if kind.lacks:
         return LimitVerdict(
-            None, True, f"can't be told, and counts as crossed: {kind.noun} have no {without}"
+            None, True, f"can't be told, and counts as crossed: {kind.noun} have no {kind.lacks}"
         )
     pairs = context.counts.pairs
     try:

@@ -256,7 +256,7 @@ class _Inputs:
         columns = self._columns = store.columns.survey("survey")
         self.kind = store.kind
         self._distance = columns.total_variation
-        if not self.kind.has_classes:  # the column is that of scores alone
+        if self.kind.distance_name != "total_variation":  # the column has that alone
             apart = [one.disagreement for one in store.survey(phase="survey")]
             self._distance = np.array(apart, np.float64)
         self._counted = ~(columns.repeated | columns.decision.among(Decision.UNDECIDED))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from edgeflare._internal.text import distinct_number
+from edgeflare.errors import UsageError
 from edgeflare.types import Decision
 
 A = TypeVar("A")
@@ -121,6 +122,8 @@ class AnswerKind(ABC, Generic[A]):
     """What a distance is, in a noun, for the ranking of candidates."""
     ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
     """At which trigger of a seed candidates are ranked by their disagreement."""
+    lacks: ClassVar[str] = "classes"
+    """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
     figures_key: ClassVar[str] = ""
     """The key of its figures in the JSON of a summary; "": they are not there."""
 
@@ -249,6 +252,23 @@ class AnswerKind(ABC, Generic[A]):
     def top_label(self, answer: A) -> int | None:
         """Return the class that is meant; None without one."""
         return None
+
+    def class_count(self, answer: A) -> int:
+        """Return the number of classes; 0 without."""
+        return 0
+
+    def is_right(self, answer: A, label: int) -> bool | None:
+        """Whether a model gives the label of its seed; None without classes."""
+        return None
+
+    def score_difference(self, first: A, second: A) -> float | None:
+        """Return the largest difference of a class's scores; None where there are none."""
+        return None
+
+    def check_classes(self, problem: str) -> None:
+        """Raise UsageError, which says what the problem is, for answers of which none is one class."""
+        if not self.has_classes:
+            raise UsageError(problem)
 
     def same_finding(self, trigger: A, seed: A) -> bool:
         """Whether a model answers a changed trigger as the trigger: what shrinking must keep."""

@@ -28,6 +28,7 @@ class ScoresKind(AnswerKind[Scores]):
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
     boundary_options = ""
+    lacks = ""
     distance_name = "total_variation"
     disagreement = "the share of probability that both models put on different classes"
 
@@ -102,6 +103,15 @@ class ScoresKind(AnswerKind[Scores]):
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
 
+    def class_count(self, answer: Scores) -> int:
+        return answer.size
+
+    def is_right(self, answer: Scores, label: int) -> bool | None:
+        return self.top_label(answer) == label
+
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        return float(np.abs(first - second).max())
+
     def same_finding(self, trigger: Scores, seed: Scores) -> bool:
         return self.top_label(trigger) == self.top_label(seed)
 
@@ -137,6 +147,10 @@ class LabelsKind(ScoresKind):
     outputs = ("label",)
     is_scored = False
     takes_tolerance = False
+
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        """Return None: the scores are not the model's own."""
+        return None
 
 
 def _only_top(scores: Scores) -> int | None:

@@ -230,12 +230,12 @@ def _same_answers(seed: SeedRecord) -> bool:
 
 
 def _right(seed: SeedRecord, kind: AnswerKind[Any]) -> tuple[bool | None, bool | None]:
-    if seed.label is None or seed.outputs is None or not kind.has_classes:
+    if seed.label is None or seed.outputs is None:
         return None, None
-    original, deployed = seed.outputs.original, seed.outputs.deployed
+    original, deployed, _ = seed.outputs
     if original is None or deployed is None:
         return None, None
-    return kind.top_label(original) == seed.label, kind.top_label(deployed) == seed.label
+    return kind.is_right(original, seed.label), kind.is_right(deployed, seed.label)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class DetectionsKind(AnswerKind[Detections]):
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
     boundary_options = "detections"
     disagreement = "the largest difference of both models' scores of an object"
+    lacks = "pairs of classes"
     figures_key = "detection"
     located: ClassVar[bool] = True
     """Whether objects have places."""
