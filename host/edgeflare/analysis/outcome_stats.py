@@ -1,11 +1,11 @@
 """Figures of many outcomes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import product
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.answers.kind import LimitRule
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
+from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
-from edgeflare.statistics import clustered_interval, median, spread
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
@@ -31,7 +31,6 @@ from edgeflare.types import TRIGGERS, Output, Status
 
 _SHOWN = 10
 _FAILURES_KEPT = 20
-_T = TypeVar("_T", int, str)
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,6 @@ class TriggerFigures:
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
-
-
-@dataclass(frozen=True)
-class CountedPair(Generic[_T]):
-    """How often a triggering input made `original` into `deployed`."""
-
-    original: _T
-    deployed: _T
-    count: int
 
 
 LabelPair: TypeAlias = CountedPair[int]
@@ -242,12 +232,6 @@ def _median(values: NDArray[np.float64]) -> float | None:
     return median(values[~np.isnan(values)].tolist())
 
 
-def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
-    """Return pairs with their counts, the most frequent first."""
-    pairs = [CountedPair(*pair, count) for pair, count in counts]
-    return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
-
-
 class Units(NamedTuple):
     """The units of distances: of L2, of Linf, and the largest possible Linf."""
 
@@ -263,16 +247,6 @@ _AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
 def units_of(sample_rate: int | None) -> Units:
     """Return the units of distances; `sample_rate` is that of audio in Hz, None for images."""
     return _IMAGES if sample_rate is None else _AUDIO
-
-
-def transcribes(store: Store) -> bool:
-    """Whether a campaign's models return text."""
-    return output_kind(store.models) == "transcript"
-
-
-def output_kind(models: Mapping[str, Any]) -> str:
-    """Return what the deployed model returns, such as "label" or "transcript"; "" if unknown."""
-    return str(((models.get("deployed") or {}).get("output") or {}).get("kind", ""))
 
 
 class AnswerFigures(NamedTuple):

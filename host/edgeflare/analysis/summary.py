@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.devices import (
@@ -27,8 +27,10 @@ from edgeflare.analysis.outcome_stats import (
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
-from edgeflare.answers import kind_named
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.columns import stored_kind
 from edgeflare.answers.detections.figures import DetectionFigures
+from edgeflare.answers.transcripts import WordFigures
 from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
 
 
+_F = TypeVar("_F")
 ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
 
@@ -228,26 +231,29 @@ class Summary:
     unusable: tuple[UnusableAnswers, ...] = ()
 
     @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of the models' answers."""
+        return stored_kind(self.models)
+
+    @property
     def word_pairs(self) -> tuple[WordPair, ...]:
         """The words that differ on the triggering inputs, the most frequent first."""
-        return tuple(self._figures("word_pairs") or ())
+        words = self._figures(WordFigures)
+        return () if words is None else words.pairs
 
     @property
     def detection(self) -> DetectionFigures | None:
         """The figures of detectors' answers."""
-        figures: DetectionFigures | None = self._figures("detection")
-        return figures
+        return self._figures(DetectionFigures)
 
     @property
     def values(self) -> ValueFigures | None:
         """The figures of answers of values."""
-        figures: ValueFigures | None = self._figures("values")
-        return figures
+        return self._figures(ValueFigures)
 
-    def _figures(self, key: str) -> Any:
-        answers = self.answers
-        is_meant = answers is not None and kind_named(answers.kind).figures_key == key
-        return answers.figures if answers is not None and is_meant else None
+    def _figures(self, type_: type[_F]) -> _F | None:
+        figures = None if self.answers is None else self.answers.figures
+        return figures if isinstance(figures, type_) else None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -264,16 +270,14 @@ class Summary:
         limits = [limit.to_json() for limit in self.limits]
         about = asdict(self)
         del about["unusable"]  # it stands in another form, behind the others
-        answers = about["answers"]
-        # The figures stand by their kind's key; a program finds those of other kinds, too.
-        figures: dict[str, Any] = (
-            {} if answers is None else {kind_named(answers.kind).figures_key: answers.figures}
-        )
+        answers = self.answers
+        figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
             **{"word_pairs" if key == "answers" else key: part for key, part in about.items()},
-            "word_pairs": figures.get("word_pairs", ()),
-            "detection": figures.get("detection"),
-            "values": figures.get("values"),
+            "word_pairs": (),
+            "detection": None,
+            "values": None,
+            **figures,
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from edgeflare._internal.text import distinct_number
+from edgeflare.document import Block, KeyFigure
 from edgeflare.errors import UsageError
-from edgeflare.types import Decision
+from edgeflare.types import Decision, Sample
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
@@ -66,20 +67,54 @@ class LimitRule(NamedTuple):
     count: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
 
 
+class Picture(NamedTuple):
+    """A picture of one plane: uint8 [height, width], numbers of colours of a palette.
+
+    `palette` is uint8 [colours, 3], RGB; None: the numbers are greys.
+    """
+
+    pixels: NDArray[np.uint8]
+    palette: NDArray[np.uint8] | None = None
+
+
 class Card(NamedTuple):
     """What the gallery of a page shows of two answers; each empty of answers that don't have it.
 
-    `difference` is what differs in words, `detections` and `values` are as ``report.js`` reads
-    them, `scores` rows of (class, original's score, deployed's score), `pairs` the page's keys of
-    kinds and classes, and `maps` pictures of both models' maps and of their difference.
+    `difference` is what differs in words; `detections`, `values` and `transcripts` are as
+    ``report.js`` reads them. `scores` are rows of (class, original's score, deployed's score),
+    `pairs` the keys that the card is found by, of which `pair_words` gives the words, and `maps`
+    pictures of both models' maps and of their difference.
     """
 
     difference: str | None = None
     detections: dict[str, Any] | None = None
     values: dict[str, Any] | None = None
-    scores: list[list[Any]] | None = None
+    transcripts: dict[str, Any] | None = None
+    scores: Sequence[list[Any]] = ()
     pairs: tuple[str, ...] = ()
-    maps: tuple[Any, ...] = ()
+    maps: tuple[Picture, ...] = ()
+
+
+class ReportWords(NamedTuple):
+    """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
+
+    `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
+    filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
+    ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
+    without a key of `Card.pairs`.
+    """
+
+    deviate: str = "differently"
+    where_sure: str = " on which the original is sure"
+    margin: str = "how sure a model is of its answer"
+    severity: str = (
+        "how severe the severest trigger is (by the smaller of both models' margins; a margin is "
+        "{margin})"
+    )
+    beside: str = "right beside its decision boundary"
+    severer: str = "look for severer triggers with --device-budget 8"
+    limit: str = "max_disagreement"
+    unpaired: str = "no labels"
 
 
 class AnswerKind(ABC, Generic[A]):
@@ -124,8 +159,14 @@ class AnswerKind(ABC, Generic[A]):
     """At which trigger of a seed candidates are ranked by their disagreement."""
     lacks: ClassVar[str] = "classes"
     """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
-    figures_key: ClassVar[str] = ""
-    """The key of its figures in the JSON of a summary; "": they are not there."""
+    shows_pairs: ClassVar[bool] = False
+    """Whether both answers side by side, such as 4 -> 9, tell how they differ; else `difference`."""
+    is_drawn: ClassVar[bool] = False
+    """Whether its answers are drawn over the picture of an input."""
+    page_part: ClassVar[Literal["pairs", "words", "differences", ""]] = "pairs"
+    """Which part of the page counts what deviates; "": none."""
+    report_words: ClassVar[ReportWords] = ReportWords()
+    """Its words in reports."""
 
     @abstractmethod
     def accepts(self, answer: object) -> bool:
@@ -315,6 +356,20 @@ class AnswerKind(ABC, Generic[A]):
         """Return how two answers differ in words; None where labels or texts tell it."""
         return None
 
+    def answers_words(
+        self, original: A | None, deployed: A | None, name: Name = str
+    ) -> tuple[str, str]:
+        """Return both answers in words, each by `answer_words`; either may be missing."""
+        first, second = (
+            "no answer" if answer is None else self.answer_words(answer, name)
+            for answer in (original, deployed)
+        )
+        return first, second
+
+    def answer_words(self, answer: A, name: Name = str) -> str:
+        """Return an answer in words."""
+        return self.text(answer) or self.noun
+
     def distance_words(self, distance: float) -> str:
         """Return a distance of two answers in words."""
         return f"{distance:.3g} apart"
@@ -357,20 +412,46 @@ class AnswerKind(ABC, Generic[A]):
         """Return what a ranking shows beside each candidate: a `DifferenceCounts`; None: nothing."""
         return None
 
-    def key_figures(self, figures: Any) -> Iterable[Any]:
-        """Yield the `reports.document.KeyFigure`s of what `figures` gave."""
+    def figures_json(self, figures: Any) -> dict[str, Any]:
+        """Return what the JSON of a summary tells of `figures`, by its keys there."""
+        return {}
+
+    def key_figures(self, figures: Any) -> Iterable[KeyFigure]:
+        """Yield the key figures of what `figures` gave."""
         return ()
 
-    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
+    def setting_figures(self, figures: Any, models: Mapping[str, Any]) -> Iterable[KeyFigure]:
+        """Yield the key figures that say what the models' outputs are read as.
+
+        `models` is what is stored of both, by "original" and "deployed".
+        """
+        return ()
+
+    def blocks(self, figures: Any, name: Name, most: int) -> list[Block]:
         """Return the tables of a report, of `most` rows each, of what `figures` gave."""
         return []
+
+    def page_tables(self, figures: Any, name: Name, *, is_replay: bool) -> Any:
+        """Return what the page's part `page_part` shows of `figures`; None where it needs nothing."""
+        return None
+
+    def page_note(self, figures: Any) -> str:
+        """Return a sentence for the readers of the gallery; "": none."""
+        return ""
+
+    def pair_words(self, key: str, name: Name) -> str:
+        """Return a key of `Card.pairs` in words."""
+        return key
 
     def checks(self) -> Sequence[LimitRule]:
         """Return the rules of limits that not every campaign has, such as `max_lost`."""
         return ()
 
-    def panel(self, sample: Any, original: A, deployed: A) -> Any:
-        """Return a picture of two answers over a sample; None where it is shown as it is."""
+    def panel(self, sample: Sample, original: A, deployed: A) -> Sequence[Sample] | None:
+        """Return an image with each answer drawn over it; None where it is shown as it is.
+
+        `sample` is uint8 [height, width, 3]; images of the same shape come back.
+        """
         return None
 
     def card(self, original: A, deployed: A, seed: Sequence[Any] = ()) -> Card:
@@ -379,6 +460,10 @@ class AnswerKind(ABC, Generic[A]):
         `seed`: both models' answers to the seed, where that is another input.
         """
         return Card(self.difference(original, deployed))
+
+    def top_scores(self, original: A | None, deployed: A | None) -> list[list[Any]]:
+        """Return a card's `scores`; either answer may be missing."""
+        return []
 
 
 def later(name: str, *arguments: Any) -> Any:

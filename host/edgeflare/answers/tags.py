@@ -16,6 +16,7 @@ class TagsKind(DetectionsKind):
     outputs = ("tags", "tag-logits")
     located = False
     disagreement = "the largest difference of both models' scores of a label"
+    is_drawn = False
 
     def suits(self, original: Any, deployed: Any) -> str:
         """Return "": their outputs look as those of one label do."""

@@ -1,19 +1,21 @@
-"""Both models' boxes over a picture: which to draw, and drawn into files."""
+"""Both models' boxes over a picture, and what a card of the gallery shows of them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.answers.detections.matching import Difference, differences
-from edgeflare.reports.media import panel, png, reduced, small_panel
-from edgeflare.types import Detections, Output, Sample
+from edgeflare.answers.detections.words import BROKEN, kinds_words, pair_key, score_words
+from edgeflare.answers.kind import Card
+from edgeflare.types import Detections, Sample
 
 _MOST_MARKS = 60
 _DIGITS = 4
-_SIDE = 320
+_MOST_LISTED = 30
+_MOST_SCORES = 8
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
 _COLOURS = {
     "": _WHITE,
@@ -95,62 +97,18 @@ def _mark(
     return Mark(kind, number, label, known, int(present), left, top, right, bottom)
 
 
-def finding_panel(
-    seed: Sample,
-    trigger: Sample,
-    answers: tuple[Output | None, Output | None],
-    rate: int | None,
-) -> bytes:
-    """Return a finding's picture: the `detection_panel` of detectors, else the `small_panel`.
+def drawn(image: Sample, marks: Sequence[Mark]) -> Sample:
+    """Return a copy of a picture, uint8 [height, width, 3], with boxes drawn over it.
 
-    `answers` are the original's and the deployed model's to the trigger; `rate` is that of audio.
+    Boxes that differ have the number of their difference behind a sign: - lost, + ghost, ! another
+    class, ~ shifted. They are dashed where the model doesn't detect the object.
     """
-    found = located(answers)
-    if found is None:
-        return small_panel(seed, trigger, rate)
-    return detection_panel(seed, trigger, *found)
-
-
-def located(answers: tuple[Output | None, Output | None]) -> tuple[Detections, Detections] | None:
-    """Return both answers where they are detections with boxes, else None."""
-    original, deployed = answers
-    if (
-        isinstance(original, Detections)
-        and isinstance(deployed, Detections)
-        and original.rules.located
-    ):
-        return original, deployed
-    return None
-
-
-def detection_panel(
-    seed: Sample, trigger: Sample, original: Detections, deployed: Detections
-) -> bytes:
-    """Return the seed, and the trigger with the original's and with the deployed model's boxes, as
-    one PNG.
-
-    uint8 images [height, width, 1 or 3]; small ones are enlarged to 320 pixels. A trigger that is
-    its seed, or has another shape, is shown without that. Boxes that differ have the number of
-    their difference, in the order of `edgeflare.detections.differences`, behind a sign: - lost, +
-    ghost, ! another class, ~ shifted. They are dashed where the model doesn't detect the object.
-    """
-    marks = box_marks(original, deployed, differences(original, deployed))
-    drawn = [_drawn(trigger, one) for one in marks]
-    if seed.shape == trigger.shape and not np.array_equal(seed, trigger):
-        drawn.insert(0, _drawn(seed, ()))
-    return png(panel(*drawn))
-
-
-def _drawn(image: Sample, marks: Sequence[Mark]) -> Sample:
-    small = reduced(image, _SIDE)
-    scale = _SIDE / max(small.shape[:2])
-    size = (round(small.shape[1] * scale), round(small.shape[0] * scale))
-    large = cv2.resize(small, size, interpolation=cv2.INTER_NEAREST).reshape(size[1], size[0], -1)
-    canvas: NDArray[np.uint8] = np.array(np.broadcast_to(large, (size[1], size[0], 3)), np.uint8)
+    canvas: NDArray[np.uint8] = np.array(image, np.uint8)
+    height, width = image.shape[:2]
     for one in marks:
         corners = (
-            (round(one.left * (size[0] - 1)), round(one.top * (size[1] - 1))),
-            (round(one.right * (size[0] - 1)), round(one.bottom * (size[1] - 1))),
+            (round(one.left * (width - 1)), round(one.top * (height - 1))),
+            (round(one.right * (width - 1)), round(one.bottom * (height - 1))),
         )
         _rectangle(canvas, *corners, one)
         if one.kind:
@@ -185,3 +143,58 @@ def _tag(
         canvas, (left, bottom - height - base - 2), (left + width + 3, bottom), colour, -1
     )
     cv2.putText(canvas, text, (left + 2, bottom - base), _FONT, _SIZE, _BLACK, 1, cv2.LINE_AA)
+
+
+def card(
+    original: Detections, deployed: Detections, seed: Sequence[Detections | None], *, finite: bool
+) -> Card:
+    """Return what a card shows of two answers; `finite`: neither has NaN or infinity."""
+    found = differences(original, deployed) if finite else ()
+    pairs = tuple(dict.fromkeys(pair_key(one.kind, one.label) for one in found))
+    located = original.rules.located
+    data = {
+        "trigger": box_marks(original, deployed, found) if located else None,
+        "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
+        "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
+        "more": max(0, len(found) - _MOST_LISTED),
+        "pairs": list(pairs),
+        "counts": [original.count, deployed.count],
+    }
+    scores = [] if located else _tag_scores(original, deployed)
+    words = kinds_words(found) or "no difference" if finite else BROKEN
+    return Card(words, data, scores=scores, pairs=pairs)
+
+
+def _seed_marks(
+    original: Detections | None, deployed: Detections | None
+) -> list[list[Mark]] | None:
+    if original is None or deployed is None:
+        return None
+    return box_marks(original, deployed, differences(original, deployed))
+
+
+def _row(one: Difference, original: Detections, deployed: Detections) -> list[Any]:
+    """Return [kind, label, deployed label, figures in words, original's margin, deployed's]."""
+    figures = score_words(one, original, deployed)
+    if one.kind == "shift" and one.iou is not None:
+        figures = f"IoU {one.iou:.2f}"
+    return [one.kind, one.label, one.deployed_label, figures, *map(_number, one.margins)]
+
+
+def _tag_scores(original: Detections, deployed: Detections) -> list[list[Any]]:
+    """Return the highest scores of labels without boxes, either model's."""
+    known: list[dict[int, float]] = [
+        dict(zip(one.labels.tolist(), one.scores.tolist(), strict=True))
+        for one in (original, deployed)
+    ]
+    ranked = sorted(
+        {*known[0], *known[1]}, key=lambda label: -max(one.get(label, 0.0) for one in known)
+    )
+    return [
+        [label, *(_number(one[label]) if label in one else None for one in known)]
+        for label in ranked[:_MOST_SCORES]
+    ]
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
