@@ -1,7 +1,7 @@
 """Figures of many outcomes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import product
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
+from edgeflare.answers.kind import LimitRule
 from edgeflare.answers.metrics import difference_text, text_of
-from edgeflare.models import task_of
-from edgeflare.statistics import CountedPair, counted_pairs, median, spread
+from edgeflare.campaign.status import replica_names
+from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
@@ -26,7 +27,7 @@ from edgeflare.strategies.operators import (
     describe_mutations,
     join_last,
 )
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Output, Status
 
 _SHOWN = 10
 _FAILURES_KEPT = 20
@@ -248,16 +249,82 @@ def units_of(sample_rate: int | None) -> Units:
     return _IMAGES if sample_rate is None else _AUDIO
 
 
-def transcribes(store: Store) -> bool:
-    """Whether a campaign's models return text."""
-    return output_kind(store.models) == "transcript"
+class AnswerFigures(NamedTuple):
+    """The figures of a campaign's answers; `kind` is the name of their kind."""
+
+    kind: str
+    figures: Any
 
 
-def has_classes(store: Store) -> bool:
-    """Whether a campaign's models answer with one class, rather than with text, boxes or values."""
-    return task_of(output_kind(store.models)) == "classification"
+def answer_figures(store: Store) -> AnswerFigures | None:
+    """Return what the kind of a campaign's answers has as figures; None without. Raises StoreError."""
+    kind = store.kind
+    seeds = (both for *_, both in _answered_seeds(store))
+    figures = kind.figures(seeds, _triggers(store), store.campaign)
+    return None if figures is None else AnswerFigures(kind.name, figures)
 
 
-def output_kind(models: Mapping[str, Any]) -> str:
-    """Return what the deployed model returns, such as "label" or "transcript"; "" if unknown."""
-    return str(((models.get("deployed") or {}).get("output") or {}).get("kind", ""))
+class KindRate(NamedTuple):
+    """How many `objects` on the seeds differ as a limit's rule counts them.
+
+    `low` and `high` bound the share with 95 % confidence, two-sided; that objects of one seed are
+    alike is taken into account, see `edgeflare.statistics.clustered_interval`; those of one seed on
+    several replicas are one group, too. `seeds` have such a difference, by name, those with most of
+    them first.
+    """
+
+    differing: int
+    objects: int
+    low: float
+    high: float
+    seeds: tuple[str, ...]
+
+    @property
+    def rate(self) -> float:
+        """The share of the objects."""
+        return self.differing / self.objects
+
+
+def kind_rate(store: Store, rule: LimitRule, label: int | None = None) -> KindRate | None:
+    """Return the share of the objects on the seeds that a rule counts, of all classes or of one.
+
+    None where there is no such object. Raises StoreError.
+    """
+    floor = float((store.campaign.get("search") or {}).get("margin_floor") or 0.0)
+    differing: Counter[str] = Counter()
+    objects: Counter[str] = Counter()
+    worst: list[tuple[int, str]] = []
+    for seed, replica, (original, deployed) in _answered_seeds(store):
+        every, differ = (
+            sum(label in (None, number) for number in labels)
+            for labels in rule.count(original, deployed, floor)
+        )
+        objects[seed] += every
+        differing[seed] += differ
+        if differ:
+            worst.append((differ, f"{seed} on {replica}" if replica else seed))
+    seeds = [seed for seed, number in objects.items() if number]
+    if not seeds:
+        return None
+    low, high = clustered_interval(
+        [differing[one] for one in seeds], [objects[one] for one in seeds]
+    )
+    names = tuple(name for _, name in sorted(worst, key=lambda seed: -seed[0]))
+    return KindRate(differing.total(), objects.total(), low, high, names)
+
+
+def _answered_seeds(store: Store) -> Iterator[tuple[str, str, tuple[Output, Output]]]:
+    """Yield each seed's name, replica and answers, where both models have answered."""
+    for replica in replica_names(store):
+        for seed in store.seeds(replica):
+            if seed.outputs is None:
+                continue
+            original, deployed, _ = seed.outputs
+            if original is not None and deployed is not None:
+                yield seed.id, replica, (original, deployed)
+
+
+def _triggers(store: Store) -> Iterator[tuple[Output, Output]]:
+    for one in store.outcomes():
+        if one.status in TRIGGERS and one.original is not None and one.deployed is not None:
+            yield one.original, one.deployed

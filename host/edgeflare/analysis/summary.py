@@ -2,10 +2,9 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
-from edgeflare.analysis.answer_stats import AnswerFigures, answer_figures
 from edgeflare.analysis.devices import (
     DeviceFigures,
     TelemetryCounts,
@@ -16,12 +15,14 @@ from edgeflare.analysis.devices import (
 from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
+    AnswerFigures,
     Coverage,
     Failure,
     LabelPair,
     Spread,
     TriggerFigures,
     WordPair,
+    answer_figures,
     outcome_figures,
 )
 from edgeflare.analysis.soundness import Soundness
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
 
 
+_F = TypeVar("_F")
 ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
 
@@ -220,13 +222,12 @@ class Summary:
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
     snr_db: float | None = None
-    word_pairs: tuple[WordPair, ...] = ()
+    answers: AnswerFigures | None = None
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
     explanation: Explanation | None = None
-    answers: AnswerFigures | None = None
     unusable: tuple[UnusableAnswers, ...] = ()
 
     @property
@@ -235,16 +236,24 @@ class Summary:
         return stored_kind(self.models)
 
     @property
+    def word_pairs(self) -> tuple[WordPair, ...]:
+        """The words that differ on the triggering inputs, the most frequent first."""
+        words = self._figures(WordFigures)
+        return () if words is None else words.pairs
+
+    @property
     def detection(self) -> DetectionFigures | None:
         """The figures of detectors' answers."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, DetectionFigures) else None
+        return self._figures(DetectionFigures)
 
     @property
     def values(self) -> ValueFigures | None:
         """The figures of answers of values."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, ValueFigures) else None
+        return self._figures(ValueFigures)
+
+    def _figures(self, type_: type[_F]) -> _F | None:
+        figures = None if self.answers is None else self.answers.figures
+        return figures if isinstance(figures, type_) else None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -260,11 +269,15 @@ class Summary:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
         about = asdict(self)
-        del about["answers"], about["unusable"]  # they stand in another form, behind the others
+        del about["unusable"]  # it stands in another form, behind the others
+        answers = self.answers
+        figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
-            **about,
-            "detection": self.detection and asdict(self.detection),
-            "values": self.values and asdict(self.values),
+            **{"word_pairs" if key == "answers" else key: part for key, part in about.items()},
+            "word_pairs": (),
+            "detection": None,
+            "values": None,
+            **figures,
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
@@ -281,7 +294,6 @@ def summarize(campaign: Store | Path) -> Summary:
 
 def _summary(store: Store) -> Summary:
     figures = outcome_figures(store)
-    answered = answer_figures(store)
     answers = store.columns.seed_labels()
     seeds = store.seed_count()
     finished = sum(figures.by_status.values())
@@ -351,15 +363,12 @@ def _summary(store: Store) -> Summary:
         replay=_replay(store),
         sample_rate=store.sample_rate,
         snr_db=figures.snr_db,
-        word_pairs=answered.figures.pairs
-        if answered and isinstance(answered.figures, WordFigures)
-        else (),
         coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,
         faults=fault_figures(store),
         explanation=stored_explanation(store),
-        answers=answered,
+        answers=answer_figures(store),
         unusable=context.unusable,
     )
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.document import Block, KeyFigure
+from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Sample
 
 A = TypeVar("A")
@@ -48,6 +50,21 @@ class Change(NamedTuple):
     kind: str
     label: int | None
     margins: Margins
+
+
+class LimitRule(NamedTuple):
+    """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
+
+    `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
+    `verb` is what a number of them does, such as "are lost". `count` takes both models' answers to
+    a seed and the margin floor, and returns the classes of the objects and of those that differ so;
+    none of answers that can't be compared.
+    """
+
+    key: str
+    whose: Literal["original", "deployed model"]
+    verb: str
+    count: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
 
 
 class Picture(NamedTuple):
@@ -134,6 +151,14 @@ class AnswerKind(ABC, Generic[A]):
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
 
+    distance_name: ClassVar[str] = "difference"
+    """What the mean distance is called in the figures of a survey, behind "mean_"."""
+    disagreement: ClassVar[str] = "the distance of both models' answers"
+    """What a distance is, in a noun, for the ranking of candidates."""
+    ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
+    """At which trigger of a seed candidates are ranked by their disagreement."""
+    lacks: ClassVar[str] = "classes"
+    """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
     shows_pairs: ClassVar[bool] = False
     """Whether both answers side by side, such as 4 -> 9, tell how they differ; else `difference`."""
     is_drawn: ClassVar[bool] = False
@@ -269,6 +294,23 @@ class AnswerKind(ABC, Generic[A]):
         """Return the class that is meant; None without one."""
         return None
 
+    def class_count(self, answer: A) -> int:
+        """Return the number of classes; 0 without."""
+        return 0
+
+    def is_right(self, answer: A, label: int) -> bool | None:
+        """Whether a model gives the label of its seed; None without classes."""
+        return None
+
+    def score_difference(self, first: A, second: A) -> float | None:
+        """Return the largest difference of a class's scores; None where there are none."""
+        return None
+
+    def check_classes(self, problem: str) -> None:
+        """Raise UsageError, which says what the problem is, for answers of which none is one class."""
+        if not self.has_classes:
+            raise UsageError(problem)
+
     def same_finding(self, trigger: A, seed: A) -> bool:
         """Whether a model answers a changed trigger as the trigger: what shrinking must keep."""
         return self.agree(trigger, seed)
@@ -332,6 +374,21 @@ class AnswerKind(ABC, Generic[A]):
         """Return a distance of two answers in words."""
         return f"{distance:.3g} apart"
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        """Return in words how far answers are apart, and the largest distance that is allowed.
+
+        The distance has enough digits to differ from the limit.
+        """
+        return f"are {distinct_number(distance, limit)} apart", f"{limit:g}"
+
+    def pieces(self, answer: A) -> list[str] | None:
+        """Return the pieces of a text that `numbers` has a row for each of; None without text."""
+        return None
+
+    def to_cell(self, answer: A) -> Any:
+        """Return an answer as a cell of a data frame."""
+        return self.numbers(answer)
+
     def to_json(self, answer: A) -> Any:
         """Return an answer for files that programs read, as `jsonable` data."""
         return jsonable(self.numbers(answer).tolist())
@@ -350,6 +407,14 @@ class AnswerKind(ABC, Generic[A]):
         `settings` is the campaign's configuration as it is stored.
         """
         return None
+
+    def seed_differences(self, figures: Any) -> Any:
+        """Return what a ranking shows beside each candidate: a `DifferenceCounts`; None: nothing."""
+        return None
+
+    def figures_json(self, figures: Any) -> dict[str, Any]:
+        """Return what the JSON of a summary tells of `figures`, by its keys there."""
+        return {}
 
     def key_figures(self, figures: Any) -> Iterable[KeyFigure]:
         """Yield the key figures of what `figures` gave."""
@@ -378,8 +443,8 @@ class AnswerKind(ABC, Generic[A]):
         """Return a key of `Card.pairs` in words."""
         return key
 
-    def checks(self) -> Sequence[Any]:
-        """Return the rules of limits that only campaigns of this kind have, such as `max_lost`."""
+    def checks(self) -> Sequence[LimitRule]:
+        """Return the rules of limits that not every campaign has, such as `max_lost`."""
         return ()
 
     def panel(self, sample: Sample, original: A, deployed: A) -> Sequence[Sample] | None:

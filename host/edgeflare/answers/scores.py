@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import percent_text
+from edgeflare._internal.text import distinct_number, percent_text
 from edgeflare.answers.kind import (
     AnswerKind,
     Card,
@@ -42,6 +42,9 @@ class ScoresKind(AnswerKind[Scores]):
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
     boundary_options = ""
+    lacks = ""
+    distance_name = "total_variation"
+    disagreement = "the share of probability that both models put on different classes"
     shows_pairs = True
     report_words = ReportWords(margin="how far a model's most probable class is above its next one")
 
@@ -105,12 +108,25 @@ class ScoresKind(AnswerKind[Scores]):
     def distance_words(self, distance: float) -> str:
         return f"a total variation distance of {distance:.3g}"
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"put {share} % of the probability on different classes", f"{most:g} %"
+
     def margin(self, answer: Scores) -> float | None:
         """Return top-1 minus top-2; None of less than two classes."""
         if answer.size < 2:
             return None
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
+
+    def class_count(self, answer: Scores) -> int:
+        return answer.size
+
+    def is_right(self, answer: Scores, label: int) -> bool | None:
+        return self.top_label(answer) == label
+
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        return float(np.abs(first - second).max())
 
     def same_finding(self, trigger: Scores, seed: Scores) -> bool:
         return self.top_label(trigger) == self.top_label(seed)
@@ -178,6 +194,10 @@ class LabelsKind(ScoresKind):
     outputs = ("label",)
     is_scored = False
     takes_tolerance = False
+
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        """Return None: the scores are not the model's own."""
+        return None
 
     def answers_words(
         self, original: Scores | None, deployed: Scores | None, name: Name = str

@@ -15,6 +15,7 @@ class TagsKind(DetectionsKind):
     noun = "several labels"
     outputs = ("tags", "tag-logits")
     located = False
+    disagreement = "the largest difference of both models' scores of a label"
     is_drawn = False
 
     def suits(self, original: Any, deployed: Any) -> str:

@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import counted, distinct_number
 from edgeflare.answers.kind import AnswerKind, Card, Margins, Name, Pieces, ReportWords
 from edgeflare.document import Block, Heading, KeyFigure, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
@@ -246,6 +246,9 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    distance_name = "word_difference"
+    disagreement = "the share of the words in which both models differ"
+    ranked_trigger = "the trigger"
     shows_pairs = True
     page_part = "words"
     report_words = ReportWords(
@@ -311,6 +314,13 @@ class TranscriptKind(AnswerKind[Transcript]):
     def text(self, answer: Transcript) -> str | None:
         return answer.text
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"differ in {share} % of the words", f"{most:g} %"
+
+    def pieces(self, answer: Transcript) -> list[str] | None:
+        return list(answer.pieces)
+
     def answers_words(
         self, original: Transcript | None, deployed: Transcript | None, name: Name = str
     ) -> tuple[str, str]:
@@ -331,6 +341,9 @@ class TranscriptKind(AnswerKind[Transcript]):
         for original, deployed in triggers:
             counts.update(set(self.changes(original, deployed)))
         return WordFigures(counted_pairs(counts.items()))
+
+    def figures_json(self, figures: WordFigures) -> dict[str, Any]:
+        return {"word_pairs": [asdict(pair) for pair in figures.pairs]}
 
     def key_figures(self, figures: WordFigures) -> Iterable[KeyFigure]:
         for pair in figures.pairs[:1]:

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -204,6 +204,7 @@ class ValuesKind(AnswerKind[Values]):
     is_measured = True
     takes_tolerance = True
     largest_distance = math.inf
+    disagreement = "the distance of both models' answers, by the campaign's measure"
     page_part = ""
     report_words = ReportWords(
         where_sure="",
@@ -294,6 +295,9 @@ class ValuesKind(AnswerKind[Values]):
     def difference(self, original: Values, deployed: Values, name: Name = str) -> str | None:
         return distance_words(original, deployed)
 
+    def to_cell(self, answer: Values) -> Any:
+        return value_summary(answer)
+
     def answer_words(self, answer: Values, name: Name = str) -> str:
         return f"values of shape {list(answer.array.shape)}"
 
@@ -318,6 +322,9 @@ class ValuesKind(AnswerKind[Values]):
     ) -> Any:
         pairs = list(seeds)
         return value_figures_of(pairs, list(triggers), settings) if pairs else None
+
+    def figures_json(self, figures: ValueFigures) -> dict[str, Any]:
+        return {"values": asdict(figures)}
 
     def key_figures(self, figures: ValueFigures) -> Iterable[KeyFigure]:
         """Yield the distances."""

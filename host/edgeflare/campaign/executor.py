@@ -38,7 +38,7 @@ from edgeflare.campaign.provenance import (
 from edgeflare.campaign.seeds import check_search_options, seed_source
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
@@ -177,7 +177,7 @@ def start(
             names = None
             if sides[0].task in DETECTION_TASKS:
                 names = _class_names(config, original.metadata)
-            check_task_limits(config.limits, sides[0].task, names)
+            check_kind_limits(config.limits, sides[0].kind, names)
             found = environment(search) | answer_digest(original, sides[0].spec)
             if cluster is not None:
                 mixed = config.fleet.allow_mixed

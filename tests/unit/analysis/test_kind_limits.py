@@ -8,9 +8,10 @@ from answer_stores import NAMES, detection_campaign, value_campaign, values
 from pydantic import ValidationError
 
 from edgeflare.analysis import LimitCheck, check_limits
-from edgeflare.analysis.answer_stats import kind_rate
+from edgeflare.analysis.outcome_stats import kind_rate
+from edgeflare.answers import kind_of_task
 from edgeflare.campaign import LimitsConfig
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_task_limits
+from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
 from edgeflare.errors import UsageError
 from edgeflare.reports import report_text
 from edgeflare.statistics import clustered_interval
@@ -103,10 +104,12 @@ def test_other_models_have_no_such_limit(tmp_path: Path) -> None:
     one = checked(value_campaign(tmp_path / "c", pair, pair), max_lost=0.5)
     assert one.crossed
     assert "the models detect no objects" in one.words
-    with pytest.raises(UsageError, match=r"limits\.max_lost is for models of boxes or several"):
-        check_task_limits(LimitsConfig(max_lost=0.1), "dense", None)
-    with pytest.raises(UsageError, match=r"limits\.max_shift is for models of boxes,"):
-        check_task_limits(LimitsConfig(max_shift=0.1), "multi-label", None)
+    with pytest.raises(
+        UsageError, match=r"limits\.max_lost is for models of several labels or detections"
+    ):
+        check_kind_limits(LimitsConfig(max_lost=0.1), kind_of_task("dense"), None)
+    with pytest.raises(UsageError, match=r"limits\.max_shift is for models of detections,"):
+        check_kind_limits(LimitsConfig(max_shift=0.1), kind_of_task("multi-label"), None)
 
 
 @pytest.mark.parametrize(
@@ -120,23 +123,23 @@ def test_an_unknown_class_is_refused_before_anything_is_run(
     names: tuple[str, ...] | None, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        check_task_limits(LimitsConfig(max_lost={"horse": 0.1}), "detection", names)
-    check_task_limits(LimitsConfig(max_lost={"2": 0.1}), "detection", names)
+        check_kind_limits(LimitsConfig(max_lost={"horse": 0.1}), kind_of_task("detection"), names)
+    check_kind_limits(LimitsConfig(max_lost={"2": 0.1}), kind_of_task("detection"), names)
 
 
 def test_a_number_beyond_the_named_classes_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"no class '3'; it is none of the 3 classes, 0 to 2: correct the number"
     ):
-        check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", NAMES)
-    check_task_limits(LimitsConfig(max_lost={"3": 0.1}), "detection", None)
+        check_kind_limits(LimitsConfig(max_lost={"3": 0.1}), kind_of_task("detection"), NAMES)
+    check_kind_limits(LimitsConfig(max_lost={"3": 0.1}), kind_of_task("detection"), None)
 
 
 @pytest.mark.parametrize("task", ["vector", "embedding", "dense"])
 def test_only_values_may_disagree_by_more_than_1(task: Task) -> None:
-    check_task_limits(LimitsConfig(max_disagreement=6.0), task, None)
+    check_kind_limits(LimitsConfig(max_disagreement=6.0), kind_of_task(task), None)
     with pytest.raises(UsageError, match=r"max_disagreement = 6 is never exceeded"):
-        check_task_limits(LimitsConfig(max_disagreement=6.0), "detection", NAMES)
+        check_kind_limits(LimitsConfig(max_disagreement=6.0), kind_of_task("detection"), NAMES)
 
 
 def test_where_the_device_answers_with_nan_all_objects_are_lost(tmp_path: Path) -> None:
@@ -153,7 +156,8 @@ def test_objects_of_one_seed_on_several_replicas_are_one_group(tmp_path: Path) -
     several = ("pi #1", "pi #2", "pi #3")
     folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=20, replicas=several)
     with Store.open(folder) as store:
-        rate = kind_rate(store, "lost")
+        (rule,) = (rule for rule in store.kind.checks() if rule.key == "max_lost")
+        rate = kind_rate(store, rule)
     assert rate is not None
     assert (rate.differing, rate.objects) == (9, 180)
     assert (rate.low, rate.high) == clustered_interval([3] * 3 + [0] * 17, [9] * 20)

@@ -5,7 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, Difference, differences
+from edgeflare.answers.detections.matching import (
+    DIFFERENCE_KINDS,
+    Difference,
+    DifferenceKind,
+    differences,
+)
 from edgeflare.answers.metrics import is_finite
 from edgeflare.types import Detections, Output
 
@@ -63,6 +68,25 @@ def counted_differences(
     """Return the differences that an oracle with this margin floor counts."""
     found = differences(original, deployed)
     return tuple(one for one in found if one.margin > 0 and one.margin >= floor)
+
+
+def objects_by_kind(
+    kind: DifferenceKind, original: Detections, deployed: Detections, floor: float
+) -> tuple[list[int], list[int]]:
+    """Return the classes of the objects that a limit counts, and of those that differ in this kind.
+
+    The objects are those of the original, of ghosts those of the deployed model. Where that answers
+    with NaN or infinity, all objects of the original are lost, and it detects none; of an original
+    that does so nothing counts.
+    """
+    if not is_finite(original):
+        return [], []
+    counted = deployed if kind == "ghost" else original
+    labels = counted.labels[: counted.count].tolist()
+    if not is_finite(deployed):
+        return ([], []) if kind == "ghost" else (labels, labels if kind == "lost" else [])
+    found = counted_differences(original, deployed, floor)
+    return labels, [difference.label for difference in found if difference.kind == kind]
 
 
 def _finite_detections(original: Output, deployed: Output) -> tuple[Detections, Detections] | None:

@@ -1,12 +1,16 @@
 """Boxes with classes and scores: a deviation is an object lost, seen alone, of another class, or moved."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.answers.detections.matching import (
+    DIFFERENCE_KINDS,
     Difference,
     differences,
     score_distance,
@@ -23,6 +27,7 @@ from edgeflare.answers.detections.words import (
 from edgeflare.answers.kind import (
     AnswerKind,
     Card,
+    LimitRule,
     Margins,
     Name,
     Pieces,
@@ -47,6 +52,8 @@ class DetectionsKind(AnswerKind[Detections]):
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
     boundary_options = "detections"
+    disagreement = "the largest difference of both models' scores of an object"
+    lacks = "pairs of classes"
     is_drawn: ClassVar[bool] = True
     page_part = "differences"
     report_words = ReportWords(
@@ -167,6 +174,13 @@ class DetectionsKind(AnswerKind[Detections]):
             return BROKEN
         return differences_words(original, deployed, name)
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        by = distinct_number(distance, limit)
+        return f"differ by {by} in the score of an object", f"{limit:g}"
+
+    def to_cell(self, answer: Detections) -> Any:
+        return self.to_json(answer)
+
     def to_json(self, answer: Detections) -> Any:
         parts = (
             part[: answer.count].tolist() for part in (answer.labels, answer.scores, answer.boxes)
@@ -232,6 +246,27 @@ class DetectionsKind(AnswerKind[Detections]):
             difference_counts(triggers, floor),
             dict(settings.get("detection") or {}),
         )
+
+    def figures_json(self, figures: "DetectionFigures") -> dict[str, Any]:
+        return {"detection": asdict(figures)}
+
+    def seed_differences(self, figures: "DetectionFigures") -> Any:
+        return figures.seeds
+
+    def checks(self) -> Sequence[LimitRule]:
+        """Return the limits of the kinds of differences; without places the first two."""
+        from edgeflare.answers.detections.figures import objects_by_kind
+        from edgeflare.answers.detections.words import KIND_VERBS
+
+        return [
+            LimitRule(
+                f"max_{kind}",
+                "deployed model" if kind == "ghost" else "original",
+                KIND_VERBS[kind],
+                partial(objects_by_kind, kind),
+            )
+            for kind in (DIFFERENCE_KINDS if self.located else DIFFERENCE_KINDS[:2])
+        ]
 
     def key_figures(self, figures: "DetectionFigures") -> Iterable[KeyFigure]:
         from edgeflare.answers.detections.tables import key_figures

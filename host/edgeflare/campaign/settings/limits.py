@@ -13,12 +13,11 @@ from pydantic import (
     model_validator,
 )
 
+from edgeflare.answers import KINDS, AnswerKind
 from edgeflare.answers.detections.matching import DifferenceKind
-from edgeflare.answers.oracles import VALUE_TASKS
 from edgeflare.campaign.settings.flags import KINDS_OF_LIMITS
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
-from edgeflare.types import Task
 
 
 def _share(value: float) -> float:
@@ -177,38 +176,41 @@ def class_number(name: str, names: Sequence[str] | None) -> int | None:
     return int(name) if names is None or int(name) < len(names) else None
 
 
-def check_task_limits(limits: LimitsConfig, task: Task, names: Sequence[str] | None) -> None:
-    """Raise UsageError for limits that don't fit the models' task, or name no class.
+def check_kind_limits(
+    limits: LimitsConfig, kind: AnswerKind[Any], names: Sequence[str] | None
+) -> None:
+    """Raise UsageError for limits that don't fit the kind of the models' answers, or name no class.
 
     `names` are those of the classes, None where they are not known.
     """
     apart = limits.max_disagreement
-    if apart is not None and apart > 1 and task not in VALUE_TASKS:
+    if apart is not None and apart > max(1.0, kind.largest_distance):
         raise UsageError(
             f"limits.max_disagreement = {apart:g} is never exceeded: only the distance of values may "
             "be above 1; state a number from 0 to 1"
         )
-    fitting = {"detection": set(KIND_LIMITS), "multi-label": {"max_lost", "max_ghost"}}.get(
-        task, set()
-    )
-    for key in KIND_LIMITS:
+    fitting = {rule.key for rule in kind.checks()}
+    for key in dict.fromkeys(rule.key for limited in KINDS for rule in limited.checks()):
         limit = getattr(limits, key)
         if limit is None:
             continue
         if key not in fitting:
+            nouns = [other.noun for other in KINDS if key in {one.key for one in other.checks()}]
             raise UsageError(
-                f"limits.{key} is for models of {'boxes' if fitting else 'boxes or several labels'}, "
-                "which these are not: leave it out"
+                f"limits.{key} is for models of {' or '.join(nouns)}, which these are not: leave it out"
             )
         for name in limit if isinstance(limit, dict) else ():
             if class_number(name, names) is None:
-                known = (
-                    "no names of classes are known: state them with --class-names FILE, or name the "
-                    "class by its number"
+                raise UsageError(
+                    f"limits.{key}: there is no class {name!r}; {_advice(name, names)}"
                 )
-                if names is not None:
-                    advice = "correct the number" if name.isdigit() else "check its spelling"
-                    known = (
-                        f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: {advice}"
-                    )
-                raise UsageError(f"limits.{key}: there is no class {name!r}; {known}")
+
+
+def _advice(name: str, names: Sequence[str] | None) -> str:
+    if names is None:
+        return (
+            "no names of classes are known: state them with --class-names FILE, or name the class by "
+            "its number"
+        )
+    advice = "correct the number" if name.isdigit() else "check its spelling"
+    return f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: {advice}"
