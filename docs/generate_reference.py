@@ -23,7 +23,7 @@ from typer.cli import get_docs_for_click
 from edgeflare._internal import toml
 from edgeflare.campaign import CampaignConfig
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.campaign.settings.flags import flags_in
+from edgeflare._internal.flags import flags_in
 from edgeflare.campaign.settings.models import Section
 from edgeflare.cli import app
 from edgeflare.devices import Device

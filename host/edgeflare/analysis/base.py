@@ -34,7 +34,7 @@ class Analysis(Protocol[S, R]):
     """One analysis.
 
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
-    `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a dataclass of numbers and
+    `edgeflare._internal.flags.Flag` states flags; `result` is a dataclass of numbers and
     codes, which is stored as JSON and printed by ``--json``.
     """
 

@@ -8,7 +8,9 @@ from edgeflare.answers.kind import (
     LimitRule,
     Margins,
     Name,
+    ObjectCounts,
     Pieces,
+    Tolerance,
     decision_of,
     jsonable,
 )
@@ -21,7 +23,9 @@ __all__ = [
     "LimitRule",
     "Margins",
     "Name",
+    "ObjectCounts",
     "Pieces",
+    "Tolerance",
     "decision_of",
     "jsonable",
 ]

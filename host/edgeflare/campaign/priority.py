@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import has_one_value
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
@@ -35,7 +35,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     if measure is None:
         return
     stated = f"{_FLAG} {measure}"
-    if not all(side.has_classes for side in sides):
+    if not all(side.kind.has_classes for side in sides):
         raise UsageError(
             f"{stated} needs an original with a score for each class, and these models answer with "
             f"{sides[0].answers}: leave {_FLAG} out"
@@ -45,7 +45,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} orders the seeds before their rows of the other inputs are known: leave {_FLAG} "
             "out, or take drift"
         )
-    if sides[0].labels_only:
+    if not sides[0].kind.is_scored:
         raise UsageError(
             f"{stated} needs an original with a score for each class, and this one returns a label: "
             f"leave {_FLAG} out"
@@ -63,7 +63,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} orders the searches by the survey's answers: leave the survey on (--survey), "
             f"or take {_FLAG} margin"
         )
-    if sides[1].labels_only:
+    if not sides[1].kind.is_scored:
         raise UsageError(
             f"{stated} needs a deployed model with a score for each class, and this one returns a "
             f"label: take {_FLAG} margin"

@@ -17,7 +17,8 @@ from edgeflare._internal import plugins
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
-    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
+    from edgeflare._internal.flags import SettingFlag
+    from edgeflare.campaign import Cluster, FleetConfig
 
 FILES = "Models and seeds"
 
@@ -253,7 +254,8 @@ def _generality(setting: "SettingFlag") -> tuple[int, bool]:
 
 @cache
 def _settings() -> list["SettingFlag"]:
-    from edgeflare.campaign import CampaignConfig, flags_of
+    from edgeflare._internal.flags import flags_of
+    from edgeflare.campaign import CampaignConfig
 
     return flags_of(CampaignConfig)
 

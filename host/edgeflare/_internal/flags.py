@@ -62,6 +62,13 @@ class Flag:
         return self.name.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
+class ForTasks:
+    """Marks a setting, in the annotation of its field, that answers of these tasks alone have."""
+
+    def __init__(self, *tasks: str) -> None:
+        self.tasks = tasks
+
+
 class SettingFlag(NamedTuple):
     """A flag, its field, and the places of that in the configuration: ("search", "timeout_s")."""
 
