@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
 
-from edgeflare._internal import toml
+from edgeflare._internal import plugins, toml
 from edgeflare.campaign import CampaignConfig
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare._internal.flags import flags_in
@@ -136,8 +136,8 @@ def strategies() -> str:
     documented: set[Any] = set()
     for name in ("boundary", *(one for one in strategy_names() if one != "boundary")):
         options = strategy_options(name)
-        if not options.__module__.startswith("edgeflare."):
-            continue  # a plug-in of this environment
+        if plugins.origin("strategy", name) is not None:
+            continue  # of another distribution of this environment
         parts += [f"### {name}", _prose(options.__doc__ or "")]
         parts += _options(options, name, documented)
         documented |= {options}

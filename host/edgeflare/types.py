@@ -172,10 +172,6 @@ Task: TypeAlias = str
 """What both models' answers are: `edgeflare.oracles.TASKS` has each in words."""
 
 
-PriorityMeasure: TypeAlias = Literal["margin", "gini", "surprise", "rarity", "drift"]
-"""What seeds are ordered by; `edgeflare_whitebox.PRIORITY_MEASURES` has each in words."""
-
-
 class Decision(str, Enum):
     """An oracle's decision on two answers to one sample."""
 
@@ -194,14 +190,11 @@ AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
 
 class JointObjective(NamedTuple):
-    """What DeepXplore raises at an input (Pei et al., SOSP 2017, equations 2 and 3).
+    """What DeepXplore raises at an input (Pei et al., SOSP 2017, equation 2).
 
     The models are the original and `others`, float or QDQ ONNX files that take what the original
     takes. With the score of class `label` of each it is the sum over all models but the one at the
-    place `deviating` (0: the original), less `weight` times that one's, plus `unit_weight` times
-    the activation of one unit of each model: that with the number in `units`, in the order of the
-    models; None: no unit. With a `unit_weight` of 0 no units are read. A unit is active where its
-    activation, scaled to 0..1 over its layer at this input, is above `threshold`.
+    place `deviating` (0: the original), less `weight` times that one's.
 
     A score is the logit where the model ends in a softmax or in logits, the log-sigmoid where it
     ends in a sigmoid, else the logarithm of its probability.
@@ -211,22 +204,17 @@ class JointObjective(NamedTuple):
     label: int
     deviating: int
     weight: float
-    unit_weight: float
-    threshold: float
-    units: tuple[int | None, ...]
 
 
 class JointGradient(NamedTuple):
     """The answer about a `JointObjective` at one sample.
 
     `gradient`: float64 of the sample's shape, per level of an image. `labels`: the decision of each
-    model, the original first; None where its scores are not finite. `active`: bool [units] for each
-    model; empty with a `unit_weight` of 0.
+    model, the original first; None where its scores are not finite.
     """
 
     gradient: NDArray[np.float64]
     labels: tuple[int | None, ...]
-    active: tuple[NDArray[np.bool_], ...]
 
 
 class Ask(NamedTuple):

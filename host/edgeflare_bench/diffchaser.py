@@ -83,7 +83,7 @@ class DiffchaserOptions(BaseModel):
     """DiffChaser (Xie et al., IJCAI 2019): a genetic search, the baseline of DFLARE's evaluation.
 
     An approximation, since neither its settings nor its code were available: it takes 2 to 20 times
-    fewer queries than published. ``strategies/diffchaser.py`` says what is known and what was chosen.
+    fewer queries than published. ``edgeflare_bench/diffchaser.py`` says what is known and what was chosen.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

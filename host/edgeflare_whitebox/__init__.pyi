@@ -29,7 +29,10 @@ from .coverage import (
 )
 from .importance import (
     IDC as IDC,
+    LayerImportance as LayerImportance,
+    Movement as Movement,
     cluster_centroids as cluster_centroids,
+    importance_of_layers as importance_of_layers,
     important_units as important_units,
     silhouette as silhouette,
 )
@@ -39,17 +42,10 @@ from .importance_campaign import (
     importance_of_campaign as importance_of_campaign,
     stored_importance as stored_importance,
 )
-from .layer_importance import (
-    LayerImportance as LayerImportance,
-    Movement as Movement,
-    importance_of_layers as importance_of_layers,
-)
 from .priority import (
     PRIORITY_MEASURES as PRIORITY_MEASURES,
     InspectedOriginal as InspectedOriginal,
-    apfd as apfd,
     drift_priorities as drift_priorities,
-    found_within as found_within,
     gini as gini,
     order_of as order_of,
     priorities as priorities,
@@ -60,6 +56,8 @@ from .priority_campaign import (
     FindingsComparison as FindingsComparison,
     PriorityComparison as PriorityComparison,
     PriorityFigures as PriorityFigures,
+    apfd as apfd,
+    found_within as found_within,
     prioritise_campaign as prioritise_campaign,
 )
 from .relevance import (
@@ -74,10 +72,6 @@ from .relevance import (
 from .stored import SetCounts as SetCounts, SetShares as SetShares, Tell as Tell
 from .surprise import DSC as DSC, LSC as LSC, SurpriseCriterion as SurpriseCriterion
 from .activations import pre_activation_layers as pre_activation_layers
-from .classes.activation_probabilities import (
-    ActivationProbabilities as ActivationProbabilities,
-    napvd as napvd,
-)
 from .classes.campaign import (
     ClassesFound as ClassesFound,
     DecisionTable as DecisionTable,
@@ -109,6 +103,8 @@ from .classes.evaluation import (
     spearman as spearman,
 )
 from .classes.pairs import (
+    ActivationProbabilities as ActivationProbabilities,
+    napvd as napvd,
     Pairs as Pairs,
     avg_bias as avg_bias,
     avg_cd as avg_cd,

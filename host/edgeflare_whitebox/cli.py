@@ -202,12 +202,6 @@ def units(
         ),
     ] = None,
     layer: Annotated[list[str] | None, _layers("all outputs of activation functions")] = None,
-    error: Annotated[
-        float,
-        typer.Option(
-            metavar="E", help="Stop reading once every score is this near that over all inputs."
-        ),
-    ] = 0.1,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -236,7 +230,6 @@ def units(
             measures=measure or (),
             layers=layer or (),
             inputs=UNIT_INPUTS if inputs == ["all"] else inputs or UNSELECTED,
-            error=error,
             remake=lambda store: SurveyInputs(store).sample,
             random_seed=random_seed,
             tell=tell,

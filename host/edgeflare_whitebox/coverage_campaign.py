@@ -1,7 +1,7 @@
 """Coverage of a campaign's original by its seeds, its triggering inputs and its survey's findings."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors import ModelGraph
-from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
 from edgeflare.types import Sample
 from edgeflare_whitebox.activations import (
@@ -18,25 +17,17 @@ from edgeflare_whitebox.activations import (
     model_digest,
     penultimate_layer,
 )
-from edgeflare_whitebox.coverage import (
-    KMNC,
-    NBC,
-    NC,
-    SNAC,
-    TKNC,
-    CoverageCriterion,
-    UnitCriterion,
-)
+from edgeflare_whitebox.coverage import KMNC, NBC, NC, SNAC, TKNC, CoverageCriterion, UnitCriterion
 from edgeflare_whitebox.stored import (
     SET_WORDS,
     SetCounts,
     SetShares,
-    StoredOriginal,
     Tell,
     answered_activations,
     input_sets,
     profile_samples,
     profile_source,
+    set_counts,
     silent,
     skipped_notices,
     store_found,
@@ -162,10 +153,10 @@ def coverage_of_campaign(
     """
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
-        chosen = _chosen(criteria)
+        entries = _entries(criteria)
         model = stored_original(store, original)
-        notices: tuple[str, ...] = ()
-        by_class = [name for name, one in chosen.items() if one.keeps_traces]
+        notices: list[str] = []
+        by_class = [name for name, entry in entries.items() if entry.keeps_traces]
         if by_class and not model.has_classes:
             text = (
                 f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
@@ -173,141 +164,100 @@ def coverage_of_campaign(
             )
             if criteria:
                 raise UsageError(f"{text}; leave them out")
-            chosen = {name: one for name, one in chosen.items() if name not in by_class}
-            notices = (f"{text}: left out",)
+            entries = {name: entry for name, entry in entries.items() if name not in by_class}
+            notices.append(f"{text}: left out")
         source = None if profile is None else profile_source(store, model.spec, profile, resize)
-        found = _Measurement(store, model, chosen, layers, random_seed, tell).run(source)
-        if profile is not None:
-            found = replace(found, profile=str(Path(profile).absolute()))
-        found = replace(found, notices=(*notices, *found.notices))
+        digest, stated = model_digest(model.path), tuple(dict.fromkeys(layers))
+        fitted = {
+            name: entry.make(digest, stated or entry.layers(model.graph))
+            for name, entry in entries.items()
+        }
+        probed = list(dict.fromkeys(name for made in fitted.values() for name in made.layers))
+
+        def activations(
+            samples: Iterable[Sample], what: str, total: int | None
+        ) -> Iterator[Activations]:
+            return answered_activations(model, samples, probed, what, total, tell, notices)
+
+        samples, total = profile_samples(store, source)
+        rng = np.random.default_rng(random_seed)
+        profiled, traces = _fit(activations(samples, "the profile", total), fitted, rng)
+        notices += skipped_notices(source)
+        sets, left_out = input_sets(store)
+        notices += left_out
+        union = {name: criterion.emptied() for name, criterion in fitted.items()}
+        scores: dict[str, dict[str, float | None]] = {name: {} for name in fitted}
+        for which, digests in sets.items():
+            parts = {name: criterion.emptied() for name, criterion in fitted.items()}
+            inputs = map(store.get_sample, digests)
+            for activation in activations(inputs, SET_WORDS[which], len(digests)):
+                for part in parts.values():
+                    part.update([activation])
+            for name, part in parts.items():
+                scores[name][which] = part.score if part.inputs else None
+                union[name].merge(part)
+        for name, criterion in union.items():
+            scores[name]["union"] = criterion.score if criterion.inputs else None
+        of_units = [made for made in fitted.values() if isinstance(made, UnitCriterion)]
+        found = CoverageFound(
+            model=model.path.name,
+            units=of_units[0].units or None if of_units else None,
+            dead_units=of_units[0].dead if of_units else None,
+            profile=None if profile is None else str(Path(profile).absolute()),
+            profiled=profiled,
+            traces=traces,
+            random_seed=random_seed,
+            inputs=set_counts(sets),
+            finished=bool(store.fact("finished")),
+            criteria=tuple(
+                CriterionCoverage(
+                    name,
+                    entries[name].counts.format(**criterion.settings),
+                    criterion.layers,
+                    criterion.settings,
+                    SetShares(**scores[name]),
+                )
+                for name, criterion in fitted.items()
+            ),
+            notices=tuple(notices),
+        )
         unstored = store_found(store, _FACT, found)
     return replace(found, notices=(*found.notices, *unstored))
 
 
-def _chosen(names: Sequence[str]) -> dict[str, CriterionEntry]:
+def _entries(names: Sequence[str]) -> dict[str, CriterionEntry]:
     """Return the entries of criteria, of all without a name, in their order."""
     wanted = {name.upper() for name in names} or set(CRITERIA)
     if unknown := sorted(wanted - set(CRITERIA)):
         raise UsageError(f"there is no criterion {unknown[0]}; take {', '.join(CRITERIA)}")
-    return {name: one for name, one in CRITERIA.items() if name in wanted}
+    return {name: entry for name, entry in CRITERIA.items() if name in wanted}
 
 
-@dataclass
-class _Subsample:
-    """A random subsample of what is added, each with the same chance, of `most` at most."""
+def _fit(
+    inputs: Iterable[Activations],
+    criteria: Mapping[str, CoverageCriterion],
+    rng: np.random.Generator,
+) -> tuple[int, int | None]:
+    """Fit all criteria in one pass; return the numbers of profiling inputs and of traces kept.
 
-    most: int
-    rng: np.random.Generator
-    kept: list[Activations] = field(default_factory=list)
-    _seen: int = 0
-
-    def add(self, one: Activations) -> None:
-        """Keep it, maybe in place of another one (Vitter's algorithm R)."""
-        self._seen += 1
-        if len(self.kept) < self.most:
-            self.kept.append(one)
-        elif (place := int(self.rng.integers(self._seen))) < self.most:
-            self.kept[place] = one
-
-
-class _Measurement:
-    """Runs each set of inputs once, for all criteria together; activations of one input are held."""
-
-    def __init__(
-        self,
-        store: Store,
-        model: StoredOriginal,
-        chosen: Mapping[str, CriterionEntry],
-        layers: Sequence[str],
-        random_seed: int,
-        tell: Tell,
-    ) -> None:
-        self._store = store
-        self._model = model
-        self._tell = tell
-        self._random_seed = random_seed
-        self._notices: list[str] = []
-        digest = model_digest(model.path)
-        stated = tuple(dict.fromkeys(layers))
-        self._fitted = {
-            name: one.make(digest, stated or one.layers(model.graph))
-            for name, one in chosen.items()
-        }
-        self._traced = [one for name, one in self._fitted.items() if chosen[name].keeps_traces]
-        self._plain = [one for name, one in self._fitted.items() if not chosen[name].keeps_traces]
-        of_all = (name for one in self._fitted.values() for name in one.layers)
-        self._layers = list(dict.fromkeys(of_all))
-
-    def run(self, profile: SeedSource | None) -> CoverageFound:
-        """Return the coverage; the profiling inputs are the seeds where there is no `profile`."""
-        profiled, traces, units = self._fit(profile)
-        sets, notices = input_sets(self._store)
-        self._notices += notices
-        union = {name: one.emptied() for name, one in self._fitted.items()}
-        scores: dict[str, dict[str, float | None]] = {name: {} for name in union}
-        for which, digests in sets.items():
-            parts = {name: one.emptied() for name, one in union.items()}
-            samples = map(self._store.get_sample, digests)
-            run = 0
-            for activation in self._activations(samples, SET_WORDS[which], len(digests)):
-                run += 1
-                for part in parts.values():
-                    part.update([activation])
-            for name, part in parts.items():
-                scores[name][which] = part.score if run else None
-                union[name].merge(part)
-        for name, whole in union.items():
-            scores[name]["union"] = whole.score if whole.inputs else None
-        inputs = {which: len(digests) for which, digests in sets.items()}
-        dead = (one.dead for one in self._plain if isinstance(one, UnitCriterion))
-        return CoverageFound(
-            model=self._model.path.name,
-            units=units,
-            dead_units=next(dead, None),
-            profile=None,
-            profiled=profiled,
-            traces=traces,
-            random_seed=self._random_seed,
-            inputs=SetCounts(**inputs, union=len(set().union(*sets.values()))),
-            finished=bool(self._store.fact("finished")),
-            criteria=tuple(
-                CriterionCoverage(
-                    name,
-                    CRITERIA[name].counts.format(**one.settings),
-                    one.layers,
-                    one.settings,
-                    SetShares(**scores[name]),
-                )
-                for name, one in self._fitted.items()
-            ),
-            notices=tuple(self._notices),
-        )
-
-    def _fit(self, profile: SeedSource | None) -> tuple[int, int | None, int | None]:
-        """Fit all criteria; return the numbers of profiling inputs, of traces kept, and of units."""
-        samples, total = profile_samples(self._store, profile)
-        kept = _Subsample(TRACES, np.random.default_rng(self._random_seed))
-        traced = {name for one in self._traced for name in one.layers}
-        profiled = units = 0
-        for activation in self._activations(samples, "the profile", total):
-            profiled += 1
-            for criterion in self._plain:
-                criterion.fit([activation])
-                if isinstance(criterion, UnitCriterion):
-                    units = sum(activation.layers[name].units.size for name in criterion.layers)
-            if traced:
-                kept.add(
-                    activation._replace(layers={name: activation.layers[name] for name in traced})
-                )
-        for criterion in self._traced:
-            criterion.fit(kept.kept)
-        self._notices += skipped_notices(profile)
-        return profiled, len(kept.kept) if traced else None, units or None
-
-    def _activations(
-        self, samples: Iterable[Sample], what: str, total: int | None
-    ) -> Iterator[Activations]:
-        """Yield the activations of inputs, see `answered_activations`."""
-        return answered_activations(
-            self._model, samples, self._layers, what, total, self._tell, self._notices
-        )
+    Of more than `TRACES` inputs each has the same chance that its trace is kept (Vitter's algorithm
+    R).
+    """
+    plain = [made for name, made in criteria.items() if not CRITERIA[name].keeps_traces]
+    traced = [made for name, made in criteria.items() if CRITERIA[name].keeps_traces]
+    layers = {name for criterion in traced for name in criterion.layers}
+    kept: list[Activations] = []
+    profiled = 0
+    for profiled, activation in enumerate(inputs, start=1):
+        for criterion in plain:
+            criterion.fit([activation])
+        if not layers:
+            continue
+        trace = activation._replace(layers={name: activation.layers[name] for name in layers})
+        if profiled <= TRACES:
+            kept.append(trace)
+        elif (place := int(rng.integers(profiled))) < TRACES:
+            kept[place] = trace
+    for criterion in traced:
+        criterion.fit(kept)
+    return profiled, len(kept) if traced else None

@@ -1,27 +1,54 @@
-"""Importance-driven coverage: which combinations of important units' clusters inputs reach.
+"""What matters in each layer: its important units, and which of their combinations inputs reach.
 
 Source: Gerasimou, Eniser, Sen and Cakan, "Importance-Driven Deep Learning System Testing", ICSE
 2020.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare.errors import UsageError
-from edgeflare_whitebox.activations import Activations
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import Spec
+from edgeflare.models.tensors import ModelGraph
+from edgeflare.types import Sample
+from edgeflare_agent.image_spec import InputSpec
+from edgeflare_whitebox.activations import (
+    Activations,
+    activations_of,
+    activations_or_errors,
+    model_digest,
+    prepared,
+)
 from edgeflare_whitebox.coverage import CoverageCriterion
-from edgeflare_whitebox.relevance import most_relevant
+from edgeflare_whitebox.relevance import (
+    RelevanceModel,
+    most_relevant,
+    relevance_map,
+    total_relevance,
+    without_relevant,
+)
 
 IMPORTANT_UNITS = 6
 """How many units of a layer are important by default, where it has as many (DeepImportance's m)."""
 CLUSTERS = (2, 3, 4)
 """The numbers of clusters of a unit's activations that are tried."""
+UNION = "union"
+"""The name of all sets of inputs together."""
+_MOVED = 100
+"""Images whose most relevant pixels are changed."""
+_DRAWS = 200
+Samples = Callable[[], Iterable[Sample]]
+"""Begins to read samples, each time from the first."""
 
 
 class IDC(CoverageCriterion):
@@ -36,8 +63,6 @@ class IDC(CoverageCriterion):
     Differences: equation 3 of the paper divides by 1 less the size of a cluster; this is
     Rousseeuw's size less 1, and a cluster of a single value has silhouette 0.
     """
-
-    name = "IDC"
 
     def __init__(
         self,
@@ -64,15 +89,13 @@ class IDC(CoverageCriterion):
             "clusters": list(self.clusters),
             "random_seed": random_seed,
         }
-        super().__init__(model, [layer], settings)
-        self._values: list[NDArray[np.float32]] = []
+        super().__init__("IDC", model, [layer], settings)
         self._centroids: tuple[NDArray[np.float64], ...] = ()
-        self._reached: set[tuple[int, ...]] = set()
 
     @property
     def profiled(self) -> int:
         """The number of profiling inputs on which all important units are finite."""
-        return len(self._values)
+        return len(self._profile)
 
     @property
     def centroids(self) -> tuple[NDArray[np.float64], ...]:
@@ -80,28 +103,26 @@ class IDC(CoverageCriterion):
 
         Raises UsageError where it was not fitted, or scikit-learn is missing.
         """
-        if not self._values:
+        if not self._profile:
             raise UsageError("IDC clusters what profiling inputs do: fit it before")
         if not self._centroids:
-            values = np.stack(self._values).astype(np.float64)
             self._centroids = tuple(
-                cluster_centroids(one, self.clusters, random_seed=self.random_seed)
-                for one in values.T
+                cluster_centroids(values, self.clusters, random_seed=self.random_seed)
+                for values in np.stack(self._profile).astype(np.float64).T
             )
         return self._centroids
 
     @property
     def combinations(self) -> int:
         """The number of all combinations of clusters. Raises UsageError as `centroids`."""
-        return prod(len(one) for one in self.centroids)
+        return prod(map(len, self.centroids))
 
-    def combination(self, one: Activations) -> tuple[int, ...] | None:
+    def combination(self, activations: Activations) -> tuple[int, ...] | None:
         """Return the places of an input's nearest centroids, None where a unit isn't finite.
 
         Raises UsageError as `centroids`, and as `fit` for layers.
         """
-        self._check_sizes(one)
-        values = self._important(one)
+        values = self._units(activations)
         if not np.isfinite(values).all():
             return None
         return tuple(
@@ -109,65 +130,32 @@ class IDC(CoverageCriterion):
             for centroids, value in zip(self.centroids, values, strict=True)
         )
 
-    def _important(self, one: Activations) -> NDArray[np.float32]:
-        units = self._units(one)
+    def _units(self, activations: Activations) -> NDArray[np.float32]:
+        """Return the important units."""
+        units = super()._units(activations)
         if max(self.units) >= units.size:
             raise UsageError(
                 f"the layer {self.layers[0]} has {units.size} units, and no unit {max(self.units)}"
             )
         return units[list(self.units)]
 
-    def _fit_one(self, one: Activations) -> None:
-        values = self._important(one)
-        if np.isfinite(values).all():
-            self._values.append(values)
+    def _fit_units(self, units: NDArray[np.float32], label: int) -> None:
+        del label
+        if np.isfinite(units).all():
+            self._profile.append(units)
             self._centroids = ()
 
-    def _clear(self) -> None:
-        self._reached = set()
-        self._values = list(self._values)
-
-    def _new(self, one: Activations) -> int:
-        reached = self.combination(one)
-        return int(reached is not None and reached not in self._reached)
-
-    def _cover(self, one: Activations) -> None:
-        reached = self.combination(one)
-        if reached is not None:
-            self._reached.add(reached)
+    def _cover(self, activations: Activations) -> None:
+        combination = self.combination(activations)
+        self._covered = self._covered or set()
+        if combination is not None:
+            self._covered.add(combination)
 
     def _count(self) -> int:
-        return len(self._reached)
+        return len(self._covered)
 
     def _total(self) -> int:
-        return self.combinations if self._values else 0
-
-    def _join(self, other: CoverageCriterion) -> None:
-        assert isinstance(other, IDC)  # noqa: S101 - the key says so
-        self._reached |= other._reached
-
-    def _stored(self) -> NDArray[Any]:
-        return np.array(sorted(self._reached), np.int64).reshape(-1, len(self.units))
-
-    def _restore(self, covered: NDArray[Any]) -> None:
-        if covered.dtype != np.int64 or covered.shape[1:] != (len(self.units),):
-            raise ValueError("its combinations are of other units")
-        numbers = [len(one) for one in self.centroids] if covered.size else 0
-        if not ((covered >= 0) & (covered < numbers)).all():
-            raise ValueError("its combinations have clusters that there aren't")
-        self._reached = {tuple(row) for row in covered.tolist()}
-
-    def _profile(self) -> dict[str, NDArray[Any]]:
-        return {"values": np.stack(self._values)} if self._values else {}
-
-    def _set_profile(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        values = arrays.get("values", np.zeros((0, len(self.units)), np.float32))
-        if values.dtype != np.float32 or values.shape[1:] != (len(self.units),):
-            raise ValueError("its profile is of other units")
-        if not np.isfinite(values).all():
-            raise ValueError("its profile is not finite")
-        self._values = list(values)
-        self._centroids = ()
+        return self.combinations if self._profile else 0
 
 
 def important_units(relevance: NDArray[np.float64], number: int) -> tuple[int, ...]:
@@ -240,3 +228,162 @@ def _distances(values: NDArray[np.float64], ordered: NDArray[np.float64]) -> NDA
         values * below - sums[below] + (sums[-1] - sums[below]) - values * above
     )
     return result
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How far units move, Euclidean, where an image's most relevant pixels are changed; means over images.
+
+    `important` is the distance over the important units, `random` over as many units drawn at
+    random; `images` says of how many images.
+    """
+
+    important: float
+    random: float
+    images: int
+
+
+@dataclass(frozen=True)
+class LayerImportance:
+    """One layer: its tensor, its number of `units`, and the `important` ones, the most important first.
+
+    `share` is their part of all positive relevance, 0 to 1. `clusters` are the important units'
+    numbers of clusters, whose product is the number of `combinations`. `covered` is the share of
+    the clusters' combinations that each set of inputs reaches, by the sets' names, and ``union`` of
+    all of them. `movement` is None of audio.
+    """
+
+    layer: str
+    units: int
+    important: tuple[int, ...]
+    share: float
+    clusters: tuple[int, ...]
+    covered: Mapping[str, float]
+    movement: Movement | None
+
+    @property
+    def combinations(self) -> int:
+        """The number of all combinations of clusters; far beyond float where there are many units."""
+        return prod(self.clusters)
+
+
+def importance_of_layers(
+    path: Path,
+    graph: ModelGraph,
+    spec: Spec,
+    profile: Samples,
+    labels: Sequence[int | None],
+    sets: Mapping[str, Samples],
+    layers: Sequence[str],
+    *,
+    number: int = IMPORTANT_UNITS,
+    random_seed: int = 0,
+) -> tuple[tuple[LayerImportance, ...], int]:
+    """Return what matters in these layers, and how many profiling inputs counted.
+
+    `profile` are the profiling inputs, such as training inputs, with their `labels` (None where
+    there is none); those that the model decides differently don't count. `sets` are test inputs by
+    names. Of each layer `number` units are the important ones, all where it has fewer. A few
+    activations at a time are held, and of the profile the important units' activations.
+
+    Raises UsageError as `RelevanceModel` and its `relevances`, without scikit-learn, and where a
+    layer has no finite activations; ModelError as `total_relevance`.
+    """
+    model = RelevanceModel(path, graph)
+    relevance, counted = total_relevance(model, spec, zip(profile(), labels, strict=True), layers)
+    digest = model_digest(path)
+    criteria = {
+        name: IDC(
+            digest, name, important_units(units, min(number, units.size)), random_seed=random_seed
+        )
+        for name, units in relevance.items()
+    }
+
+    def answered(samples: Iterable[Sample]) -> Iterator[Activations]:
+        """Yield the activations of inputs, without those on which the model can't answer."""
+        for activations in activations_or_errors(activations_of(graph, spec, samples, layers)):
+            if not isinstance(activations, ModelError):
+                yield activations
+
+    for activations in answered(profile()):
+        for criterion in criteria.values():
+            criterion.fit([activations])
+    for name, criterion in criteria.items():
+        if not criterion.profiled:
+            raise UsageError(
+                f"no profiling input has finite activations in the layer {name}: name other layers"
+            )
+        _ = criterion.centroids  # once, before there are copies
+    covered: dict[str, dict[str, float]] = {name: {} for name in criteria}
+    union = {name: criterion.emptied() for name, criterion in criteria.items()}
+    for set_name, samples in sets.items():
+        parts = {name: criterion.emptied() for name, criterion in criteria.items()}
+        for activations in answered(samples()):
+            for part in parts.values():
+                part.update([activations])
+        for name, part in parts.items():
+            covered[name][set_name] = part.score
+            union[name].merge(part)
+    moved = _movements(model, graph, spec, profile, criteria, random_seed)
+    layers_found = []
+    for name, criterion in criteria.items():
+        units = relevance[name]
+        positive = units.clip(min=0)
+        share = positive[list(criterion.units)].sum() / positive.sum() if positive.any() else 0.0
+        layers_found.append(
+            LayerImportance(
+                name,
+                units.size,
+                criterion.units,
+                float(share),
+                tuple(map(len, criterion.centroids)),
+                {**covered[name], UNION: union[name].score},
+                moved.get(name),
+            )
+        )
+    return tuple(layers_found), counted
+
+
+def _movements(
+    model: RelevanceModel,
+    graph: ModelGraph,
+    spec: Spec,
+    profile: Samples,
+    criteria: Mapping[str, IDC],
+    random_seed: int,
+) -> dict[str, Movement]:
+    """Return the movement of each layer's units; nothing of audio, and where nothing is finite."""
+    if not isinstance(spec, InputSpec):
+        return {}
+
+    def pairs() -> Iterator[Sample]:
+        """Yield images, each followed by itself with its most relevant pixels changed."""
+        for image in islice(profile(), _MOVED):
+            with suppress(ModelError):  # its score isn't finite
+                found = model.relevances(prepared(image, spec))
+                changed = without_relevant(image, relevance_map(found, spec, image.shape))
+                yield image
+                yield changed
+
+    moves: dict[str, list[NDArray[np.float64]]] = {name: [] for name in criteria}
+    read = activations_or_errors(activations_of(graph, spec, pairs(), list(criteria)))
+    for old, new in zip(read, read, strict=True):
+        if isinstance(old, ModelError) or isinstance(new, ModelError):
+            continue
+        for name, kept in moves.items():
+            units = np.stack([one.layers[name].units for one in (old, new)]).astype(np.float64)
+            if np.isfinite(units).all():
+                kept.append(units[1] - units[0])
+    rng = np.random.default_rng(random_seed)
+
+    def distance(move: NDArray[np.float64], units: Sequence[int] | NDArray[np.intp]) -> float:
+        return float(np.linalg.norm(move[:, units], axis=1).mean())
+
+    movements = {}
+    for name, criterion in criteria.items():
+        if moves[name]:
+            move, own = np.array(moves[name]), list(criterion.units)
+            drawn = (rng.choice(move.shape[1], len(own), replace=False) for _ in range(_DRAWS))
+            random = np.mean([distance(move, units) for units in drawn])
+            movements[name] = Movement(distance(move, own), float(random), len(move))
+    return movements

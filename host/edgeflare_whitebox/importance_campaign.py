@@ -15,8 +15,8 @@ from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_whitebox.activations import default_layers, prepared
-from edgeflare_whitebox.importance import IMPORTANT_UNITS
-from edgeflare_whitebox.layer_importance import (
+from edgeflare_whitebox.importance import (
+    IMPORTANT_UNITS,
     LayerImportance,
     Samples,
     importance_of_layers,
@@ -35,6 +35,7 @@ from edgeflare_whitebox.stored import (
     input_sets,
     original_path,
     profile_source,
+    set_counts,
     silent,
     store_found,
     stored_original,
@@ -150,14 +151,13 @@ def importance_of_campaign(
             number=number,
             random_seed=random_seed,
         )
-        inputs = {which: len(some) for which, some in sets.items()}
         result = ImportanceFound(
             model=model.path.name,
             number=number,
             profile=None if profile is None else str(Path(profile).absolute()),
             profiled=len(labels),
             counted=counted,
-            inputs=SetCounts(**inputs, union=len(set().union(*sets.values()))),
+            inputs=set_counts(sets),
             finished=bool(store.fact("finished")),
             layers=found,
             drawn=tuple(_drawn(store, model)),

@@ -1,6 +1,6 @@
 """How early orders of a stored campaign's seeds bring its findings, beside random order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -8,26 +8,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import plugins
 from edgeflare.answers.metrics import is_scores
+from edgeflare.campaign.priority import (
+    OF_SCORES,
+    InspectedOriginal,
+    check_measure,
+    drift_priorities,
+    order_of,
+    priorities,
+)
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.store import Store
 from edgeflare.types import (
     Decision,
     Output,
-    PriorityMeasure,
-    Sample,
     SeedInput,
     Status,
 )
-from edgeflare_whitebox.priority import (
-    PRIORITY_MEASURES,
-    InspectedOriginal,
-    apfd,
-    drift_priorities,
-    found_within,
-    order_of,
-    priorities,
-)
+from edgeflare_whitebox.priority import PRIORITY_MEASURES
 from edgeflare_whitebox.stored import Tell, silent, stored_original
 
 RANDOM = "random"
@@ -37,7 +36,6 @@ SHARES = (0.1, 0.25, 0.5)
 FindingKind: TypeAlias = Literal["natural", "trigger", "survey"]
 """Seeds that deviate themselves, seeds whose search found a triggering input, and seeds with a
 confident deviation in the survey."""
-_INSIDE = ("surprise", "rarity")
 _ROUNDING = 1e-12
 
 
@@ -95,11 +93,11 @@ class PriorityComparison:
 
 
 class _Findings(NamedTuple):
-    """Of seeds that could have a finding: their places, which have one, and what each costs."""
+    """Of seeds that could have a finding: their places, those of which have one, and each one's cost."""
 
     kind: FindingKind
     places: NDArray[np.intp]
-    found: NDArray[np.bool_]
+    hits: NDArray[np.intp]
     costs: NDArray[np.int64]
 
 
@@ -118,7 +116,7 @@ def prioritise_campaign(
     folder: Path,
     *,
     original: Path | None = None,
-    measures: Sequence[PriorityMeasure] = tuple(PRIORITY_MEASURES),
+    measures: Sequence[str] | None = None,
     shuffles: int = 200,
     random_seed: int = 0,
     tell: Tell = silent,
@@ -129,7 +127,7 @@ def prioritise_campaign(
     among all that are answered; triggering inputs, among the seeds that were searched; confident
     deviations of the survey, among the seeds that it asked about. A seed of several replicas counts
     once, with their costs added. ``drift`` is known of the survey, so that it orders the searches
-    alone.
+    alone. `measures` is by default all, those of other distributions last.
 
     ``surprise`` and ``rarity`` run the original once more, from the file that the campaign names,
     or `original` where it has moved; where that is gone, changed, or can't be looked into they are
@@ -138,10 +136,10 @@ def prioritise_campaign(
     Raises UsageError for models that return text, a campaign without answers, unknown measures
     and less than one shuffle; StoreError.
     """
-    if unknown := [one for one in measures if one not in PRIORITY_MEASURES]:
-        raise UsageError(
-            f"there is no measure {unknown[0]} to order seeds by; take {', '.join(PRIORITY_MEASURES)}"
-        )
+    if measures is None:
+        measures = (*PRIORITY_MEASURES, *plugins.names("priority"))
+    for measure in measures:
+        check_measure(measure)
     if shuffles < 1:
         raise UsageError(f"random order is a mean over 1 shuffle or more, not {shuffles}")
     with Store.open(folder) as store:
@@ -153,7 +151,7 @@ def prioritise_campaign(
                 f"seeds are ordered by probabilities of classes, and the models of {folder} "
                 "return text, boxes or values"
             )
-        known: dict[PriorityMeasure, NDArray[np.float64]] = {}
+        known: dict[str, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}
         wanted = tuple(dict.fromkeys(measures))
         for done, measure in enumerate(wanted):
@@ -163,7 +161,7 @@ def prioritise_campaign(
             except (ModelError, UsageError) as error:
                 left_out[measure] = str(error)
         tell("by measures", len(wanted), len(wanted))
-        kinds = [one for one in _findings(store) if one.found.any()]
+        kinds = [one for one in _findings(store) if one.hits.size]
     rng = np.random.default_rng(random_seed)
     return PriorityComparison(
         folder=str(folder),
@@ -176,28 +174,17 @@ def prioritise_campaign(
 
 
 def _priorities(
-    measure: PriorityMeasure,
-    store: Store,
-    answers: Sequence[Output | None],
-    original: Path | None,
+    measure: str, store: Store, answers: Sequence[Output | None], original: Path | None
 ) -> NDArray[np.float64]:
     """Return the priorities of all seeds. Raises UsageError and ModelError where there are none."""
     if measure == "drift":
         return _drift(store)
-    inside = None
-    if measure in _INSIDE:
-        model = stored_original(store, original)
-        inside = InspectedOriginal(model.path, model.graph, model.spec, model.label)
+    if measure in OF_SCORES:
+        return np.array([OF_SCORES[measure](answer) for answer in answers], np.float64)
+    model = stored_original(store, original)
+    inside = InspectedOriginal(model.path, model.graph, model.spec, model.label)
     left = iter(answers)
-
-    def scores(samples: Sequence[Sample]) -> list[Output | None]:
-        return [next(left) for _ in samples]
-
-    if inside is not None:
-        return priorities(measure, _Seeds(store), scores, inside)
-    nothing = np.zeros(0, np.uint8)  # no sample is looked at
-    seeds = (SeedInput(seed.id, nothing, seed.label) for seed in store.seeds())
-    return priorities(measure, seeds, scores)
+    return priorities(measure, _Seeds(store), lambda some: [next(left) for _ in some], inside)
 
 
 def _drift(store: Store) -> NDArray[np.float64]:
@@ -214,79 +201,117 @@ def _drift(store: Store) -> NDArray[np.float64]:
 def _findings(store: Store) -> Iterator[_Findings]:
     """Yield the seeds that each kind of finding could come from."""
     count = store.seed_count()
-    replicas = store.fact("replicas") or [""]
-    answered, deviates = np.zeros(count, bool), np.zeros(count, bool)
-    for replica in replicas:
-        for seed in store.seeds(replica):
-            if seed.outputs is not None:
-                answered[seed.position] = True
-                decision = seed.outputs.decision
-                deviates[seed.position] |= decision in (Decision.DEVIATION, Decision.NONFINITE)
-    one = np.ones(count, np.int64)
-    yield _chosen("natural", answered, deviates, one)
+
+    def judged(
+        kind: FindingKind,
+        places: NDArray[np.integer[Any]],
+        is_finding: NDArray[np.bool_],
+        costs: NDArray[np.int64],
+    ) -> _Findings:
+        among = np.unique(places)
+        hits = np.flatnonzero(np.isin(among, places[is_finding]))
+        return _Findings(kind, among, hits, costs[among])
+
+    answered = [
+        (seed.position, seed.outputs.decision)
+        for replica in store.fact("replicas") or [""]
+        for seed in store.seeds(replica)
+        if seed.outputs is not None
+    ]
+    deviates = [decision in (Decision.DEVIATION, Decision.NONFINITE) for _, decision in answered]
+    each = np.ones(count, np.int64)
+    positions = np.array([position for position, _ in answered], np.intp)
+    yield judged("natural", positions, np.array(deviates, bool), each)
     outcomes = store.columns.outcomes()
-    queries = np.zeros(count, np.int64)
-    searched, found = np.zeros(count, bool), np.zeros(count, bool)
     of_search = outcomes.searched
-    searched[outcomes.seed[of_search]] = True
-    found[outcomes.seed[of_search & outcomes.status.among(Status.FOUND.value)]] = True
+    queries = np.zeros(count, np.int64)
     np.add.at(queries, outcomes.seed[of_search], outcomes.search_queries[of_search])
-    yield _chosen("trigger", searched, found, queries)
+    is_found = outcomes.status.among(Status.FOUND.value)[of_search]
+    yield judged("trigger", outcomes.seed[of_search], is_found, queries)
     survey = store.columns.survey("survey")
-    surveyed, confident = np.zeros(count, bool), np.zeros(count, bool)
-    surveyed[survey.seed] = True
-    confident[survey.seed[survey.confident_deviation]] = True
-    yield _chosen("survey", surveyed, confident, one)
-
-
-def _chosen(
-    kind: FindingKind,
-    among: NDArray[np.bool_],
-    found: NDArray[np.bool_],
-    costs: NDArray[np.int64],
-) -> _Findings:
-    places = np.flatnonzero(among)
-    return _Findings(kind, places, found[places], costs[places])
+    yield judged("survey", survey.seed, survey.confident_deviation, each)
 
 
 def _compared(
-    one: _Findings,
-    known: Mapping[PriorityMeasure, NDArray[np.float64]],
+    findings: _Findings,
+    known: Mapping[str, NDArray[np.float64]],
     shuffles: int,
     rng: np.random.Generator,
 ) -> FindingsComparison:
-    varies = len(np.unique(one.costs)) > 1
-    costs = one.costs if varies else np.ones(len(one.places), np.int64)
-    hits = [int(place) for place in np.flatnonzero(one.found)]
+    kind, places, hits, costs = findings
+    varies = len(np.unique(costs)) > 1
+    each = costs if varies else np.ones_like(costs)
 
     def figures(order: NDArray[np.intp]) -> list[float]:
-        return [
-            apfd(order, hits),
-            *(found_within(order, hits, share, costs) for share in SHARES),
-        ]
+        within = (found_within(order, hits.tolist(), share, each) for share in SHARES)
+        return [apfd(order, hits.tolist()), *within]
 
-    drawn = np.array([figures(rng.permutation(len(one.places))) for _ in range(shuffles)])
+    def row(measure: str, figure: float, *shares: float) -> PriorityFigures:
+        as_high = np.count_nonzero(drawn[:, 0] >= figure - _ROUNDING)
+        p = None if measure == RANDOM else float((as_high + 1) / (shuffles + 1))
+        return PriorityFigures(measure, figure, dict(zip(map(str, SHARES), shares, strict=True)), p)
 
-    def row(measure: str, first: float, *shares: float, is_random: bool = False) -> PriorityFigures:
-        as_high = np.count_nonzero(drawn[:, 0] >= first - _ROUNDING)
-        return PriorityFigures(
-            measure,
-            first,
-            dict(zip(map(str, SHARES), shares, strict=True)),
-            None if is_random else float((as_high + 1) / (shuffles + 1)),
-        )
-
+    drawn = np.array([figures(rng.permutation(len(places))) for _ in range(shuffles)])
     orders = [
-        row(measure, *figures(order_of(found[one.places])))
+        row(measure, *figures(order_of(found[places])))
         for measure, found in known.items()
-        if measure != "drift" or one.kind == "trigger"
+        if measure != "drift" or kind == "trigger"
     ]
-    orders.append(row(RANDOM, *map(float, drawn.mean(axis=0)), is_random=True))
     return FindingsComparison(
-        kind=one.kind,
-        seeds=len(one.places),
+        kind=kind,
+        seeds=len(places),
         found=len(hits),
-        budget=int(costs.sum()),
+        budget=int(each.sum()),
         unit="device queries" if varies else "seeds",
-        orders=tuple(orders),
+        orders=(*orders, row(RANDOM, *map(float, drawn.mean(axis=0)))),
     )
+
+
+def apfd(order: Sequence[int] | NDArray[np.intp], found: Iterable[int]) -> float:
+    """Return the average percentage of faults detected, 0 to 1: higher where findings come early.
+
+    `order` has the places of all n seeds, each once; `found` the places of the m seeds that have a
+    finding. It is 1 - sum(TF_i) / (n * m) + 1 / (2 * n), where TF_i is the 1-based place of the
+    i-th finding in the order; random order gives 0.5 on average.
+
+    Source: Rothermel et al., "Prioritizing Test Cases For Regression Testing", IEEE TSE 2001; each
+    seed with a finding counts as one fault. Raises UsageError where nothing is found, and for an
+    order that isn't one or lacks a finding.
+    """
+    first = np.flatnonzero(_are_found(order, found)) + 1
+    return float(1 - first.sum() / (len(order) * len(first)) + 1 / (2 * len(order)))
+
+
+def found_within(
+    order: Sequence[int] | NDArray[np.intp],
+    found: Iterable[int],
+    share: float,
+    costs: Sequence[float] | NDArray[np.number] | None = None,
+) -> float:
+    """Return the share of all findings, 0 to 1, that are found within a share of the whole budget.
+
+    `order` and `found` as `apfd` takes them. `costs` has what each seed costs, [seeds], 1 each
+    where it is None; those seeds count that are paid for wholly before the budget is spent. Raises
+    UsageError as `apfd`, for a share that isn't from 0 to 1, and for costs of other seeds or below
+    0.
+    """
+    if not 0 <= share <= 1:
+        raise UsageError(f"a share of the budget is from 0 to 1, not {share}")
+    hits = _are_found(order, found)
+    each = np.ones(len(order)) if costs is None else np.asarray(costs, np.float64)
+    if each.shape != hits.shape or not (each >= 0).all():
+        raise UsageError("a budget needs a cost of 0 or more for each seed")
+    spent = np.cumsum(each[np.asarray(order)])
+    paid = spent <= share * spent[-1] * (1 + 1e-12)
+    return float(np.count_nonzero(hits & paid) / np.count_nonzero(hits))
+
+
+def _are_found(order: Sequence[int] | NDArray[np.intp], found: Iterable[int]) -> NDArray[np.bool_]:
+    """Return for each place of the order whether that seed has a finding. Raises UsageError."""
+    places, wanted = np.asarray(order), sorted(set(found))
+    if not np.array_equal(np.sort(places), np.arange(len(places))):
+        raise UsageError("an order names the places of all seeds from 0, each once")
+    hits: NDArray[np.bool_] = np.isin(places, wanted)
+    if not wanted or np.count_nonzero(hits) != len(wanted):
+        raise UsageError("an order is judged by one finding or more, of seeds that it has")
+    return hits

@@ -1,12 +1,12 @@
 """Layer-wise relevance propagation: how much units and input values contribute to a decision.
 
 Source: Bach et al., "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
-Relevance Propagation", PLOS ONE 2015, equations 58 and 60.
+Relevance Propagation", PLOS ONE 2015, equation 56.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -23,16 +23,13 @@ from edgeflare_whitebox.gradients.operators import OPERATORS
 
 torch: Any = extras.Deferred(extras.torch)
 
-Rule: TypeAlias = Literal["zero", "epsilon", "alpha-beta"]
 _TINY = 1e-12
-"""What counts as a sum of 0."""
+"""What counts as 0."""
 _ELEMENTWISE = (
     *("Abs", "Clip", "Elu", "Erf", "Exp", "HardSigmoid", "HardSwish", "Log", "Pow", "Reciprocal"),
     *("Sigmoid", "Softplus", "Sqrt", "Tanh"),
 )
 """Operators that hand each value's relevance on."""
-_WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-_PRODUCTS = ("MatMul", "Mul")
 _MOVING = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 """Operators that leave values as they are."""
 _BY_GRADIENT = frozenset(
@@ -40,6 +37,7 @@ _BY_GRADIENT = frozenset(
         *_MOVING,
         *("Add", "Concat", "Expand", "Gather", "Neg", "Pad", "Resize", "Slice", "Split", "Sub"),
         *("Sum", "Tile", "AveragePool", "BatchNormalization", "GlobalAveragePool", "ReduceMean"),
+        *("Conv", "ConvTranspose", "Gemm"),
         *("ReduceSum", "DequantizeLinear", "QuantizeLinear"),  # linear, or as if they were
         *("GlobalMaxPool", "Max", "MaxPool", "Min", "ReduceMax", "ReduceMin", "Where"),
         *("LeakyRelu", "PRelu", "Relu"),
@@ -79,16 +77,10 @@ def check_traceable(path: Path) -> None:
 class RelevanceModel:
     """An ONNX original whose decisions are traced back through its layers, by PyTorch on one thread.
 
-    Rules for convolution and dense layers, whose output z is a sum of contributions:
-
-    - ``zero``: each in proportion to its contribution to z (LRP-0);
-    - ``epsilon``: the same, with z moved away from 0 by `epsilon`, which takes up relevance;
-    - ``alpha-beta``: `alpha` times by the positive contributions less `alpha` - 1 times by the
-      negative ones.
-
-    Normalisation is linear with its divisor held constant, average pooling and sums are in
-    proportion, max pooling gives all to the largest, activation functions hand relevance on, and a
-    product of two activations gives half to each.
+    In convolution and dense layers, whose output z is a sum of contributions, relevance is shared
+    out in proportion to these (LRP-0). Normalisation is linear with its divisor held constant,
+    average pooling and sums are in proportion, max pooling gives all to the largest, activation
+    functions hand relevance on, and a product of two activations gives half to each.
 
     Biases take part in z, so that they take up relevance as well. Not safe to use from several
     threads at once.
@@ -99,28 +91,16 @@ class RelevanceModel:
     ICML 2024).
     """
 
-    def __init__(
-        self,
-        path: Path,
-        graph: ModelGraph,
-        *,
-        rule: Rule = "zero",
-        epsilon: float = 1e-6,
-        alpha: float = 1.0,
-    ) -> None:
+    def __init__(self, path: Path, graph: ModelGraph) -> None:
         """Load the model, whose `graph` tells where its units are.
 
-        Raises UsageError where PyTorch or onnx is missing, for what is no ONNX model, for operators
-        that are not known, for an epsilon of 0 or less and an alpha below 1.
+        Raises UsageError where PyTorch or onnx is missing, for what is no ONNX model, and for
+        operators that are not known.
         """
         check_traceable(path)
-        if rule not in get_args(Rule):
-            raise UsageError(f"there is no rule {rule}; take {', '.join(get_args(Rule))}")
-        if epsilon <= 0 or alpha < 1:
-            raise UsageError("of the rules for relevance epsilon is above 0, and alpha 1 or more")
         extras.torch("inspection", "relevance")
         self._graph = graph
-        self._model = DifferentiableModel(path, _rules(OPERATORS, rule, epsilon, alpha))
+        self._model = DifferentiableModel(path, _rules(OPERATORS))
         end = self._model.node_of(graph.output)
         while end is not None and end.kind in _MOVING:
             end = self._model.node_of(end.inputs[0])
@@ -249,28 +229,21 @@ def without_relevant(
     return changed
 
 
-def _rules(
-    known: Mapping[str, Operator], rule: Rule, epsilon: float, alpha: float
-) -> dict[str, Operator]:
+def _rules(operators: Mapping[str, Operator]) -> dict[str, Operator]:
     """Return the operators whose gradient, times a value, is that value's relevance.
 
     Relevance R of a tensor a is written as a * s; what autograd hands back is s.
     """
-    rules = {kind: _refused(kind, run) for kind, run in known.items() if kind not in _BY_GRADIENT}
-    rules |= {kind: _handing_on(known[kind]) for kind in _ELEMENTWISE}
-    rules["Div"] = lambda inputs, given, opset: known["Div"](
-        [inputs[0], inputs[1].detach()], given, opset
+    rules = {
+        kind: _refused(kind, run) for kind, run in operators.items() if kind not in _BY_GRADIENT
+    }
+    rules |= {kind: _handing_on(operators[kind]) for kind in _ELEMENTWISE}
+    rules["Div"] = lambda inputs, attributes, opset: operators["Div"](
+        [inputs[0], inputs[1].detach()], attributes, opset
     )
     for kind in ("InstanceNormalization", "LayerNormalization"):
-        rules[kind] = _normalisation(known[kind], by_channel=kind == "InstanceNormalization")
-    for kind in (*_WEIGHTED, "Mul"):
-        run = known[kind]
-        if kind in _WEIGHTED and rule == "epsilon":
-            run = _stabilised(run, epsilon)
-        elif kind in _WEIGHTED and rule == "alpha-beta":
-            run = _by_sign(run, alpha)
-        rules[kind] = _halved(run) if kind in _PRODUCTS else run
-    return rules
+        rules[kind] = _normalisation(operators[kind], by_channel=kind == "InstanceNormalization")
+    return rules | {kind: _halved(operators[kind]) for kind in ("MatMul", "Mul")}
 
 
 def _with_slope(value: Any, slope: Any) -> Any:
@@ -278,18 +251,14 @@ def _with_slope(value: Any, slope: Any) -> Any:
     return slope + (value - slope).detach()
 
 
-def _quotient(value: Any, divisor: Any) -> Any:
-    """Return a quotient without a gradient; 0 where the divisor is 0, of which nothing is shared out."""
-    is_zero = divisor.abs() < _TINY
-    return torch.where(is_zero, 0.0, value / torch.where(is_zero, 1.0, divisor)).detach()
-
-
 def _handing_on(run: Operator) -> Operator:
     def handed(inputs: Sequence[Any], attributes: Mapping[str, Any], opset: int) -> Any:
-        result = run(inputs, attributes, opset)
+        result, value = run(inputs, attributes, opset), inputs[0]
         if not result.requires_grad:
             return result
-        return _with_slope(result, inputs[0] * _quotient(result, inputs[0]))
+        is_zero = value.abs() < _TINY  # of which nothing is shared out
+        share = torch.where(is_zero, 0.0, result / torch.where(is_zero, 1.0, value))
+        return _with_slope(result, value * share.detach())
 
     return handed
 
@@ -303,40 +272,6 @@ def _halved(run: Operator) -> Operator:
         return (left + run([first.detach(), second], attributes, opset)) / 2
 
     return halved
-
-
-def _stabilised(run: Operator, epsilon: float) -> Operator:
-    def stabilised(inputs: Sequence[Any], attributes: Mapping[str, Any], opset: int) -> Any:
-        result = run(inputs, attributes, opset)
-        moved = result + torch.where(result < 0, -epsilon, epsilon)
-        return _with_slope(result, result * _quotient(result, moved))
-
-    return stabilised
-
-
-def _by_sign(run: Operator, alpha: float) -> Operator:
-    def by_sign(inputs: Sequence[Any], attributes: Mapping[str, Any], opset: int) -> Any:
-        result = run(inputs, attributes, opset)
-        value, weights, *bias = inputs
-        if weights.requires_grad == value.requires_grad:
-            return result
-
-        def part(sign: int) -> Any:
-            """Return the sum of the contributions that are above 0, or below."""
-            biases = [None if one is None else (sign * one).clamp(min=0) * sign for one in bias]
-            more, less = value.clamp(min=0), value.clamp(max=0)
-            up, down = weights.clamp(min=0), weights.clamp(max=0)
-            first, second = (up, down) if sign > 0 else (down, up)
-            return run([more, first, *biases], attributes, opset) + run(
-                [less, second], attributes, opset
-            )
-
-        parts = ((part(1), alpha), (part(-1), 1 - alpha))
-        return _with_slope(
-            result, sum(share * one * _quotient(result, one) for one, share in parts)
-        )
-
-    return by_sign
 
 
 def _normalisation(run: Operator, *, by_channel: bool) -> Operator:

@@ -241,6 +241,12 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     return sets, notices
 
 
+def set_counts(sets: Mapping[str, Sequence[str]]) -> SetCounts:
+    """Return the number of different inputs in sets of digests, of `input_sets`, and in all of them."""
+    counts = {which: len(digests) for which, digests in sets.items()}
+    return SetCounts(**counts, union=len(set().union(*sets.values())))
+
+
 def store_found(
     store: Store,
     name: str,

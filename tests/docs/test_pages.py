@@ -22,6 +22,7 @@ from documentation import (
     commands,
     links,
     not_printed,
+    own_commands,
     run_page,
     users_folder,
 )
@@ -93,7 +94,7 @@ def test_every_block_runs(page: Path, template: Path, tmp_path: Path) -> None:
 def test_every_block_is_valid(page: Path) -> None:
     for block in blocks(page):
         try:
-            check_block(block)
+            check_block(block, own_commands(page))
         except (AssertionError, USAGE_ERROR, SyntaxError, ValueError) as error:
             pytest.fail(f"{name(page)}:{block.line}: {error}\n{block.text}")
         assert block.language in LANGUAGES, f"{name(page)}:{block.line}: {block.language!r}"

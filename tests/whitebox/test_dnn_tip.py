@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edgeflare.models.tensors import UnitActivations
-from edgeflare_whitebox import DSC, KMNC, LSC, NBC, NC, SNAC, TKNC, Activations
+from edgeflare_whitebox import DSC, KMNC, LSC, NBC, NC, SNAC, TKNC, Activations, UnitCriterion
 
 pytestmark = pytest.mark.skipif(find_spec("dnn_tip") is None, reason="dnn-tip is in the extra dev")
 
@@ -64,14 +64,14 @@ NO_STD = [np.zeros(size) for size in SIZES]
         (TKNC(MODEL, LAYERS, k=2), lambda library: library.TKNC(2)),
     ],
 )
-def test_of_units(ours: NC, theirs: Callable[[Any], Any]) -> None:
+def test_of_units(ours: UnitCriterion, theirs: Callable[[Any], Any]) -> None:
     from dnn_tip import neuron_coverage
 
     ours.fit(activations(PROFILE, PROFILE_LABELS))
     _, profiles = theirs(neuron_coverage)(NEW)
     for one, expected in zip(activations(NEW, NEW_LABELS), profiles, strict=True):
         covered = np.zeros(expected.size, bool)
-        covered[ours._sections_of(one)] = True
+        covered[ours.sections_of(one)] = True
         np.testing.assert_array_equal(covered, expected.reshape(-1))
     ours.update(activations(NEW, NEW_LABELS))
     assert ours.score == profiles.any(axis=0).mean()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from edgeflare.errors import UsageError
 from edgeflare.models.tensors import UnitActivations
 from edgeflare_whitebox import (
     IDC,
-    NC,
     Activations,
     cluster_centroids,
     important_units,
@@ -54,7 +52,7 @@ def fitted(units: Sequence[int] = UNITS, **settings: Any) -> IDC:
 
 
 def state(criterion: IDC) -> Any:
-    return criterion.score, criterion.inputs, criterion._reached, criterion.combinations
+    return criterion.score, criterion.inputs, criterion._covered, criterion.combinations
 
 
 @pytest.mark.parametrize("clusters", [2, 3, 5])
@@ -102,9 +100,8 @@ def test_an_input_reaches_the_combination_of_its_nearest_centroids() -> None:
     assert made.combinations == 24
     units = [10.0, 99.0, 31.0, 99.0, 4.0, 99.0]  # units 4, 0 and 2 count
     assert made.combination(one(units)) == (0, 1, 3)
-    assert made.gain(one(units)) == 1 / 24
     made.update([one(units), one(units)])
-    assert (made.score, made.inputs, made.gain(one(units))) == (1 / 24, 2, 0.0)
+    assert (made.score, made.inputs) == (1 / 24, 2)
     naive = {made.combination(given) for given in (*TEST, one(units))}
     made.update(TEST)
     assert made.score == len(naive) / 24
@@ -116,9 +113,8 @@ def test_the_product_is_exact_and_never_enumerated() -> None:
     made = IDC(MODEL, "layer", range(45))
     made.fit(profiling)
     assert made.combinations == 24**15 > 2**64
-    made.update(test := drawn(10, 4, units=46))
+    made.update(drawn(10, 4, units=46))
     assert made.score == pytest.approx(10 / made.combinations)
-    assert made.gain(test[0]) == 0.0
 
 
 def test_of_a_constant_unit_there_is_one_cluster() -> None:
@@ -136,74 +132,14 @@ def test_merging_is_one_pass(split: int) -> None:
     both.update(TEST)
     left.merge(right)
     assert state(left) == state(both)
-    other = IDC(MODEL, "layer", UNITS)
-    other.merge(left)
-    assert state(other) == state(both)
-
-
-def test_what_is_saved_is_loaded_and_goes_on(tmp_path: Path) -> None:
-    made = fitted()
-    made.update(TEST)
-    made.save(tmp_path / "idc.npz")
-    loaded = IDC(MODEL, "layer", UNITS)
-    loaded.load(tmp_path / "idc.npz")
-    assert state(loaded) == state(made)
-    for each in (made, loaded):
-        each.update(MORE)
-    assert state(loaded) == state(made)
-
-
-@pytest.mark.parametrize(
-    ("maker", "words"),
-    [
-        (lambda: IDC(MODEL, "other", UNITS), "other layers"),
-        (lambda: IDC("f" * 64, "layer", UNITS), "another model"),
-        (lambda: IDC(MODEL, "layer", (0, 2, 4)), "other settings"),
-        (lambda: IDC(MODEL, "layer", UNITS, random_seed=1), "other settings"),
-        (lambda: NC(MODEL, ["layer"]), "another criterion"),
-    ],
-)
-def test_what_was_saved_for_something_else_is_refused(
-    tmp_path: Path, maker: Any, words: str
-) -> None:
-    fitted().save(tmp_path / "idc.npz")
-    with pytest.raises(UsageError, match=words):
-        maker().load(tmp_path / "idc.npz")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"covered": np.zeros((1, 2), np.int64)}, "combinations are of other units"),
-        ({"covered": np.zeros((1, 3), bool)}, "combinations are of other units"),
-        ({"covered": np.array([[0, 0, 9]])}, "combinations have clusters that there aren't"),
-        ({"covered": np.array([[0, 0, -1]])}, "combinations have clusters that there aren't"),
-        ({"profile.values": np.zeros((4, 2), np.float32)}, "profile is of other units"),
-        ({"profile.values": np.zeros((4, 3), np.int8)}, "profile is of other units"),
-        ({"profile.values": np.full((4, 3), np.nan, np.float32)}, "profile is not finite"),
-    ],
-)
-def test_a_changed_file_is_refused(
-    tmp_path: Path, changes: dict[str, np.ndarray], words: str
-) -> None:
-    path = tmp_path / "idc.npz"
-    fitted().save(path)
-    with np.load(path) as archive:
-        arrays = {**archive, **changes}
-    np.savez(path, **arrays)
-    made = fitted()
-    made.update(TEST)
-    before = state(made)
-    with pytest.raises(UsageError, match=f"no saved coverage: its {words}"):
-        made.load(path)
-    assert state(made) == before
+    with pytest.raises(UsageError, match="can't be merged"):
+        left.merge(fitted((0, 2, 4)))
 
 
 def test_what_is_not_finite_reaches_nothing() -> None:
     made = fitted()
     made.update([one([np.nan] * 6), one([np.inf] * 6)])
     assert (made.score, made.inputs) == (0.0, 2)
-    assert made.gain(one([np.nan] * 6)) == 0.0
     made = IDC(MODEL, "layer", UNITS)
     made.fit([one([np.nan] * 6), *PROFILING])
     assert made.combinations == 24

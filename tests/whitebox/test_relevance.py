@@ -30,103 +30,54 @@ pytestmark = [
 RNG = np.random.default_rng(0)
 FIRST = RNG.normal(size=(6, 8)).astype(np.float32)
 SECOND = RNG.normal(size=(8, 3)).astype(np.float32)
-BIAS = RNG.normal(size=8).astype(np.float32)
 GIVEN = RNG.normal(size=(5, 1, 6)).astype(np.float32)
 
 
-def dense(
-    path: Path, *, activation: str = "Relu", bias: bool = False, end: str = "Softmax"
-) -> Path:
+def dense(path: Path, *, activation: str = "Relu") -> Path:
     nodes = [
-        helper.make_node("Gemm", ["x", "first", *(["bias"] if bias else [])], ["z"]),
+        helper.make_node("Gemm", ["x", "first"], ["z"]),
         helper.make_node(activation, ["z"], ["a"]),
         helper.make_node("Gemm", ["a", "second"], ["logits"]),
-        helper.make_node(end, ["logits"], ["y"]),
+        helper.make_node("Softmax", ["logits"], ["y"]),
     ]
-    constants = {"first": FIRST, "second": SECOND}
-    return saved(path, nodes, constants | ({"bias": BIAS} if bias else {}), [1, 6])
+    return saved(path, nodes, {"first": FIRST, "second": SECOND}, [1, 6])
 
 
-def opened(path: Path, **settings: Any) -> RelevanceModel:
-    return RelevanceModel(path, open_graph(path, "onnx", {}), **settings)
+def opened(path: Path) -> RelevanceModel:
+    return RelevanceModel(path, open_graph(path, "onnx", {}))
 
 
-def proportional(
-    values: np.ndarray,
-    weights: np.ndarray,
-    relevance: np.ndarray,
-    bias: Any = 0.0,
-    epsilon: float = 0.0,
-) -> np.ndarray:
-    """Equation 1 of DeepImportance, with the bias in the sum, in float64."""
+def proportional(values: np.ndarray, weights: np.ndarray, relevance: np.ndarray) -> np.ndarray:
+    """Equation 1 of DeepImportance, without a bias, in float64."""
     parts = values.astype(np.float64)[:, np.newaxis] * weights
-    total = parts.sum(axis=0) + bias
-    total = total + epsilon * np.where(total < 0, -1, 1)
-    return np.asarray((parts * (relevance / total)).sum(axis=1))
-
-
-def by_sign(
-    values: np.ndarray, weights: np.ndarray, relevance: np.ndarray, alpha: float
-) -> np.ndarray:
-    """Equation 60 of Bach et al., without a bias."""
-    parts = values.astype(np.float64)[:, np.newaxis] * weights
-    up, down = parts.clip(min=0), parts.clip(max=0)
-    shares = [
-        np.divide(one, one.sum(axis=0), out=np.zeros_like(one), where=one.sum(axis=0) != 0)
-        for one in (up, down)
-    ]
-    return np.asarray(((alpha * shares[0] + (1 - alpha) * shares[1]) * relevance).sum(axis=1))
+    return np.asarray((parts * (relevance / parts.sum(axis=0))).sum(axis=1))
 
 
 @pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize(
-    ("settings", "rule"),
-    [
-        ({}, proportional),
-        (
-            {"rule": "epsilon", "epsilon": 0.1},
-            lambda values, weights, relevance: proportional(
-                values, weights, relevance, epsilon=0.1
-            ),
-        ),
-        (
-            {"rule": "alpha-beta"},
-            lambda values, weights, relevance: by_sign(values, weights, relevance, 1.0),
-        ),
-        (
-            {"rule": "alpha-beta", "alpha": 2.0},
-            lambda values, weights, relevance: by_sign(values, weights, relevance, 2.0),
-        ),
-    ],
-)
 @pytest.mark.parametrize("activation", ["Relu", "Tanh"])
-def test_rules_are_their_formulas(
-    tmp_path: Path, given: np.ndarray, settings: dict[str, Any], rule: Any, activation: str
-) -> None:
-    found = opened(dense(tmp_path / "m.onnx", activation=activation), **settings).relevances(
-        given, ["a", "x"]
-    )
+def test_relevance_is_its_formula(tmp_path: Path, given: np.ndarray, activation: str) -> None:
+    found = opened(dense(tmp_path / "m.onnx", activation=activation)).relevances(given, ["a", "x"])
     z = given[0] @ FIRST
     a = np.maximum(z, 0) if activation == "Relu" else np.tanh(z)
     logits = a @ SECOND
     assert found.label == logits.argmax()
     assert found.score == pytest.approx(logits.max(), rel=1e-5)
     start = np.where(np.arange(3) == found.label, logits, 0)
-    middle = rule(a, SECOND, start)
+    middle = proportional(a, SECOND, start)
     np.testing.assert_allclose(found.layers["a"], middle, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.values[0], rule(given[0], FIRST, middle), rtol=1e-3, atol=1e-4)
+    expected = proportional(given[0], FIRST, middle)
+    np.testing.assert_allclose(found.values[0], expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(found.layers["x"], found.values[0].astype(np.float64))
 
 
 @pytest.mark.parametrize(
     "kinds", [("Relu", "MaxPool"), ("LeakyRelu", "AveragePool"), ("Tanh", "MaxPool")]
 )
-@pytest.mark.parametrize("rule", ["zero", "alpha-beta"])
 def test_without_biases_every_layer_has_the_whole_score(
-    tmp_path: Path, kinds: Sequence[str], rule: Any
+    tmp_path: Path, kinds: Sequence[str]
 ) -> None:
     given = np.random.default_rng(2).normal(size=(1, 3, 8, 8)).astype(np.float32)
-    model = opened(convolutional(tmp_path / "m.onnx", kinds), rule=rule)
+    model = opened(convolutional(tmp_path / "m.onnx", kinds))
     found = model.relevances(given, ["r1", "p1", "r2", "f"])
     for name, size in (("r2", 4), ("f", 64)):
         assert found.layers[name].shape == (size,)
@@ -200,13 +151,12 @@ def test_gates_and_normalisation_keep_the_whole_score(tmp_path: Path, kind: str)
 
 
 @pytest.mark.parametrize("zero", ["input", "sums"])
-@pytest.mark.parametrize("rule", ["zero", "epsilon", "alpha-beta"])
-def test_what_is_0_gets_nothing_and_breaks_nothing(tmp_path: Path, zero: str, rule: Any) -> None:
+def test_what_is_0_gets_nothing_and_breaks_nothing(tmp_path: Path, zero: str) -> None:
     given = np.zeros((1, 6), np.float32)
     if zero == "sums":
         given[0, :2] = 1
     path = dense(tmp_path / "m.onnx", activation="Sigmoid")
-    found = opened(path, rule=rule).relevances(given, ["a"])
+    found = opened(path).relevances(given, ["a"])
     assert np.isfinite(found.values).all()
     assert not found.values[given == 0].any()
     assert found.layers["a"].sum() == pytest.approx(found.score, rel=1e-4)
@@ -311,19 +261,6 @@ def test_a_map_has_the_size_of_the_image() -> None:
     np.testing.assert_allclose(found, np.ones((8, 9)))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"rule": "gamma"}, "there is no rule gamma; take zero, epsilon, alpha-beta"),
-        ({"epsilon": 0.0}, "epsilon is above 0"),
-        ({"alpha": 0.5}, "alpha 1 or more"),
-    ],
-)
-def test_settings_that_there_are_not(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        opened(dense(tmp_path / "m.onnx"), **change)
-
-
 def test_bad_calls_are_told(tmp_path: Path) -> None:
     path = dense(tmp_path / "m.onnx")
     model = opened(path)
@@ -363,14 +300,3 @@ def test_a_softmax_is_found_behind_what_only_moves_it(tmp_path: Path) -> None:
     ]
     model = opened(saved(tmp_path / "m.onnx", nodes, {"w": FIRST}, [1, 6]))
     assert model.relevances(GIVEN[0]).score == pytest.approx((GIVEN[0] @ FIRST).max(), rel=1e-5)
-
-
-def test_signs_count_whichever_input_has_the_weights(tmp_path: Path) -> None:
-    weights = np.random.default_rng(7).normal(size=(3, 6)).astype(np.float32)
-    nodes = [helper.make_node("MatMul", ["w", "x"], ["y"])]
-    path = saved(tmp_path / "m.onnx", nodes, {"w": weights}, [6, 1])
-    given = GIVEN[0].reshape(6, 1)
-    found = opened(path, rule="alpha-beta").relevances(given)
-    start = np.where(np.arange(3) == found.label, (weights @ given)[:, 0], 0)
-    expected = by_sign(given[:, 0], weights.T, start, 1.0)
-    np.testing.assert_allclose(found.values[:, 0], expected, rtol=1e-4, atol=1e-6)

@@ -8,7 +8,7 @@ import scipy
 
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors import UnitActivations
-from edgeflare_whitebox import DSC, LSC, Activations
+from edgeflare_whitebox import DSC, LSC, Activations, SurpriseCriterion, surprise
 
 MODEL = "0" * 64
 LAYERS = ("first", "second")
@@ -70,16 +70,17 @@ def test_units_of_low_variance_are_dropped_for_each_class() -> None:
 
 
 def test_densities_are_let_go_of_and_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    lsc = LSC(MODEL, LAYERS)
-    lsc.fit(activations(KNOWN, KNOWN_LABELS))
     new = activations(NEW, NEW_LABELS)
-    expected = [lsc.surprise(one) for one in new]
-    assert len(lsc._densities) == CLASSES
-    lsc.fit(activations(KNOWN[:0], KNOWN_LABELS[:0]))
-    lsc._forget()
-    monkeypatch.setattr("edgeflare_whitebox.surprise._DENSITY_VALUES", 1)
-    assert [lsc.surprise(one) for one in new] == expected
-    assert len(lsc._densities) == 1
+    found, computed = [], []
+    density = surprise._density
+    monkeypatch.setattr(surprise, "_density", lambda *of: computed.append(of) or density(*of))
+    for most in (surprise._DENSITY_VALUES, 1):
+        monkeypatch.setattr(surprise, "_DENSITY_VALUES", most)
+        lsc = LSC(MODEL, LAYERS)
+        lsc.fit(activations(KNOWN, KNOWN_LABELS))
+        found.append([lsc.surprise(one) for one in new])
+    assert found[0] == found[1]
+    assert len(computed) > 2 * CLASSES
 
 
 def test_far_inputs_are_more_surprising_than_any_density_can_tell() -> None:
@@ -147,7 +148,7 @@ def test_sections_are_open_below_and_closed_above(monkeypatch: pytest.MonkeyPatc
     found = {}
     for value in (-1.0, 0.0, 1e-9, 0.5, 0.51, 1.0, 2.0, 2.01, np.inf, np.nan):
         monkeypatch.setattr(dsc, "surprise", lambda _, value=value: value)
-        found[value] = dsc._covers(activations(NEW[:1], [0])[0]).tolist()
+        found[value] = dsc.sections_of(activations(NEW[:1], [0])[0]).tolist()
     assert list(found.values()) == [[], [], [0], [0], [1], [1], [3], [], [], []]
 
 
@@ -158,6 +159,17 @@ def test_fitting_on_more_changes_what_is_near() -> None:
         criterion.fit(activations(KNOWN[:60], KNOWN_LABELS[:60]))
         criterion.surprise(new)
         criterion.fit(activations(KNOWN[60:], KNOWN_LABELS[60:]))
-        whole = type(criterion)(MODEL, LAYERS)
+        whole = SurpriseCriterion(criterion.name, MODEL, LAYERS)
         whole.fit(activations(KNOWN, KNOWN_LABELS))
         assert criterion.surprise(new) == whole.surprise(new)
+
+
+def test_copies_share_what_is_computed_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
+    density = surprise._density
+    monkeypatch.setattr(surprise, "_density", lambda *of: computed.append(of) or density(*of))
+    lsc = LSC(MODEL, LAYERS)
+    lsc.fit(activations(KNOWN, KNOWN_LABELS))
+    for part in (lsc.emptied(), lsc.emptied()):
+        part.update(activations(NEW, NEW_LABELS))
+    assert len(computed) == CLASSES

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from edgeflare._internal import plugins
+
 FILES, OUTPUTS, DEVICES = "Models and seeds", "Detections and values", "Devices"
 SURVEY, SEARCH = "Survey", "Search"
 _PANELS = {
@@ -42,7 +44,8 @@ class Flag:
     flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
     `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
     one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
-    the latter's help. A name ``--this/--no-this`` sets true or false.
+    the latter's help. A name ``--this/--no-this`` sets true or false. The help ends with the installed
+    plug-ins of the kind `names` that it doesn't name itself.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Flag:
     example: Any = None
     each: bool = False
     deployed: str = ""
+    names: plugins.Kind | None = None
 
     @property
     def parameter(self) -> str:
@@ -79,7 +83,10 @@ class SettingFlag(NamedTuple):
     @property
     def help(self) -> str:
         """The help text."""
-        return self.flag.help or self.field.description or ""
+        text = self.flag.help or self.field.description or ""
+        names = plugins.names(self.flag.names) if self.flag.names else ()
+        further = [name for name in names if name not in text]
+        return f"{text} Installed: {', '.join(further)}." if further else text
 
     @property
     def panel(self) -> str | None:

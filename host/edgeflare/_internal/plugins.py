@@ -7,7 +7,7 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `answers.oracles`, `answers.kind`, `answers.detections.formats.options`, `devices.runtimes`, `devices.open`,
-`models.probe`, `analysis.base`, `store.servers`, `cli.groups`. Nothing is imported before its name is used, so a plug-in that is broken
+`models.probe`, `analysis.base`, `store.servers`, `campaign.priority`, `cli.groups`. Nothing is imported before its name is used, so a plug-in that is broken
 fails alone. EdgeFlare's own distribution declares names in the same way; a built-in name, such a one
 too, always means the built-in object. Mutation operators are declared in the group
 ``edgeflare.mutators``; see `edgeflare_mutators`.
@@ -67,7 +67,9 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 def built_in(kind: Kind) -> tuple[str, ...]:
     """Return the names that EdgeFlare's own distribution declares, sorted; nothing is imported."""
-    return tuple(sorted({one.name for one in entry_points(group=GROUPS[kind]) if _is_own(one)}))
+    return tuple(
+        sorted({entry.name for entry in entry_points(group=GROUPS[kind]) if _is_own(entry)})
+    )
 
 
 @cache

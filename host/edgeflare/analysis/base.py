@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from markupsafe import Markup
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
-from edgeflare.errors import UsageError
+from edgeflare._internal.flags import problems_of
+from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.store import CampaignLock, Store
 
 S = TypeVar("S", bound=BaseModel)
@@ -24,7 +25,7 @@ R = TypeVar("R")
 class RunContext(NamedTuple):
     """What an analysis may use beside the campaign.
 
-    `progress` takes what is done, how much of it, and the whole where it is known.
+    `progress` takes what is done, how much of it, and the total where it is known.
     """
 
     progress: Callable[[str, int, int | None], None] = lambda *_: None
@@ -82,8 +83,8 @@ def analysis_names() -> tuple[str, ...]:
 def analysis(name: str) -> Analysis[Any, Any]:
     """Return the analysis of this name. Raises UsageError where there is none that can be run."""
     if name not in analysis_names():
-        known = ", ".join(analysis_names()) or "none"
-        raise UsageError(f"there is no analysis {name!r}; those installed: {known}")
+        installed = ", ".join(analysis_names()) or "none"
+        raise UsageError(f"there is no analysis {name!r}; those installed: {installed}")
     loaded: Analysis[Any, Any] = plugins.load("analysis", name)
     if not {*dir(loaded)} >= _PARTS:
         why = f"must be an object with {', '.join(sorted(_PARTS))}"
@@ -97,11 +98,22 @@ _PARTS = {"about", "result", "run", "sections", "settings"}
 def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: RunContext) -> Any:
     """Run an analysis of a campaign, store its result there and return it.
 
-    Raises UsageError for an unknown analysis and for settings that it doesn't take, StoreError.
+    Raises UsageError for an unknown analysis, settings that it doesn't take, and one that fails;
+    StoreError.
     """
-    chosen = analysis(name)
+    plugin = analysis(name)
+    try:
+        stated = plugin.settings.model_validate(settings)
+    except ValidationError as error:
+        raise UsageError(problems_of(error, f"analysis {name}")) from error
     with Store.open(folder) as store:
-        result = chosen.run(store, chosen.settings.model_validate(settings), context)
+        try:
+            result = plugin.run(store, stated, context)
+        except EdgeFlareError:
+            raise
+        except Exception as error:  # the distribution's code: it may raise anything
+            why = f"failed: {type(error).__name__}: {error}"
+            raise plugins.unusable("analysis", name, why) from error
         with CampaignLock(store.folder):
             store.set_result(_key(name), result)
     return result
@@ -116,12 +128,12 @@ def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any] | UsageErr
         if store.fact(_key(name)) is None:
             continue
         try:
-            chosen = analysis(name)
-            result = store.result(_key(name), chosen.result)
+            plugin = analysis(name)
+            result = store.result(_key(name), plugin.result)
         except UsageError as error:
             yield name, error
         else:
-            yield name, chosen.sections(result)
+            yield name, plugin.sections(result)
 
 
 def shown_analyses() -> Iterator[ShownAnalysis]:

@@ -252,7 +252,7 @@ class Summary:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
         about = asdict(self)
-        del about["answers"]
+        del about["answers"], about["unusable"]  # they stand in another form, behind the others
         return {
             **about,
             "detection": self.detection and asdict(self.detection),

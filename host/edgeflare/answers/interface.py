@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import names_text
-from edgeflare.answers import kind_of_output
+from edgeflare.answers import SCORES, kind_of_output
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.outputs import AnswerReader
-from edgeflare.answers.scores import SCORES
 from edgeflare.errors import ModelError
 from edgeflare.types import DetectionRules, Task, ValueRules
 from edgeflare_agent.audio_spec import Spec

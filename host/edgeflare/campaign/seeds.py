@@ -14,7 +14,7 @@ from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.answers.text_interfaces import transcribes
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.pair.preflight import check_labels
-from edgeflare.campaign.priority import is_ordered_before
+from edgeflare.campaign.priority import is_ordered_before, order_of
 from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
@@ -36,7 +36,6 @@ from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import SeedInput, Task
-from edgeflare_whitebox import order_of
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
@@ -302,13 +301,18 @@ def _store_by_priority(
     if stored := store.seed_count():  # by a process that ended right after it
         count = sum(1 for _ in source)
     else:
-        ids: list[str] = []
-        found = priority(_Watched(source, config, reporter, ids))
-        count, skipped, notices = len(ids), source.skipped, source.notices
+        watched = _Watched(source, config, reporter)
+        found = priority(watched)
+        ids, skipped, notices = watched.ids, source.skipped, source.notices
+        if found.shape != (len(ids),):
+            raise UsageError(
+                f"{config.prioritise} gives {found.size:,} priorities for {len(ids):,} seeds: repair or "
+                "uninstall that plug-in"
+            )
         wanted = [ids[place] for place in order_of(found)[: config.limit]]
-        stored = len(wanted)
+        count, stored = len(ids), len(wanted)
         reporter(Stage("seeds", config.path.name, stored))
-        store.add_seeds(_chosen(source, set(wanted), reporter, classes), wanted)
+        store.add_seeds(_counted(_chosen(source, set(wanted), classes), reporter), wanted)
         # the second pass may end before the last seed
         source.skipped, source.notices = skipped, notices
     if stored < count:
@@ -318,42 +322,45 @@ def _store_by_priority(
         )
 
 
-def _chosen(
-    source: SeedSource, ids: set[str], reporter: Reporter, classes: int | None
-) -> Iterator[SeedInput]:
+def _chosen(source: SeedSource, ids: set[str], classes: int | None) -> Iterator[SeedInput]:
     """Yield the seeds of these ids, in the source's order; reading ends with the last of them."""
-    for done, seed in enumerate((one for one in source if one.id in ids), start=1):
+    for seed in source:
+        if seed.id not in ids:
+            continue
         if classes is not None:
             check_labels([seed], classes)
         yield seed
-        if done == len(ids) or not done % BATCH:
-            reporter(Step(done))
-        if done == len(ids):
+        ids.remove(seed.id)
+        if not ids:
             return
 
 
-class _Watched:
-    """The seeds of a source, whose passes are reported, and whose ids the first one appends to `ids`."""
+def _counted(seeds: Iterable[SeedInput], reporter: Reporter) -> Iterator[SeedInput]:
+    """Yield seeds, and report how many there were."""
+    done = 0
+    for done, seed in enumerate(seeds, start=1):
+        yield seed
+        if not done % BATCH:
+            reporter(Step(done))
+    reporter(Step(done))
 
-    def __init__(
-        self, source: SeedSource, config: SeedsConfig, reporter: Reporter, ids: list[str]
-    ) -> None:
+
+class _Watched:
+    """The seeds of a source, whose passes are reported; `ids` are those of the last one."""
+
+    def __init__(self, source: SeedSource, config: SeedsConfig, reporter: Reporter) -> None:
         self._source = source
-        self._config = config
+        self._what = f"{config.path.name}, by {config.prioritise}"
         self._reporter = reporter
-        self._ids = ids
+        self.ids: list[str] = []
 
     def __iter__(self) -> Iterator[SeedInput]:
-        what = f"{self._config.path.name}, by {self._config.prioritise}"
-        self._reporter(Stage("seeds", what, self._source.total))
+        self._reporter(Stage("seeds", self._what, self._source.total))
         ids: list[str] = []
-        for done, seed in enumerate(self._source, start=1):
+        for seed in _counted(self._source, self._reporter):
             ids.append(seed.id)
             yield seed
-            if not done % BATCH:
-                self._reporter(Step(done))
-        self._reporter(Step(len(ids)))
-        self._ids[:] = ids
+        self.ids = ids
 
 
 def write_calibration(

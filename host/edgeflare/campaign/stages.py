@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -25,7 +26,7 @@ from edgeflare.campaign.pair.preflight import (
     slowness,
 )
 from edgeflare.campaign.pair.saturation import saturates, saturation_notice
-from edgeflare.campaign.priority import SourcePriority, is_ordered_before
+from edgeflare.campaign.priority import is_ordered_before, source_priorities
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
@@ -150,7 +151,7 @@ class Campaign:
                 classes=side.classes if side.kind.has_classes else None,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
-                priority=SourcePriority(self._config, self._original, side)
+                priority=partial(source_priorities, self._config, self._original, side)
                 if is_ordered_before(self._config.seeds)
                 else None,
             )

@@ -26,22 +26,22 @@ class AnalysisCommands(PluginGroup):
         from edgeflare._internal.flags import flags_of
         from edgeflare.analysis import analysis
 
-        chosen = analysis(name)
-        settings = flags_of(chosen.settings)
-        values = partial(TypeAdapter(chosen.result).dump_python, mode="json")
+        plugin = analysis(name)
+        settings = flags_of(plugin.settings)
+        values = partial(TypeAdapter(plugin.result).dump_python, mode="json")
 
         def command(ctx: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
             from edgeflare.analysis import RunContext, run_analysis
             from edgeflare.cli.display.tables import print_result
 
-            typed = {one.places[0][0]: ctx.obj[one.flag.parameter] for one in settings}
+            typed = {setting.places[0][0]: ctx.obj[setting.flag.parameter] for setting in settings}
             stated = {field: value for field, value in typed.items() if value not in (None, [])}
             result = run_analysis(name, campaign, stated, RunContext())
-            print_result(json, lambda: values(result), lambda: chosen.sections(result))
+            print_result(json, lambda: values(result), lambda: plugin.sections(result))
 
         app = typer.Typer(add_completion=False)
         kind = command_with_flags(lambda: settings)
-        app.command(name, cls=kind, help=chosen.about)(with_exit_codes(command))
+        app.command(name, cls=kind, help=plugin.about)(with_exit_codes(command))
         return typer.main.get_command(app)
 
 

@@ -101,9 +101,9 @@ def _failing(sentence: str, name: str) -> Any:
         raise UsageError(sentence)
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return _command_of(
-        with_exit_codes(fail), name, help=visible_text(sentence), context_settings=anything
-    )
+    text = visible_text(sentence)
+    settings = {"help": text, "add_help_option": False, "context_settings": anything}
+    return _command_of(with_exit_codes(fail), name, **settings)
 
 
 def _map_errors(command: Any) -> None:

@@ -108,10 +108,10 @@ class Scheduler(NamedTuple):
                 raise UsageError("--insecure and the --tls flags are for --dask; add it")
             return nullcontext()
         fleet.check_for_workers()
-        opened = plugins.load("cluster", "dask")
-        if opened is None:
+        open_cluster = plugins.load("cluster", "dask")
+        if open_cluster is None:
             raise UsageError("no installed distribution has the cluster of --dask")
-        cluster: AbstractContextManager[Cluster] = opened(**self._asdict())
+        cluster: AbstractContextManager[Cluster] = open_cluster(**self._asdict())
         return cluster
 
 

@@ -51,8 +51,10 @@ def probe_class(name: str) -> Any:
     """Return the class of a probe. Raises UsageError where no distribution declares it."""
     kind = plugins.load("probe", name)
     if kind is None:
-        known = ", ".join(plugins.names("probe")) or "none"
-        raise UsageError(f"there is no probe {name!r} of the original; those installed: {known}")
+        installed = ", ".join(plugins.names("probe")) or "none"
+        raise UsageError(
+            f"there is no probe {name!r} of the original; those installed: {installed}"
+        )
     if not isinstance(kind, type) or not {"check", "answer"} <= set(dir(kind)):
         raise plugins.unusable("probe", name, "must be a class with the methods check and answer")
     return kind

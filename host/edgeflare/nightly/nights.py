@@ -16,7 +16,6 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.nightly.night import Night
 from edgeflare.store.creation import make_schema, places_at
 from edgeflare.store.database import Database, Schema, translate_errors
-from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     Kind,
     Location,
@@ -26,6 +25,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.migrations import open_database
+from edgeflare.store.named_databases import add_database
 
 NIGHT_NAME = "night.json"
 NIGHTS = "nights"

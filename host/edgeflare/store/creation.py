@@ -20,7 +20,6 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
-from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     CORPUS_NAME,
     DATABASE_NAME,
@@ -37,6 +36,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.store.named_databases import add_database
 from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
 from edgeflare.store.servers import DatabaseServer, server_of
 

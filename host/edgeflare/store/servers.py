@@ -16,8 +16,8 @@ from sqlalchemy.exc import IntegrityError
 
 from edgeflare._internal.plugins import load, names, unusable
 from edgeflare.errors import StoreAwayError, StoreError, UsageError
-from edgeflare.store.known import check_database_known
 from edgeflare.store.location import Location, campaign_text
+from edgeflare.store.named_databases import check_database_known
 
 _PAUSE_S = 0.5
 

@@ -1,6 +1,6 @@
 """Which classes a campaign's original confuses, and what its deployed model adds to that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,13 +12,11 @@ from pydantic import Field
 from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.errors import UsageError
-from edgeflare.seeds import SeedSource
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
 from edgeflare.store.records import SeedRecord
 from edgeflare.types import AGREED
 from edgeflare_whitebox.activations import pre_activation_layers
-from edgeflare_whitebox.classes.activation_probabilities import ActivationProbabilities
 from edgeflare_whitebox.classes.deployment import (
     BiasChange,
     ClassChange,
@@ -33,6 +31,7 @@ from edgeflare_whitebox.classes.evaluation import (
 )
 from edgeflare_whitebox.classes.pairs import (
     LEAST_INPUTS,
+    ActivationProbabilities,
     Pairs,
     avg_bias,
     avg_cd,
@@ -48,7 +47,6 @@ from edgeflare_whitebox.stored import (
     ClassIndex,
     Count,
     Share,
-    StoredOriginal,
     Tell,
     answered_activations,
     profile_samples,
@@ -64,7 +62,8 @@ MOST_SUSPECTS = 50
 """Pairs of classes that the original may confuse, as many at most."""
 MOST_DRAWN = 40
 """With more classes than this the table of decisions has those of the strongest changes alone."""
-_EXAMPLES = 3
+_SHARES = ("bias", "leak", "deployed_leak", "confusion", "deployed_confusion")
+"""The measures in `SuspectPair` that are shares."""
 
 _Row = Annotated[tuple[Count, ...], Field(max_length=MOST_DRAWN)]
 
@@ -201,17 +200,66 @@ def classes_of_campaign(
             )
         answers, notices = _answers(store)
         source = None if profile is None else profile_source(store, model.spec, profile, resize)
-        probabilities, run, left_out = _probabilities(
-            store, model, source, layers, answers.original.shape[1], tell
+        count = answers.original.shape[1]
+        names = tuple(dict.fromkeys(layers)) or pre_activation_layers(model.graph)
+        probabilities, profiled = ActivationProbabilities(names, count), 0
+        samples, total = profile_samples(store, source)
+        what = "the profile"
+        for one in answered_activations(model, samples, names, what, total, tell, notices):
+            probabilities.update([one])
+            profiled += 1
+        notices += skipped_notices(source)
+        compared = compare_deployment(
+            answers.original,
+            answers.deployed,
+            answers.labels,
+            agree=answers.agree,
+            has_probabilities=answers.has_probabilities,
+            random_seed=random_seed,
         )
-        found = _found(answers, probabilities, random_seed)
-        result = replace(
-            found,
+        chosen, figures = _figures_of_pairs(answers, probabilities)
+        if len(chosen) < count:
+            notices.append(
+                f"{len(chosen):,} of {count:,} classes have {LEAST_INPUTS} inputs or more"
+                + (
+                    ": of the original's pairs only those of two such classes are known"
+                    if len(chosen) > 1
+                    else ", so that nothing can be said of the original's pairs: add seeds"
+                )
+            )
+        before, after = decisions(answers.original, answers.deployed, answers.agree)
+        rows = before if answers.labels is None else answers.labels
+        places = sorted({place for pair in compared.pairs for place in pair.examples})
+        result = ClassesFound(
             model=model.path.name,
+            classes=count,
+            inputs=compared.inputs,
+            moved=compared.moved,
+            labelled=answers.labels is not None,
+            enough=len(chosen),
             profile=None if profile is None else str(Path(profile).absolute()),
-            profiled=run,
+            profiled=profiled,
+            random_seed=random_seed,
             finished=bool(store.fact("finished")),
-            notices=(*notices, *left_out, *found.notices),
+            changes=compared.classes,
+            pairs=compared.pairs,
+            tested_pairs=compared.tested_pairs,
+            biases=compared.biases,
+            suspects=_suspects(chosen, figures),
+            evaluations=_evaluations(figures),
+            decisions=_decisions(rows, before, after, compared.classes, compared.pairs),
+            examples=tuple(
+                ExampleSeed(
+                    place,
+                    (seed := answers.seeds[place]).id,
+                    seed.sample,
+                    None if answers.labels is None else int(answers.labels[place]),
+                    int(before[place]),
+                    int(after[place]),
+                )
+                for place in places
+            ),
+            notices=tuple(notices),
         )
         unstored = store_found(store, _FACT, result)
     return replace(result, notices=(*result.notices, *unstored))
@@ -230,11 +278,6 @@ class _Answers(NamedTuple):
     agree: NDArray[np.bool_]
     labels: NDArray[np.int64] | None
     has_probabilities: bool
-
-    @property
-    def decisions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The classes that both models decide for."""
-        return decisions(self.original, self.deployed, self.agree)
 
 
 def _answers(store: Store) -> tuple[_Answers, list[str]]:
@@ -287,199 +330,79 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
     return _Answers(seeds, original, deployed, agree, whole, kind != "label"), notices
 
 
-def _probabilities(
-    store: Store,
-    model: StoredOriginal,
-    source: SeedSource | None,
-    layers: Sequence[str],
-    classes: int,
-    tell: Tell,
-) -> tuple[ActivationProbabilities, int, list[str]]:
-    """Return the activation probabilities on the profiling inputs, the number of these, and notices.
-
-    Raises ModelError where no input can be run.
-    """
-    notices: list[str] = []
-    names = tuple(dict.fromkeys(layers)) or pre_activation_layers(model.graph)
-    found = ActivationProbabilities(names, classes)
-    samples, total = profile_samples(store, source)
-    run = 0
-    for activation in answered_activations(
-        model, samples, names, "the profile", total, tell, notices
+def _figures_of_pairs(
+    answers: _Answers, probabilities: ActivationProbabilities
+) -> tuple[list[int], dict[str, NDArray[np.float64]]]:
+    """Return the classes with inputs enough, and each measure of their pairs, in `class_pairs`' order."""
+    count, labels = answers.original.shape[1], answers.labels
+    distance = probabilities.distances
+    few = probabilities.inputs < LEAST_INPUTS
+    distance[few] = distance[:, few] = np.nan
+    figures: dict[str, Pairs] = {"distance": distance}
+    tops = decisions(answers.original, answers.deployed, answers.agree)
+    for side, scores, top in zip(
+        ("", "deployed_"), (answers.original, answers.deployed), tops, strict=True
     ):
-        found.update([activation])
-        run += 1
-    return found, run, [*notices, *skipped_notices(source)]
-
-
-def _found(
-    answers: _Answers, probabilities: ActivationProbabilities, random_seed: int
-) -> ClassesFound:
-    """Return all that follows from the answers and the activations."""
-    labels, classes = answers.labels, answers.original.shape[1]
-    compared = compare_deployment(
-        answers.original,
-        answers.deployed,
-        labels,
-        agree=answers.agree,
-        has_probabilities=answers.has_probabilities,
-        examples=_EXAMPLES,
-        random_seed=random_seed,
-    )
-    measures = _Measures.of(answers, probabilities)
-    notices = []
-    enough = len(measures.classes)
-    if enough < classes:
-        notices.append(
-            f"{enough:,} of {classes:,} classes have {LEAST_INPUTS} inputs or more"
-            + (
-                ": of the original's pairs only those of two such classes are known"
-                if enough > 1
-                else ", so that nothing can be said of the original's pairs: add seeds"
-            )
+        decided, unknown = memberships(top, count), np.full((count, count), np.nan)
+        figures[f"{side}leak"] = (
+            both_directions(directional_leak(scores, decided, least=LEAST_INPUTS))
+            if answers.has_probabilities or not side
+            else unknown
         )
-    places = {place for pair in compared.pairs for place in pair.examples}
-    before, after = answers.decisions
-    return ClassesFound(
-        model="",
-        classes=classes,
-        inputs=compared.inputs,
-        moved=compared.moved,
-        labelled=labels is not None,
-        enough=enough,
-        profile=None,
-        profiled=0,
-        random_seed=random_seed,
-        finished=False,
-        changes=compared.classes,
-        pairs=compared.pairs,
-        tested_pairs=compared.tested_pairs,
-        biases=compared.biases,
-        suspects=measures.suspects(),
-        evaluations=measures.evaluations(),
-        decisions=_decisions(
-            before if labels is None else labels, before, after, compared.classes, compared.pairs
-        ),
-        examples=tuple(
-            ExampleSeed(
-                place,
-                answers.seeds[place].id,
-                answers.seeds[place].sample,
-                None if labels is None else int(labels[place]),
-                int(before[place]),
-                int(after[place]),
-            )
-            for place in sorted(places)
-        ),
-        notices=tuple(notices),
-    )
-
-
-class _Measures(NamedTuple):
-    """The measures of pairs of some classes, those with inputs enough; each [those, those]."""
-
-    classes: list[int]
-    distance: Pairs
-    bias: Pairs
-    leak: Pairs
-    deployed_leak: Pairs
-    confusion: Pairs
-    deployed_confusion: Pairs
-    disparity: Pairs
-
-    @classmethod
-    def of(cls, answers: _Answers, probabilities: ActivationProbabilities) -> "_Measures":
-        count = answers.original.shape[1]
-        distance = probabilities.distances
-        few = probabilities.inputs < LEAST_INPUTS
-        distance[few] = distance[:, few] = np.nan
-        unknown = np.full((count, count), np.nan)
-        leaks, confusions = [], []
-        sides = zip((answers.original, answers.deployed), answers.decisions, strict=True)
-        for scores, top in sides:
-            decided = memberships(top, count)
-            leaks.append(both_directions(directional_leak(scores, decided, least=LEAST_INPUTS)))
-            confusions.append(
-                unknown
-                if answers.labels is None
-                else both_directions(directional_type1_confusion(answers.labels, decided, count))
-            )
-        if not answers.has_probabilities:
-            leaks[1] = unknown
-        known = np.isfinite(distance) | np.isfinite(leaks[0]) | np.isfinite(confusions[0])
-        np.fill_diagonal(known, False)
-        members = memberships(
-            answers.original.argmax(axis=1) if answers.labels is None else answers.labels, count
+        figures[f"{side}confusion"] = (
+            unknown
+            if labels is None
+            else both_directions(directional_type1_confusion(labels, decided, count))
         )
-        large = members.sum(axis=0) >= LEAST_INPUTS
-        chosen = np.flatnonzero(known.any(axis=0) & large)
-        some = np.ix_(chosen, chosen)
-        near = near_distance(distance[some])
-        return cls(
-            chosen.tolist(),
-            distance[some],
-            avg_bias(distance[some], nearer_than=near),
-            leaks[0][some],
-            leaks[1][some],
-            confusions[0][some],
-            confusions[1][some],
-            avg_cd(confusions[0][some]),
-        )
-
-    def suspects(self) -> tuple[SuspectPair, ...]:
-        """Return the flagged pairs, and those that are truly confused, the largest leak first."""
-        distance, bias, leak, deployed_leak, confusion, deployed_confusion = (
-            pair_values(one)
-            for one in (
-                self.distance,
-                self.bias,
-                self.leak,
-                self.deployed_leak,
-                self.confusion,
-                self.deployed_confusion,
-            )
-        )
-        by_distance, by_leak, confused = outlying(-distance), outlying(leak), outlying(confusion)
-        pairs = class_pairs(len(self.classes))
-        order = np.argsort(-np.nan_to_num(leak, nan=-1.0), kind="stable")
-        flagged = order[(by_distance | by_leak | confused)[order]]
-        return tuple(
-            SuspectPair(
-                first=self.classes[pairs[place][0]],
-                second=self.classes[pairs[place][1]],
-                distance=_known(distance[place]),
-                bias=_share(bias[place]),
-                leak=_share(leak[place]),
-                deployed_leak=_share(deployed_leak[place]),
-                confusion=_share(confusion[place]),
-                deployed_confusion=_share(deployed_confusion[place]),
-                by_distance=bool(by_distance[place]),
-                by_leak=bool(by_leak[place]),
-                confused=bool(confused[place]) if np.isfinite(confusion[place]) else None,
-            )
-            for place in flagged[:MOST_SUSPECTS].tolist()
-        )
-
-    def evaluations(self) -> tuple[MeasureEvaluation, ...]:
-        """Return how well the measures find the true pairs; nothing where there is none."""
-        compared = (
-            ("NAPVD", -1, self.distance, self.confusion),
-            ("leak", 1, self.leak, self.confusion),
-            ("avg_bias", 1, self.bias, self.disparity),
-        )
-        found = (
-            evaluate_measure(name, sign * pair_values(measure), pair_values(truth))
-            for name, sign, measure, truth in compared
-        )
-        return tuple(
-            replace(one, correlation=None if one.correlation is None else sign * one.correlation)
-            for one, (_, sign, _, _) in zip(found, compared, strict=True)
-            if one.by_deviation.true
-        )
+    known = np.any([np.isfinite(figures[one]) for one in ("distance", "leak", "confusion")], axis=0)
+    np.fill_diagonal(known, False)
+    members = memberships(answers.original.argmax(axis=1) if labels is None else labels, count)
+    chosen = np.flatnonzero(known.any(axis=0) & (members.sum(axis=0) >= LEAST_INPUTS))
+    figures = {name: pairs[np.ix_(chosen, chosen)] for name, pairs in figures.items()}
+    near = near_distance(figures["distance"])
+    figures["bias"] = avg_bias(figures["distance"], nearer_than=near)
+    figures["disparity"] = avg_cd(figures["confusion"])
+    return chosen.tolist(), {name: pair_values(pairs) for name, pairs in figures.items()}
 
 
-def _known(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _suspects(
+    classes: Sequence[int], figures: Mapping[str, NDArray[np.float64]]
+) -> tuple[SuspectPair, ...]:
+    """Return the flagged pairs, and those that are truly confused, the largest leak first."""
+    flags = {
+        "by_distance": outlying(-figures["distance"]),
+        "by_leak": outlying(figures["leak"]),
+        "confused": outlying(figures["confusion"]),
+    }
+    pairs = class_pairs(len(classes))
+    order = np.argsort(-np.nan_to_num(figures["leak"], nan=-1.0), kind="stable")
+    flagged = order[np.any(list(flags.values()), axis=0)[order]]
+    found = []
+    for place in flagged[:MOST_SUSPECTS].tolist():
+        first, second = (classes[one] for one in pairs[place])
+        said: dict[str, Any] = {name: bool(flag[place]) for name, flag in flags.items()}
+        if np.isnan(figures["confusion"][place]):
+            said["confused"] = None
+        shares: dict[str, Any] = {name: _share(figures[name][place]) for name in _SHARES}
+        distance = figures["distance"][place]
+        known = float(distance) if np.isfinite(distance) else None
+        found.append(SuspectPair(first, second, known, **shares, **said))
+    return tuple(found)
+
+
+def _evaluations(figures: Mapping[str, NDArray[np.float64]]) -> tuple[MeasureEvaluation, ...]:
+    """Return how well the measures find the true pairs; nothing where there is none."""
+    found = []
+    for name, sign, measure, truth in (
+        ("NAPVD", -1, "distance", "confusion"),
+        ("leak", 1, "leak", "confusion"),
+        ("avg_bias", 1, "bias", "disparity"),
+    ):
+        one = evaluate_measure(name, sign * figures[measure], figures[truth])
+        if one.by_deviation.true:
+            of_measure = None if one.correlation is None else sign * one.correlation
+            found.append(replace(one, correlation=of_measure))
+    return tuple(found)
 
 
 def _share(value: Any) -> float | None:

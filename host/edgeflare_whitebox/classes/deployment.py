@@ -194,15 +194,16 @@ def compare_deployment(
         return DeploymentComparison(0, 0, (), (), (), 0)
     if labels is not None and np.ndim(labels) != 1:
         raise UsageError(f"labels are a class index for each input, not {list(np.shape(labels))}")
-    sides = _Sides.of(original, deployed, labels, agree)
-    families = 1 + has_probabilities + (labels is not None)
-    of_classes, of_pairs = _class_moves(sides), _pair_moves(sides)
+    sides = _Sides.of(original, deployed, labels, agree, has_probabilities)
+    families = sides.families
+    of_classes = {label: sides.moves(label) for label in sides.occurring}
+    of_pairs = _pair_moves(sides)
     moves = [*of_classes.values(), *of_pairs.values()]
     adjusted = tarone_holm(
         [one.p for one in moves], [one.least_p for one in moves], level=LEVEL / families
     )
     whole = [min(1.0, families * one) for one in adjusted]
-    leaks = _leaks(sides, families, random_seed) if has_probabilities else {}
+    leaks = _leaks(sides, random_seed) if has_probabilities else {}
     decided = dict(zip(of_pairs, whole[len(of_classes) :], strict=True))
     evidence = {
         pair: (
@@ -215,22 +216,15 @@ def compare_deployment(
         evidence = {pair: one for pair, one in evidence.items() if _grows(sides, pair)}
     strongest = sorted(evidence, key=lambda pair: (*evidence[pair], *pair))[:MOST_PAIRS]
     pairs = tuple(
-        _pair_change(
-            sides,
-            pair,
-            decided.get(pair, 1.0),
-            leaks.get(pair),
-            has_probabilities=has_probabilities,
-            examples=examples,
-        )
+        _pair_change(sides, pair, decided.get(pair, 1.0), leaks.get(pair), examples)
         for pair in strongest
     )
     return DeploymentComparison(
         inputs=len(original),
         moved=int((sides.before != sides.after).sum()),
-        classes=_class_changes(sides, of_classes, whole, pairs, labels, has_probabilities),
+        classes=_class_changes(sides, of_classes, whole, pairs),
         pairs=pairs,
-        biases=() if labels is None else _biases(sides, labels, families, random_seed),
+        biases=_biases(sides, random_seed),
         tested_pairs=len(sides.large) * max(0, len(sides.occurring) - 1),
     )
 
@@ -319,6 +313,8 @@ class _Sides(NamedTuple):
     before: NDArray[np.intp]
     after: NDArray[np.intp]
     members: NDArray[np.bool_]
+    labels: NDArray[np.int64] | None
+    has_probabilities: bool
     occurring: list[int]
     large: list[int]
 
@@ -329,6 +325,7 @@ class _Sides(NamedTuple):
         deployed: NDArray[np.float64],
         labels: NDArray[np.int64] | None,
         agree: NDArray[np.bool_] | None,
+        has_probabilities: bool,
     ) -> "_Sides":
         """Raise UsageError for labels of other inputs or classes."""
         count, classes = original.shape
@@ -340,40 +337,45 @@ class _Sides(NamedTuple):
         occurring = np.flatnonzero((members | decided).any(axis=0)).tolist()
         sizes = members.sum(axis=0)
         large = [one for one in occurring if sizes[one] >= LEAST_INPUTS]
-        return cls(original, deployed, before, after, members, occurring, large)
+        more = (labels, has_probabilities, occurring, large)
+        return cls(original, deployed, before, after, members, *more)
 
+    @property
+    def families(self) -> int:
+        """The number of kinds of tests: of decisions, of leaks, of biases."""
+        return 1 + self.has_probabilities + (self.labels is not None)
 
-def _moves(sides: _Sides, inputs: NDArray[np.intp], said: int) -> _Moves:
-    """Return how the answers to some inputs move to and away from a class."""
-    before, after = sides.before[inputs] == said, sides.after[inputs] == said
-    return _Moves(
-        len(inputs), int(before.sum()), int((after & ~before).sum()), int((before & ~after).sum())
-    )
+    def moves(self, said: int, label: int | None = None) -> _Moves:
+        """Return how the answers move to and away from a class: to all inputs, or to those of one."""
+        inputs = slice(None) if label is None else self.members[:, label]
+        before, after = self.before[inputs] == said, self.after[inputs] == said
+        gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+        return _Moves(len(before), int(before.sum()), gained, lost)
 
-
-def _class_moves(sides: _Sides) -> dict[int, _Moves]:
-    every = np.arange(len(sides.before))
-    return {label: _moves(sides, every, label) for label in sides.occurring}
+    def leak_changes(self, label: int, said: int) -> NDArray[np.float64]:
+        """Return the change of the probability of `said` on each input of `label`."""
+        inputs = self.members[:, label]
+        return np.asarray(self.deployed[inputs, said] - self.original[inputs, said])
 
 
 def _pair_moves(sides: _Sides) -> dict[tuple[int, int], _Moves]:
     """Return the moves of pairs (label, said) with inputs enough, where any input moves."""
     found = {}
     for label in sides.large:
-        inputs = np.flatnonzero(sides.members[:, label])
-        moved = inputs[sides.before[inputs] != sides.after[inputs]]
+        moved = sides.members[:, label] & (sides.before != sides.after)
         answers = {*sides.before[moved].tolist(), *sides.after[moved].tolist()} - {label}
         for said in sorted(answers):
-            found[label, said] = _moves(sides, inputs, said)
+            found[label, said] = sides.moves(said, label)
     return found
 
 
 def _grows(sides: _Sides, pair: tuple[int, int]) -> bool:
     """Whether a class is said more often of the inputs of another, or has more probability there."""
-    moves = _moves(sides, np.flatnonzero(sides.members[:, pair[0]]), pair[1])
+    label, said = pair
+    moves = sides.moves(said, label)
     if moves.gained != moves.lost:
         return moves.gained > moves.lost
-    return bool(_leak_differences(sides, pair).sum() >= 0)
+    return bool(sides.leak_changes(label, said).sum() >= 0)
 
 
 def _class_changes(
@@ -381,16 +383,14 @@ def _class_changes(
     moves: Mapping[int, _Moves],
     adjusted: Sequence[float],
     pairs: Sequence[PairChange],
-    labels: NDArray[np.int64] | None,
-    has_probabilities: bool,
 ) -> tuple[ClassChange, ...]:
     """Return the changes of classes in their order, see `DeploymentComparison`."""
     in_pairs = {label for one in pairs if one.is_significant for label in (one.label, one.said)}
     shifts = np.minimum(np.abs(sides.deployed - sides.original).mean(axis=0), 1.0)
     changes = []
     for (label, one), p in zip(moves.items(), adjusted, strict=False):
-        inputs = np.flatnonzero(sides.members[:, label])
-        kept = _moves(sides, inputs if labels is not None else inputs[:0], label)
+        kept = sides.moves(label, label)
+        has_recall = sides.labels is not None and kept.inputs > 0
         changes.append(
             ClassChange(
                 label=label,
@@ -400,11 +400,11 @@ def _class_changes(
                 p=one.p,
                 adjusted_p=p,
                 moved=one.gained + one.lost,
-                shift=float(shifts[label]) if has_probabilities else None,
+                shift=float(shifts[label]) if sides.has_probabilities else None,
                 in_pairs=label in in_pairs,
-                inputs=None if labels is None else kept.inputs,
-                original_recall=kept.original / kept.inputs if kept.inputs else None,
-                deployed_recall=kept.deployed / kept.inputs if kept.inputs else None,
+                inputs=None if sides.labels is None else kept.inputs,
+                original_recall=kept.original / kept.inputs if has_recall else None,
+                deployed_recall=kept.deployed / kept.inputs if has_recall else None,
             )
         )
     changes.sort(
@@ -418,7 +418,7 @@ def _class_changes(
     return tuple(changes)
 
 
-def _leaks(sides: _Sides, families: int, random_seed: int) -> dict[tuple[int, int], float]:
+def _leaks(sides: _Sides, random_seed: int) -> dict[tuple[int, int], float]:
     """Return the adjusted p of the leaks that change by `LEAST_LEAK` or more.
 
     Of the largest change of any pair, in terms of its standard deviation, where the models change
@@ -443,7 +443,7 @@ def _leaks(sides: _Sides, families: int, random_seed: int) -> dict[tuple[int, in
         for said, change, own in zip(tested.tolist(), changes.T, spread, strict=True):
             if abs(change.mean()) >= LEAST_LEAK:
                 found[label, said] = abs(float(change.sum())) / float(own)
-    return {pair: _adjusted(one, largest, families) for pair, one in found.items()}
+    return {pair: _adjusted(one, largest, sides.families) for pair, one in found.items()}
 
 
 def _adjusted(value: float, largest: NDArray[np.float64], families: int) -> float:
@@ -452,32 +452,23 @@ def _adjusted(value: float, largest: NDArray[np.float64], families: int) -> floa
     return min(1.0, families * (count + 1) / (len(largest) + 1))
 
 
-def _leak_differences(sides: _Sides, pair: tuple[int, int]) -> NDArray[np.float64]:
-    label, said = pair
-    inputs = sides.members[:, label]
-    found: NDArray[np.float64] = sides.deployed[inputs, said] - sides.original[inputs, said]
-    return found
-
-
 def _pair_change(
     sides: _Sides,
     pair: tuple[int, int],
     adjusted_p: float,
     leak_p: float | None,
-    *,
-    has_probabilities: bool,
     examples: int,
 ) -> PairChange:
     label, said = pair
     inputs = np.flatnonzero(sides.members[:, label])
-    moves = _moves(sides, inputs, said)
+    moves = sides.moves(said, label)
     is_said, was_said = sides.after[inputs] == said, sides.before[inputs] == said
     moved = np.concatenate([inputs[is_said & ~was_said], inputs[was_said & ~is_said]])
     leaks = [
         min(1.0, max(0.0, float(one[inputs, said].mean())))
         for one in (sides.original, sides.deployed)
     ]
-    low, high = bootstrap_interval([[one] for one in _leak_differences(sides, pair).tolist()])
+    low, high = bootstrap_interval([[one] for one in sides.leak_changes(label, said).tolist()])
     return PairChange(
         label=label,
         said=said,
@@ -488,19 +479,17 @@ def _pair_change(
         p=moves.p,
         adjusted_p=adjusted_p,
         original_leak=leaks[0],
-        deployed_leak=leaks[1] if has_probabilities else None,
-        leak_change=_within(low, high) if has_probabilities else None,
+        deployed_leak=leaks[1] if sides.has_probabilities else None,
+        leak_change=_within(low, high) if sides.has_probabilities else None,
         leak_p=leak_p,
         examples=tuple(moved[:examples].tolist()),
     )
 
 
-def _biases(
-    sides: _Sides, labels: NDArray[np.int64], families: int, random_seed: int
-) -> tuple[BiasChange, ...]:
+def _biases(sides: _Sides, random_seed: int) -> tuple[BiasChange, ...]:
     """Return how `avg_cd` changes, of all pairs of classes with inputs enough."""
     large = sides.large
-    if not 3 <= len(large) <= MOST_BIAS_CLASSES:
+    if sides.labels is None or not 3 <= len(large) <= MOST_BIAS_CLASSES:
         return ()
     rng = np.random.default_rng(random_seed)
     classes, size = len(large), sides.original.shape[1]
@@ -510,7 +499,7 @@ def _biases(
     real = np.zeros((2, 1, classes, classes + 1))
     inputs = np.zeros(classes)
     for row, label in enumerate(large):
-        mine = np.flatnonzero(labels == label)
+        mine = np.flatnonzero(sides.labels == label)
         inputs[row] = len(mine)
         both = np.stack([place[sides.before[mine]], place[sides.after[mine]]], axis=1)
         kinds, counts = np.unique(both, axis=0, return_counts=True)
@@ -540,7 +529,7 @@ def _biases(
                 min(1.0, float(original[number])),
                 min(1.0, float(deployed[number])),
                 _within(float(low[number]), float(high[number])),
-                _adjusted(change - _ROUNDING, largest, families),
+                _adjusted(change - _ROUNDING, largest, sides.families),
             )
         )
     found.sort(key=lambda one: (one.adjusted_p, -abs(one.deployed - one.original), one.first))

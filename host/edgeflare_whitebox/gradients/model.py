@@ -11,7 +11,6 @@ from edgeflare._internal import extras
 from edgeflare._internal.text import reason
 from edgeflare.errors import UsageError
 
-Patch = Callable[[Any], Any]
 Operator = Callable[[Sequence[Any], Mapping[str, Any], int], Any]
 """Computes an operator's outputs of its inputs, its attributes and the opset's version."""
 
@@ -29,8 +28,7 @@ class DifferentiableModel:
     """A float or QDQ ONNX model, run by torch on the CPU; every tensor keeps its name in the file.
 
     `inputs` and `outputs` are the names of the graph's inputs (without its initialisers) and
-    outputs, `tensors` those of everything that a node computes, in the graph's order; `kinds` are
-    the nodes' operators.
+    outputs; `kinds` are the nodes' operators.
 
     QuantizeLinear passes the gradient through its rounding unchanged, and none where it saturates
     (straight-through estimator; Bengio et al., arXiv:1308.3432). Quantised tensors are held as
@@ -71,49 +69,30 @@ class DifferentiableModel:
             )
         self.inputs = tuple(one.name for one in graph.input if one.name not in self._constants)
         self.outputs = tuple(one.name for one in graph.output)
-        self.tensors = tuple(name for node in self._nodes for name in node.outputs if name)
         self.kinds = frozenset(one.kind for one in self._nodes)
         self._makers = {name: node for node in self._nodes for name in node.outputs if name}
 
-    def run(
-        self,
-        feeds: Mapping[str, Any],
-        wanted: Iterable[str] = (),
-        patches: Mapping[str, Patch] | None = None,
-    ) -> dict[str, Any]:
+    def run(self, feeds: Mapping[str, Any], wanted: Iterable[str] = ()) -> dict[str, Any]:
         """Return the tensors `wanted` (by default the outputs) by name, as torch tensors.
 
         `feeds` holds a numpy array or torch tensor for each input that they need; gradients flow to
-        those torch tensors that require them. `patches` replaces a tensor, wherever it is used, by
-        what its function returns; input tensors and initialisers can be patched, too. Only nodes that
-        `wanted` needs are run.
+        those torch tensors that require them. Only nodes that `wanted` needs are run.
 
         Raises UsageError for a name that is no tensor of the graph, and for a missing feed.
         """
         names = tuple(wanted) or self.outputs
-        changes = dict(patches or {})
         values = dict(self._constants)
         values.update({name: self._tensor(value) for name, value in feeds.items()})
         known = values.keys() | self._makers.keys() | set(self.inputs)
-        for name in (*names, *changes, *feeds):
+        for name in (*names, *feeds):
             if name not in known:
                 raise UsageError(
                     f"the model has no tensor {name!r}; its outputs are {self.outputs}"
                 )
-        nodes = self._needed(names)
-        for name in changes.keys() & values.keys():
-            values[name] = changes[name](values[name])
-        for node in nodes:
-            self._run_node(node, values, changes)
-        missing = [name for name in names if name not in values]
-        if missing:
-            raise UsageError(f"the model's input {missing[0]!r} is not fed")
+        for node in self._needed(names):
+            self._run_node(node, values)
+        self._check_fed(names, values)
         return {name: values[name] for name in names}
-
-    def predict(self, batch: Any) -> Any:
-        """Return the first output for a batch of the first input, numpy float32 to numpy."""
-        with self._torch.no_grad():
-            return self.run({self.inputs[0]: batch}, self.outputs[:1])[self.outputs[0]].numpy()
 
     def gradient(
         self,
@@ -140,17 +119,21 @@ class DifferentiableModel:
         """Return the node that computes a tensor; None for inputs and initialisers."""
         return self._makers.get(tensor)
 
-    def _run_node(self, node: Node, values: dict[str, Any], patches: Mapping[str, Patch]) -> None:
-        missing = [name for name in node.inputs if name and name not in values]
-        if missing:
-            raise UsageError(f"the model's input {missing[0]!r} is not fed")
+    def _run_node(self, node: Node, values: dict[str, Any]) -> None:
+        self._check_fed(filter(None, node.inputs), values)
         arguments = [values[name] if name else None for name in node.inputs]
         results = self._operators[node.kind](arguments, node.attributes, self._opset)
         if not isinstance(results, tuple):
             results = (results,)
-        for name, value in zip(node.outputs, results, strict=False):
-            if name:
-                values[name] = patches[name](value) if name in patches else value
+        values.update(
+            (name, value) for name, value in zip(node.outputs, results, strict=False) if name
+        )
+
+    @staticmethod
+    def _check_fed(names: Iterable[str], values: Mapping[str, Any]) -> None:
+        missing = next((name for name in names if name not in values), None)
+        if missing is not None:
+            raise UsageError(f"the model's input {missing!r} is not fed")
 
     def _needed(self, names: Sequence[str]) -> list[Node]:
         needed, open_names = set(), list(names)

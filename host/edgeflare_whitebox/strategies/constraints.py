@@ -15,7 +15,8 @@ up to a hundred are drawn.
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
+from functools import partial
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -89,15 +90,10 @@ class ConstrainedOptions(BaseModel):
             )
 
 
-class Constraint(Protocol):
-    """Makes steps of one walk."""
+Constraint: TypeAlias = Callable[[Sample, Floats], Floats]
+"""Returns the change of an image, in levels, that follows the gradient there; of one walk.
 
-    def step(self, sample: Sample, gradient: Floats) -> Floats:
-        """Return the change of an image, in levels, that follows the gradient there.
-
-        Both are float64 [H, W, C]. 0 everywhere where no change that is allowed follows it.
-        """
-        ...
+Both are float64 [H, W, C]. 0 everywhere where no change that is allowed follows it."""
 
 
 def make_constraint(
@@ -115,12 +111,11 @@ def make_constraint(
     rectangle lies where the gradient at the first step is steepest, `anywhere` at random. `against`:
     light goes the other way than the gradient at the first step.
     """
-    makers: Mapping[str, Callable[[], Constraint]] = {
-        "light": lambda: _Light(step, against=against),
-        "occlusion": lambda: _Occlusion(step, size, rng if anywhere else None),
-        "blackout": lambda: _Blackout(size, rng),
-    }
-    return makers[name]()
+    if name == "light":
+        return _light(step, against=against)
+    if name == "occlusion":
+        return _occlusion(step, size, rng if anywhere else None)
+    return partial(_blackout, size, rng)
 
 
 def check_class_scores(strategy: str, seed: Seed) -> None:
@@ -137,6 +132,52 @@ def moved(sample: Sample, change: Floats) -> Sample:
     return IMAGE_SPACE.sample(IMAGE_SPACE.values(sample) + change)
 
 
+def _light(step: float, *, against: bool) -> Constraint:
+    """All values become brighter, or darker, by the same number of levels at each step."""
+    levels: float | None = None
+
+    def change(sample: Sample, gradient: Floats) -> Floats:
+        nonlocal levels
+        del sample
+        if levels is None:
+            levels = step * float(np.sign(gradient.mean())) * (-1.0 if against else 1.0)
+        return np.full(gradient.shape, levels)
+
+    return change
+
+
+def _occlusion(step: float, size: int | None, rng: np.random.Generator | None) -> Constraint:
+    """One rectangle, whose place stays the same, follows the gradient over its root mean square."""
+    place: tuple[slice, slice] | None = None
+
+    def change(sample: Sample, gradient: Floats) -> Floats:
+        nonlocal place
+        del sample
+        if place is None:
+            side = _side(size, _OCCLUSION_SHARE, gradient.shape)
+            place = _steepest(gradient, side) if rng is None else _drawn(gradient, side, rng)
+        found = np.zeros(gradient.shape)
+        size_of_all = float(np.sqrt(np.square(gradient).mean())) + _TINY  # as the authors' code
+        found[place] = step * (gradient[place] / size_of_all)
+        return found
+
+    return change
+
+
+def _blackout(
+    size: int | None, rng: np.random.Generator, sample: Sample, gradient: Floats
+) -> Floats:
+    """A square patch at a random place becomes black, where that raises the objective."""
+    side = _side(size, _PATCH_SHARE, gradient.shape)
+    change = np.zeros(gradient.shape)
+    for _ in range(_DRAWS):
+        place = _drawn(gradient, side, rng)
+        if gradient[place].mean() < 0 and sample[place].any():
+            change[place] = -IMAGE_SPACE.high
+            break
+    return change
+
+
 def _side(size: int | None, share: float, shape: tuple[int, ...]) -> int:
     shorter = min(shape[:2])
     if size is not None and size > shorter:
@@ -146,77 +187,15 @@ def _side(size: int | None, share: float, shape: tuple[int, ...]) -> int:
     return max(1, round(share * shorter)) if size is None else size
 
 
-class _Light:
-    """All values become brighter, or darker, by the same number of levels at each step."""
-
-    def __init__(self, step: float, *, against: bool) -> None:
-        self._step = step
-        self._against = against
-        self._direction: float | None = None
-
-    def step(self, sample: Sample, gradient: Floats) -> Floats:
-        del sample
-        if self._direction is None:
-            self._direction = float(np.sign(gradient.mean())) * (-1.0 if self._against else 1.0)
-        return np.full(gradient.shape, self._step * self._direction)
+def _drawn(gradient: Floats, side: int, rng: np.random.Generator) -> tuple[slice, slice]:
+    """Return a square at a random place."""
+    row, column = (int(rng.integers(length - side + 1)) for length in gradient.shape[:2])
+    return slice(row, row + side), slice(column, column + side)
 
 
-class _Occlusion:
-    """One rectangle, whose place stays the same, follows the gradient."""
-
-    def __init__(self, step: float, size: int | None, rng: np.random.Generator | None) -> None:
-        self._step = step
-        self._size = size
-        self._rng = rng
-        self._place: tuple[slice, slice] | None = None
-
-    def step(self, sample: Sample, gradient: Floats) -> Floats:
-        del sample
-        if self._place is None:
-            self._place = self._placed(gradient)
-        change = np.zeros(gradient.shape)
-        change[self._place] = self._step * _normalised(gradient)[self._place]
-        return change
-
-    def _placed(self, gradient: Floats) -> tuple[slice, slice]:
-        side = _side(self._size, _OCCLUSION_SHARE, gradient.shape)
-        rows, columns = (length - side + 1 for length in gradient.shape[:2])
-        if self._rng is not None:
-            row, column = int(self._rng.integers(rows)), int(self._rng.integers(columns))
-        else:
-            steepness = np.zeros((rows + side, columns + side))
-            steepness[1:, 1:] = np.square(gradient).sum(axis=2).cumsum(axis=0).cumsum(axis=1)
-            inside = (
-                steepness[side:, side:]
-                - steepness[:rows, side:]
-                - steepness[side:, :columns]
-                + steepness[:rows, :columns]
-            )
-            row, column = (int(one) for one in np.unravel_index(inside.argmax(), inside.shape))
-        return slice(row, row + side), slice(column, column + side)
-
-
-class _Blackout:
-    """A square patch at a random place becomes black, where that raises the objective."""
-
-    def __init__(self, size: int | None, rng: np.random.Generator) -> None:
-        self._size = size
-        self._rng = rng
-
-    def step(self, sample: Sample, gradient: Floats) -> Floats:
-        side = _side(self._size, _PATCH_SHARE, gradient.shape)
-        change = np.zeros(gradient.shape)
-        for _ in range(_DRAWS):
-            row, column = (
-                int(self._rng.integers(length - side + 1)) for length in gradient.shape[:2]
-            )
-            place = slice(row, row + side), slice(column, column + side)
-            if gradient[place].mean() < 0 and sample[place].any():
-                change[place] = -IMAGE_SPACE.high
-                break
-        return change
-
-
-def _normalised(gradient: Floats) -> Floats:
-    """Return a gradient over its root mean square, as the authors' code has it."""
-    return np.asarray(gradient / (float(np.sqrt(np.square(gradient).mean())) + _TINY))
+def _steepest(gradient: Floats, side: int) -> tuple[slice, slice]:
+    """Return the square in which the gradient's squares have the largest sum."""
+    sums = np.pad(np.square(gradient).sum(axis=2).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    inside = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
+    row, column = (int(start) for start in np.unravel_index(inside.argmax(), inside.shape))
+    return slice(row, row + side), slice(column, column + side)

@@ -128,7 +128,7 @@ def _walk(
     point = probe.seed_point(path)
     for _ in range(steps):
         (slopes,) = yield from probe.gradients(point.sample, (probe.label, point.rival))
-        sample = path.step(constraint.step(point.sample, -slopes))
+        sample = path.step(constraint(point.sample, -slopes))
         if np.array_equal(sample, point.sample):
             return None
         (further,) = yield from probe.ask((path,), (path.max_t,), (sample,))

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 from pydantic import FiniteFloat
 
 from edgeflare._internal.text import counted
@@ -25,15 +27,12 @@ from edgeflare_whitebox.units.hypotheses import (
     built_in_hypothesis,
     is_of_audio,
 )
-from edgeflare_whitebox.units.inspection import (
-    ERROR,
-    UnitScore,
-    UnitScores,
-    inspect_units,
-)
-from edgeflare_whitebox.units.measures import FEWEST, MEASURES, LogisticF1, MeasureName, Pearson
+from edgeflare_whitebox.units.inspection import UnitScore, UnitScores, inspect_units
+from edgeflare_whitebox.units.measures import FEWEST, MEASURES, MeasureName
 
 _FACT = "units"
+_UNREAD = np.zeros(0, np.uint8)
+"""The sample of an input that wasn't asked for yet."""
 _BEST = 5
 """Units that are kept with the result for each hypothesis and measure."""
 UnitInputs: TypeAlias = Literal["seeds", "survey", "triggers"]
@@ -88,8 +87,8 @@ class UnitsFound:
     their tensors; `dead_units` of them are constant over the inputs read and have no score.
     `inputs` is the number of different inputs by set, and that of `deviating` ones among all of
     them, on any device. `records` of `total` inputs were read, in random order drawn with
-    `random_seed`; fewer than all as every score was within `error` then. `finished`: the campaign
-    is.
+    `random_seed`: all of them. In results of earlier versions `records` may be less, as every score
+    was within `error` then, which is 0 now. `finished`: the campaign is.
     """
 
     model: str
@@ -125,7 +124,6 @@ def units_of_campaign(
     measures: Sequence[str] = (),
     layers: Sequence[str] = (),
     inputs: Collection[str] = UNSELECTED,
-    error: float = ERROR,
     remake: Remake | None = None,
     random_seed: int = 0,
     tell: Tell = silent,
@@ -135,8 +133,8 @@ def units_of_campaign(
     The campaign may be unfinished. `original` is the model's file where it has moved. `hypotheses`
     are the user's own, and names: see `built_in_hypothesis`; ``classes`` and ``families`` name those
     of all classes and families. By default they are ``deviates``, of several devices that search
-    for themselves each one's, and those on a sample alone. `measures`, by default all, and `error`
-    are as of `inspect_units`, `layers` names of tensors, `default_layers` without.
+    for themselves each one's, and those on a sample alone. `measures`, by default all, are
+    as of `inspect_units`, `layers` names of tensors, `default_layers` without.
 
     `inputs` are names in `UNIT_INPUTS`. By default they are those that were not searched for: the
     seeds, and the survey's inputs before anything it saw was pursued. Triggering inputs were found
@@ -168,7 +166,6 @@ def units_of_campaign(
             _hypotheses(hypotheses, store, data),
             measures or tuple(MEASURES),
             data,
-            error=error,
             random_seed=random_seed,
             tell=tell,
         )
@@ -180,8 +177,8 @@ def units_of_campaign(
             inputs=data.counts,
             deviating=data.deviating,
             records=scores.records,
-            total=scores.total,
-            error=error,
+            total=scores.records,
+            error=0.0,
             random_seed=random_seed,
             finished=bool(store.fact("finished")),
             measures=tuple(scores.scores),
@@ -192,24 +189,14 @@ def units_of_campaign(
     return replace(found, notices=(*found.notices, *unstored))
 
 
-@dataclass
-class _Entry:
-    """What is known of an input; `survey` is what it is made of again where it isn't stored."""
-
-    label: int | None = None
-    deviates: dict[str, bool] = field(default_factory=dict)
-    families: tuple[str, ...] = ()
-    survey: SurveyRecord | None = None
-    group: str = ""
-
-
 class _Inputs(Sequence[InputRecord]):
-    """A campaign's inputs, each once; samples are read when an input is asked for."""
+    """A campaign's inputs, each once; samples are read, or made again, when an input is asked for."""
 
     def __init__(self, store: Store, sets: Sequence[UnitInputs], remake: Remake | None) -> None:
         self._store = store
         self._make = None if remake is None else remake(store)
-        self._entries: dict[str, _Entry] = {}
+        self._records: dict[str, InputRecord] = {}
+        self._unstored: dict[str, SurveyRecord] = {}
         self.counts: dict[UnitInputs, int] = {}
         self.notices: list[str] = []
         self.replicas: list[str] = store.fact("replicas") or [""]
@@ -217,54 +204,48 @@ class _Inputs(Sequence[InputRecord]):
         readers = {"seeds": self._seeds, "survey": self._survey, "triggers": self._triggers}
         for name in sets:
             self.counts[name] = len(set(readers[name]()))
-        self._digests = list(self._entries)
+        self._digests = list(self._records)
         if not self._digests:
             raise UsageError(
                 f"{store.folder} has none of these inputs ({', '.join(sets)}): take others of "
                 f"{', '.join(UNIT_INPUTS)}"
             )
+        records = self._records.values()
+        self.deviating = sum(any(record.deviates.values()) for record in records)
+        self.labels = sorted({label for label in self._labels.values() if label is not None})
+        self.families = sorted({name for record in records for name in record.families or ()})
 
     def __len__(self) -> int:
         return len(self._digests)
 
     def __getitem__(self, place: Any) -> Any:
         digest = self._digests[place]
-        one = self._entries[digest]
-        if one.survey is None or self._make is None:
+        survey = self._unstored.get(digest)
+        if survey is None or self._make is None:
             sample = self._store.get_sample(digest)
         else:
-            sample = self._make(one.survey)
-        return InputRecord(sample, digest, one.label, None, one.deviates, one.families, one.group)
+            sample = self._make(survey)
+        return self._records[digest]._replace(sample=sample)
 
-    @property
-    def deviating(self) -> int:
-        """The number of inputs on which some device deviates."""
-        return sum(any(entry.deviates.values()) for entry in self._entries.values())
-
-    @property
-    def labels(self) -> list[int]:
-        """The labels that there are, sorted."""
-        return sorted({label for label in self._labels.values() if label is not None})
-
-    @property
-    def families(self) -> list[str]:
-        """The survey's families that made some input, sorted."""
-        return sorted({family for entry in self._entries.values() for family in entry.families})
-
-    def _add(self, digest: str, replica: str, deviates: bool | None, **known: Any) -> str:
+    def _add(
+        self, digest: str, replica: str, deviates: bool | None, seed_id: str, family: str = ""
+    ) -> str:
         """Add what is known of an input to what was; one that deviated once deviates."""
-        families = known.pop("families", ())
-        one = self._entries.setdefault(digest, _Entry(**known))
-        one.families = tuple(dict.fromkeys((*one.families, *families)))
+        new = InputRecord(_UNREAD, digest, self._labels.get(seed_id), None, {}, (), seed_id)
+        record = self._records.setdefault(digest, new)
+        if family and family not in (record.families or ()):
+            record = record._replace(families=(*(record.families or ()), family))
         if deviates is not None:
-            one.deviates[replica] = deviates or one.deviates.get(replica, False)
+            either = deviates or record.deviates.get(replica, False)
+            record = record._replace(deviates={**record.deviates, replica: either})
+        self._records[digest] = record
         return digest
 
     def _seeds(self) -> Iterator[str]:
         for replica in self.replicas:
             for seed in self._store.seeds(replica):
                 deviates = None if seed.outputs is None else _deviates(seed.outputs.decision)
-                yield self._add(seed.sample, replica, deviates, label=seed.label, group=seed.id)
+                yield self._add(seed.sample, replica, deviates, seed.id)
 
     def _survey(self) -> Iterator[str]:
         left_out = 0
@@ -275,29 +256,24 @@ class _Inputs(Sequence[InputRecord]):
             deviates = True if one.confident_deviation else _deviates(one.decision)
             if deviates and not one.confident_deviation:
                 deviates = None  # not in every repetition
-            stored = self._store.has_sample(one.sample)
-            known = {"families": (one.family,), "survey": None if stored else one}
-            label = self._labels.get(one.seed_id)
-            yield self._add(
-                one.sample, one.replica, deviates, **known, label=label, group=one.seed_id
-            )
+            if one.sample not in self._records and not self._store.has_sample(one.sample):
+                self._unstored[one.sample] = one
+            yield self._add(one.sample, one.replica, deviates, one.seed_id, one.family)
         if left_out:
             self.notices.append(
                 f"{counted(left_out, 'input')} of the survey left out: they aren't made again here"
             )
 
     def _triggers(self) -> Iterator[str]:
-        found = set()
+        seed_ids = {}
         for outcome in self._store.outcomes():
             if outcome.status in TRIGGERS and outcome.trigger is not None:
-                found.add(outcome.trigger)
-                label = self._labels[outcome.seed_id]
-                yield self._add(
-                    outcome.trigger, outcome.replica, True, label=label, group=outcome.seed_id
-                )
+                seed_ids[outcome.trigger] = outcome.seed_id
+                yield self._add(outcome.trigger, outcome.replica, True, outcome.seed_id)
         for again in self._store.replays():
-            if again.trigger in found:
-                self._add(again.trigger, again.on_device, _deviates(again.decision))
+            if again.trigger in seed_ids:
+                deviates = _deviates(again.decision)
+                self._add(again.trigger, again.on_device, deviates, seed_ids[again.trigger])
 
 
 def _deviates(decision: Decision) -> bool | None:
@@ -312,7 +288,7 @@ def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) 
     rate = store.sample_rate
     if not given:
         of_devices = [f"{DEVIATES}:{device}" for device in devices] if len(devices) > 1 else []
-        of_samples = [one for one in SAMPLE_HYPOTHESES if is_of_audio(one) == (rate is not None)]
+        of_samples = [name for name in SAMPLE_HYPOTHESES if is_of_audio(name) == (rate is not None)]
         given = [DEVIATES, *of_devices, *of_samples]
     names: dict[str | Hypothesis, None] = {}
     for one in given:
@@ -333,22 +309,13 @@ def _hypotheses(given: Sequence[str | Hypothesis], store: Store, data: _Inputs) 
             names[one] = None
     classes = _class_count(store)
     for name in names:
-        number = name.removeprefix(f"{CLASS}:") if isinstance(name, str) else ""
-        if (
-            number != name
-            and number.isdecimal()
-            and classes is not None
-            and int(number[:9]) >= classes
-        ):
+        kind, _, number = str(name).partition(":") if isinstance(name, str) else ("", "", "")
+        if kind == CLASS and number.isdecimal() and classes and int(number[:9]) >= classes:
             raise UsageError(
                 f"there is no {name!r}: the original has {classes:,} classes, 0 to {classes - 1}"
             )
-    return [
-        built_in_hypothesis(name, rate=rate, devices=devices, families=data.families)
-        if isinstance(name, str)
-        else name
-        for name in names
-    ]
+    built_in = partial(built_in_hypothesis, rate=rate, devices=devices, families=data.families)
+    return [built_in(one) if isinstance(one, str) else one for one in names]
 
 
 def _class_count(store: Store) -> int | None:
@@ -362,9 +329,9 @@ def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:
     """Yield what is kept of each hypothesis."""
     for h, one in enumerate(scores.hypotheses):
         rows = {name: list(scores.rows(one.name, name)) for name in scores.scores}
-        joint = {row.layer: row for row in rows.pop(LogisticF1.name, [])}
+        joint = {row.layer: row for row in rows.pop("f1", [])}
         first: dict[str, UnitScore] = {}
-        for row in rows.get(Pearson.name, []):
+        for row in rows.get("pearson", []):
             first.setdefault(row.layer, row)
         yield HypothesisScores(
             name=one.name,

@@ -23,26 +23,21 @@ from edgeflare_whitebox.units.measures import (
     JOINT_RECORDS,
     MEASURE_NAMES,
     MEASURES,
-    LogisticF1,
-    Measure,
     MeasureName,
     Scores,
     design_effects,
     is_binary,
     is_scorable,
-    measure_of,
+    logistic_f1,
+    scores_by_unit,
 )
 
 LEVEL = 0.95
 """The probability that all intervals of an inspection hold at once, about."""
-ERROR = 0.1
-"""How far a score may be from the one over all inputs, by default, in the measure's own unit."""
 MOST_PAIRS = 4_000_000
-"""Pairs of a hypothesis and a unit that an inspection has at most: mutual information keeps 256 bytes of each."""
-_BLOCK = 64
-_FIRST = 128
-"""Inputs after which the scores are looked at first; then each time half as many more."""
-_WHAT = "the inputs"
+"""Pairs of a hypothesis and a unit that an inspection has at most: each is a row of the table for each measure."""
+MOST_ACTIVATIONS = 500_000_000
+"""Activations that an inspection holds at most, of all inputs and units: 2 GB."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +63,11 @@ class UnitScores:
     """What `inspect_units` found: the scores of all pairs, as arrays and as rows.
 
     `units` are the inspected units of each layer. `scores` has float64 [hypotheses, units] by
-    measure, the units of all layers one after the other; of joint measures [hypotheses, layers].
-    `counts` is the number of inputs read of which each hypothesis says something, `ones` of how
-    many it is 1, None of one that isn't binary; `scorable`: there were enough of either.
-    `guesses` is the F1 of always saying the rarer value, NaN without. `dead`: bool [units], those
-    constant over the inputs read.
-
-    `records` of `total` inputs were read, `failed` of them without an answer of the original.
-    `stopped_early`: the rest wasn't read, as every error was within `error`.
+    measure, the units of all layers one after the other; of f1 [hypotheses, layers]. `counts` is the
+    number of inputs of which each hypothesis says something, `ones` of how many it is 1, None of one
+    that isn't binary; `scorable`: there were enough of either. `guesses` is the F1 of always saying
+    the rarer value, NaN without. `dead`: bool [units], those constant over the inputs. `records`
+    inputs were read, `failed` of them without an answer of the original.
     """
 
     units: Mapping[str, Sequence[int]]
@@ -87,36 +79,23 @@ class UnitScores:
     guesses: tuple[float, ...]
     dead: NDArray[np.bool_]
     records: int
-    total: int
     failed: int
-    error: float | None
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether there were inputs left to read."""
-        return self.records < self.total
 
     def rows(
         self, hypothesis: str | None = None, measure: str | None = None
     ) -> Iterator[UnitScore]:
         """Yield the scores there are, the highest in absolute value first within hypothesis and measure."""
-        pairs: list[tuple[str, int | None]] = [
-            (layer, unit) for layer, units in self.units.items() for unit in units
-        ]
+        of_units = [(layer, unit) for layer, units in self.units.items() for unit in units]
         for h, one in enumerate(self.hypotheses):
             for name, found in self.scores.items():
                 if hypothesis not in (None, one.name) or measure not in (None, name):
                     continue
-                of_column = (
-                    [(layer, None) for layer in self.units] if name == LogisticF1.name else pairs
-                )
+                joint = name == "f1"
                 order = np.argsort(-np.abs(found.score[h]), kind="stable")
                 for place in order[~np.isnan(found.score[h][order])].tolist():
-                    layer, unit = of_column[place]
+                    layer, unit = (list(self.units)[place], None) if joint else of_units[place]
                     score, low, high = (float(part[h, place]) for part in found)
-                    records = self.counts[h]
-                    if name == LogisticF1.name:
-                        records = min(records, JOINT_RECORDS)
+                    records = min(self.counts[h], JOINT_RECORDS) if joint else self.counts[h]
                     yield UnitScore(layer, unit, one.name, name, score, low, high, records)
 
 
@@ -127,7 +106,6 @@ def inspect_units(
     measures: Sequence[str],
     data: Sequence[InputRecord],
     *,
-    error: float | None = ERROR,
     random_seed: int = 0,
     tell: Tell = silent,
 ) -> UnitScores:
@@ -137,233 +115,158 @@ def inspect_units(
     looked at; `default_layers` where it is None. `measures` are names in `MEASURES`. Inputs are
     read in random order, drawn with `random_seed`, each once: the model runs once and a hypothesis
     is asked once, whatever the number of hypotheses and measures. `data` is asked for one input
-    after the other, so that it may read them when they are asked for.
+    after the other, so that it may read them when they are asked for. What is held is the
+    activations, float32 [inputs, units]: `MOST_ACTIVATIONS` at most.
 
-    Reading ends early at 128 inputs, or at each half more than at the look before, once every score
-    is within `error` of that over all `data`, in the measure's unit, and every hypothesis has enough
-    values; None reads all. Intervals are those of inputs like these; they hold at once with a probability
-    of about 95 %. The rest is shared equally among measures, then among pairs and among looks.
-    Inputs of one group count less for it, see `InputRecord`. As reading is without replacement, the distance to the score over
-    all `data` is bounded by the interval's farther end times the root of the share that isn't read.
-    That of f1 isn't reduced; the first `JOINT_RECORDS` inputs count for it, and past these its error
-    is no reason to go on.
+    Intervals are those of inputs like these; they hold at once with a probability of about 95 %. The
+    rest is shared equally among measures, then among pairs. Inputs of one group count less for it,
+    see `InputRecord`. The first `JOINT_RECORDS` inputs count for f1.
 
-    An input on which the model can't answer, or has an activation that is not finite, is left out. Raises UsageError for an empty choice of
-    hypotheses, measures or data, for more than `MOST_PAIRS`, for names that occur twice or aren't known, for a hypothesis that
-    fails (see `Hypothesis.value`), without scikit-learn for f1, and for an error that isn't
-    positive; ModelError where the model can't answer on any input.
+    An input on which the model can't answer, or has an activation that is not finite, is left out. Raises
+    UsageError for an empty choice of hypotheses, measures or data, for more than `MOST_PAIRS` or
+    `MOST_ACTIVATIONS`, for names that occur twice or aren't known, for a hypothesis that fails (see
+    `Hypothesis.value`), and without scikit-learn for f1; ModelError where the model can't answer on
+    any input.
 
-    Differences: the bound allows for the number of scores and of looks; a unit or a hypothesis that is
-    constant over the inputs read has no score.
+    Differences: reading doesn't end early; a unit or a hypothesis that is constant over the inputs has
+    no score.
     """
-    _check(hypotheses, measures, data, error)
-    if units is None:
-        units = default_layers(model.graph)
-    chosen = units if isinstance(units, Mapping) else dict.fromkeys(units)
-    order = np.random.default_rng(random_seed).permutation(len(data))
-    names = tuple(name for name in MEASURE_NAMES if name in measures)
-    one_pass = _Pass(chosen, tuple(hypotheses), names, error)
-    return one_pass.run(model, _InOrder(data, order), tell)
-
-
-class _Pass:
-    """One pass over the inputs; a block of activations is held, and what the measures keep."""
-
-    def __init__(
-        self,
-        units: Mapping[str, Sequence[int] | None],
-        hypotheses: tuple[Hypothesis, ...],
-        measures: tuple[MeasureName, ...],
-        error: float | None,
-    ) -> None:
-        self._units, self._hypotheses, self._names = units, hypotheses, measures
-        self._error = error
-        self._measures: dict[MeasureName, Measure] = {}
-        self._chosen: dict[str, Sequence[int]] = {}
-        self._block: list[tuple[NDArray[np.float64], list[float], int]] = []
-        self._numbers: dict[str, int] = {}
-        self._groups: list[NDArray[np.int64]] = []
-        self._values: list[NDArray[np.float64]] = []
-        self._least = self._largest = np.zeros(0)
-
-    def run(self, model: InspectedOriginal, records: "_InOrder", tell: Tell) -> UnitScores:
-        """Read the records, as many as are needed."""
-        looks = _looks(records.total)
-        layers = tuple(self._units)
-        activations = activations_or_errors(
-            activations_of(model.graph, model.spec, records, layers, label=model.label)
+    _check(hypotheses, measures, data)
+    asked = default_layers(model.graph) if units is None else units
+    wanted = asked if isinstance(asked, Mapping) else dict.fromkeys(asked)
+    chosen: dict[str, Sequence[int]] = {}
+    numbers: dict[str, int] = {}
+    values: list[list[float]] = []
+    groups: list[int] = []
+    failed = 0
+    last: ModelError | None = None
+    tell("the inputs", 0, len(data))
+    for read, (record, one) in enumerate(_pass(model, wanted, data, random_seed), start=1):
+        tell("the inputs", read, len(data))
+        if isinstance(one, ModelError):
+            failed, last = failed + 1, one
+            continue
+        if not chosen:
+            for layer, some in wanted.items():
+                chosen[layer] = _of_layer(layer, some, one.layers[layer].units.size)
+            size = sum(map(len, chosen.values()))
+            _check_size(len(hypotheses), size, len(data))
+            activations = np.empty((len(data), size), np.float32)
+        row = np.concatenate(
+            [one.layers[layer].units[list(some)] for layer, some in chosen.items()]
         )
-        failed, last = 0, None
-        tell(_WHAT, 0, records.total)
-        for read, one in enumerate(activations, start=1):
-            if isinstance(one, ModelError):
-                failed, last = failed + 1, one
-            elif (activity := self._read(one, records.current)) is None:
-                failed += 1
-                last = ModelError("its activations are NaN or infinite")
-            else:
-                self._block.append(activity)
-            if len(self._block) == _BLOCK or read in looks:
-                self._update()
-            tell(_WHAT, read, records.total)
-            if read in looks and self._is_within(len(looks), 1 - read / records.total):
-                break
-        if last is not None and failed == read:
-            raise last
-        scores = self._scores(len(looks))
-        values = np.concatenate(self._values)
-        known = np.isfinite(values)
-        scorable = np.array([is_scorable(column) for column in values.T])
-        for found in scores.values():
-            finite = np.isfinite(found.score) & np.isfinite(found.low) & np.isfinite(found.high)
-            for part in found:
-                part[~(scorable[:, None] & finite)] = np.nan
-        joint = self._measures.get(LogisticF1.name)
-        return UnitScores(
-            units=self._chosen,
-            hypotheses=self._hypotheses,
-            scores=scores,
-            counts=tuple(map(int, known.sum(axis=0))),
-            ones=tuple(
-                int(np.nansum(column)) if is_binary(column) else None for column in values.T
-            ),
-            scorable=tuple(scorable.tolist()),
-            guesses=tuple(joint.guess.tolist())
-            if isinstance(joint, LogisticF1)
-            else (math.nan,) * len(self._hypotheses),
-            dead=self._least == self._largest,
-            records=read,
-            total=records.total,
-            failed=failed,
-            error=self._error,
-        )
-
-    def _read(
-        self, one: Activations, record: InputRecord
-    ) -> tuple[NDArray[np.float64], list[float], int] | None:
-        """Return the units' activations on an input, the hypotheses' values, its group's number.
-
-        None where an activation is not finite.
-        """
-        parts = []
-        for layer, wanted in self._units.items():
-            found = one.layers[layer].units
-            if layer not in self._chosen:
-                self._chosen[layer] = _of_layer(layer, wanted, found.size)
-            parts.append(found[list(self._chosen[layer])])
-        units = np.concatenate(parts).astype(np.float64)
-        if not self._numbers:
-            self._check_size(units.size)
-        if not np.isfinite(units).all():
-            return None
+        if not np.isfinite(row).all():
+            failed, last = failed + 1, ModelError("its activations are NaN or infinite")
+            continue
+        activations[len(values)] = row
         seen = record._replace(predicted=None if one.label < 0 else one.label)
-        values = [hypothesis.value(seen) for hypothesis in self._hypotheses]
-        group = record.group or f"{len(self._numbers)} alone"
-        number = self._numbers.setdefault(group, len(self._numbers))
-        return units, values, number
-
-    def _check_size(self, units: int) -> None:
-        """Raise UsageError where the measures would keep too much."""
-        pairs = units * len(self._hypotheses)
-        if pairs > MOST_PAIRS:
-            raise UsageError(
-                f"{len(self._hypotheses):,} hypotheses of {units:,} units are {pairs:,} pairs, more than "
-                f"{MOST_PAIRS:,}: name fewer hypotheses (--hypothesis) or layers (--layer)"
-            )
-
-    def _update(self) -> None:
-        """Give the block to the measures."""
-        if not self._block:
-            return
-        units, values, groups = (np.array(one) for one in zip(*self._block, strict=True))
-        self._block = []
-        if not self._values:
-            ends = np.cumsum([len(one) for one in self._chosen.values()]).tolist()
-            layers = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-            self._measures = {name: measure_of(name, layers) for name in self._names}
-            self._least = self._largest = units[0]
-        self._least = np.minimum(self._least, units.min(axis=0))
-        self._largest = np.maximum(self._largest, units.max(axis=0))
-        self._values.append(values)
-        self._groups.append(groups)
-        for measure in self._measures.values():
-            measure.update(units, values, groups)
-
-    def _is_within(self, looks: int, left: float) -> bool:
-        """Whether all scores are within the error of those over all inputs.
-
-        `left` is the share of the inputs that isn't read yet.
-        """
-        if self._error is None or not left or not self._values:
-            return False
-        if not all(map(is_scorable, np.concatenate(self._values).T)):
-            return False
-        slow_last = sorted(self._names, key=lambda one: self._measures[one].is_joint)
-        for name in slow_last:
-            measure = self._measures[name]
-            found = measure.scores(self._alpha(name, looks))  # those read are drawn from all
-            largest = np.fmax.reduce(found.error, None, initial=0.0)
-            if not measure.is_joint:
-                largest *= math.sqrt(left)
-            if not measure.is_full and largest > self._error:
-                return False
-        return True
-
-    def _scores(self, looks: int) -> dict[MeasureName, Scores]:
-        """Return all scores."""
-        effects = design_effects(np.concatenate(self._values), np.concatenate(self._groups))
-        return {
-            name: measure.scores(self._alpha(name, looks), effects)
-            for name, measure in self._measures.items()
-        }
-
-    def _alpha(self, name: MeasureName, looks: int) -> float:
-        """Return the probability with which one interval of a measure may miss."""
-        columns = len(self._chosen) if self._measures[name].is_joint else self._least.size
-        pairs = max(1, columns * len(self._hypotheses))
-        return (1 - LEVEL) / len(self._names) / pairs / looks
+        values.append([hypothesis.value(seen) for hypothesis in hypotheses])
+        groups.append(numbers.setdefault(record.group or f"{len(numbers)} alone", len(numbers)))
+    if last is not None and not values:
+        raise last
+    names = tuple(name for name in MEASURE_NAMES if name in measures)
+    return _scored(
+        chosen, tuple(hypotheses), names, activations[: len(values)], np.array(values), np.array(groups), failed
+    )  # fmt: skip
 
 
-class _InOrder:
-    """Iterates over the samples of records in an order, one at a time; `current` is the last record."""
+def _pass(
+    model: InspectedOriginal,
+    layers: Mapping[str, Sequence[int] | None],
+    data: Sequence[InputRecord],
+    random_seed: int,
+) -> Iterator[tuple[InputRecord, Activations | ModelError]]:
+    """Yield the records in random order, each with what the layers do on it."""
+    current: list[InputRecord] = []
 
-    def __init__(self, data: Sequence[InputRecord], order: NDArray[np.intp]) -> None:
-        self._data, self._order = data, order
-        self.total = len(order)
-        self.current: InputRecord
+    def samples() -> Iterator[Sample]:
+        for place in np.random.default_rng(random_seed).permutation(len(data)).tolist():
+            current[:] = [data[place]]
+            yield current[0].sample
 
-    def __iter__(self) -> Iterator[Sample]:
-        for place in self._order.tolist():
-            self.current = self._data[place]
-            yield self.current.sample
+    found = activations_of(model.graph, model.spec, samples(), tuple(layers), label=model.label)
+    for one in activations_or_errors(found):
+        yield current[0], one
 
 
-def _looks(total: int) -> set[int]:
-    """Return the numbers of inputs after which scores are looked at, the last one all of them."""
-    found, at = {total}, _FIRST
-    while at < total:
-        found.add(at)
-        at += at // 2
+def _scored(
+    chosen: Mapping[str, Sequence[int]],
+    hypotheses: tuple[Hypothesis, ...],
+    names: tuple[MeasureName, ...],
+    activations: NDArray[np.float32],
+    values: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    failed: int,
+) -> UnitScores:
+    scorable = [is_scorable(column) for column in values.T]
+    effects = design_effects(values, groups)
+    guesses = np.full(len(hypotheses), math.nan)
+    records = len(values) + failed
+    scores: dict[MeasureName, Scores] = {}
+    for name in names:
+        columns = len(chosen) if name == "f1" else activations.shape[1]
+        share = (1 - LEVEL) / len(names) / max(1, columns * len(hypotheses))
+        alpha = share / _parts(records)
+        if name == "f1":
+            ends = np.cumsum([len(one) for one in chosen.values()])[:-1]
+            layers = np.split(activations[:JOINT_RECORDS], ends, axis=1)
+            scores[name], guesses = logistic_f1(layers, values, groups, alpha, effects)
+        else:
+            scores[name] = scores_by_unit(name, activations, values, alpha, effects)
+        has_score = np.array(scorable)[:, None] & np.isfinite(np.stack(scores[name])).all(axis=0)
+        scores[name] = Scores(*(np.where(has_score, part, np.nan) for part in scores[name]))
+    return UnitScores(
+        units=chosen,
+        hypotheses=hypotheses,
+        scores=scores,
+        counts=tuple(map(int, np.isfinite(values).sum(axis=0))),
+        ones=tuple(int(np.nansum(one)) if is_binary(one) else None for one in values.T),
+        scorable=tuple(scorable),
+        guesses=tuple(guesses.tolist()),
+        dead=activations.min(axis=0) == activations.max(axis=0),
+        records=records,
+        failed=failed,
+    )
+
+
+def _parts(records: int) -> int:
+    """Return among how many parts an interval's probability is shared besides.
+
+    Reading could once end after 128 inputs or at each half more than before. Its share for each of
+    these is kept: intervals, a little too wide, stay those that stored results and docs state.
+    """
+    found, at = 1, 128
+    while at < records:
+        found, at = found + 1, at + at // 2
     return found
 
 
 def _of_layer(layer: str, wanted: Sequence[int] | None, size: int) -> Sequence[int]:
     """Return the units of a layer that are looked at. Raises UsageError where it has no such unit."""
-    if wanted is None:
-        return range(size)
-    for unit in wanted:
+    for unit in wanted or ():
         if not 0 <= unit < size:
             raise UsageError(
                 f"the layer {layer!r} has no unit {unit}: its {size:,} units count from 0"
             )
-    return wanted
+    return range(size) if wanted is None else wanted
+
+
+def _check_size(hypotheses: int, units: int, inputs: int) -> None:
+    """Raise UsageError where too much would be held."""
+    if (pairs := units * hypotheses) > MOST_PAIRS:
+        raise UsageError(
+            f"{hypotheses:,} hypotheses of {units:,} units are {pairs:,} pairs, more than "
+            f"{MOST_PAIRS:,}: name fewer hypotheses (--hypothesis) or layers (--layer)"
+        )
+    if (held := units * inputs) > MOST_ACTIVATIONS:
+        raise UsageError(
+            f"{units:,} units on {inputs:,} inputs have {held:,} activations, more than "
+            f"{MOST_ACTIVATIONS:,}: name fewer layers (--layer) or inputs (--inputs)"
+        )
 
 
 def _check(
-    hypotheses: Sequence[Hypothesis],
-    measures: Sequence[str],
-    data: Sequence[InputRecord],
-    error: float | None,
+    hypotheses: Sequence[Hypothesis], measures: Sequence[str], data: Sequence[InputRecord]
 ) -> None:
     """Raise UsageError for what can't be inspected."""
     for what, given in (("hypothesis", hypotheses), ("measure", measures), ("input", data)):
@@ -375,5 +278,3 @@ def _check(
     for name in measures:
         if name not in MEASURES:
             raise UsageError(f"there is no measure {name!r} of units; take {', '.join(MEASURES)}")
-    if error is not None and not 0 < error < math.inf:
-        raise UsageError(f"the error of a score is above 0, such as {ERROR}, not {error:g}")

@@ -1,8 +1,8 @@
-"""Measures of how much units go with hypotheses, updated with a block of inputs at a time."""
+"""Measures of how much units go with hypotheses: functions of activations and of hypotheses' values."""
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from math import comb, log
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -20,19 +20,28 @@ MeasureName: TypeAlias = Literal["pearson", "mutual-information", "f1"]
 MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
 BINS = 8
 """Bins of a unit's activation, and of a hypothesis with more values, for mutual information."""
+BINNED_BY = 64
+"""The first inputs, of which the bins are made."""
 JOINT_RECORDS = 4096
-"""Inputs that the joint measure looks at, the first ones: half to train on, half held out. Their
-activations are held, as float32: of 20,000 units 330 MB."""
+"""Inputs that F1 looks at, the first ones: half to train on, half held out."""
 FEWEST = 10
 """Number of inputs of either value that a binary hypothesis needs for a score."""
+MEASURES: Mapping[MeasureName, str] = {
+    "pearson": "correlation of a unit's activation and the hypothesis, -1 to 1",
+    "mutual-information": f"information of a unit's activation in {BINS} bins on the hypothesis, in bits",
+    "f1": "how well all units of a layer together predict a binary hypothesis on held-out inputs",
+}
+"""The measures by name, in words; the last one is of a whole layer."""
 _ORDER = 4
 _CONSTANT = 1e-12
 """A variance is 0 below this share of the mean square."""
 _NEAREST_ONE = 1 - 1e-12
+_COLUMNS, _ROWS = 256, 2048
+"""Units, and inputs, whose float64 copies and bins are held at once: some 100 MB of 10,000 inputs."""
 
 
 class Scores(NamedTuple):
-    """The score of each pair and the interval about it: float64 [hypotheses, units or groups].
+    """The score of each pair and the interval about it: float64 [hypotheses, units or layers].
 
     NaN where there is no score: the unit or the hypothesis is constant over the inputs.
     """
@@ -47,109 +56,54 @@ class Scores(NamedTuple):
         return np.maximum(self.high - self.score, self.score - self.low)
 
 
-class Measure(ABC):
-    """A measure of affinity (DeepBase): of each unit, or jointly of a group of units.
+def pearson(units: NDArray[Any], values: _Floats, alpha: float, effects: _Floats) -> Scores:
+    """Return Pearson's correlation of each unit and hypothesis, -1 to 1.
 
-    `name` is that of the command, `about` says what it is.
-    """
-
-    name: MeasureName
-    about: str
-    is_joint = False
-
-    @abstractmethod
-    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:
-        """Take a block of inputs: activations [inputs, units], hypotheses [inputs, hypotheses].
-
-        A value is NaN where the hypothesis says nothing of the input. `groups` numbers the groups of
-        inputs that are alike, [inputs]. The first block fixes shifts, scales and bins.
-        """
-
-    @abstractmethod
-    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:
-        """Return the scores, with intervals that each miss with a probability of about `alpha`.
-
-        An interval is that of so many inputs divided by the hypothesis' design effect, [hypotheses],
-        see `design_effects`; None: of inputs that are independent.
-        """
-
-    @property
-    def is_full(self) -> bool:
-        """Whether further inputs change nothing."""
-        return False
-
-
-class Pearson(Measure):
-    """Pearson's correlation of a unit's activation and a hypothesis, -1 to 1.
-
-    Sums of powers up to the fourth order are kept, of activations less the first input's and in
-    terms of the first block's range, so that they merge by adding and nothing cancels (shifted
-    data: Chan, Golub and LeVeque, The American Statistician 37, 1983). The interval is Fisher's on
-    the scale of artanh. Its standard error is the larger of 1 / sqrt(n - 3), which holds for
-    normal variables, and of that by the influence function of r, which holds for any (Devlin,
-    Gnanadesikan and Kettenring, Biometrika 62, 1975).
+    `units` is [inputs, units], `values` [inputs, hypotheses], NaN where a hypothesis says nothing of
+    an input. Intervals miss with a probability of about `alpha` each; they are those of so many
+    inputs divided by `effects`, [hypotheses], see `design_effects`: Fisher's on the scale of artanh.
+    The standard error is the larger of 1 / sqrt(n - 3), which holds for normal variables, and of
+    that by the influence function of r, which holds for any (Devlin, Gnanadesikan and Kettenring,
+    Biometrika 62, 1975).
 
     Differences: Fisher's standard error alone, the usual one, is too small for rare hypotheses and
     sparse units (docs/research/inspection-units.md has how often either interval misses).
     """
-
-    name = "pearson"
-    about = "correlation of a unit's activation and the hypothesis, -1 to 1"
-
-    def __init__(self) -> None:
-        self._sums: dict[tuple[int, int], Any] = {}
-
-    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
-        del groups
-        known = np.isfinite(values)
-        if not self._sums:
-            self._units, self._values = _shift_and_scale(units), _shift_and_scale(values)
-        x = (units - self._units[0]) / self._units[1]
-        y = np.where(known, (values - self._values[0]) / self._values[1], 0.0)
-        power: _Floats = known.astype(np.float64)
+    known = np.isfinite(values)
+    x, y = _from_first(np.asarray(units, np.float64)), _from_first(values)
+    n = known.sum(axis=0).astype(np.float64)[:, None]
+    mean, power = {}, known.astype(np.float64)
+    raised = list(accumulate([x] * _ORDER, np.multiply))
+    with np.errstate(divide="ignore", invalid="ignore"):
         for b in range(_ORDER + 1):
-            raised = np.ones_like(x)
             for a in range(_ORDER + 1 - b):
-                added = power.T @ raised if a else power.sum(axis=0)[:, None]
-                self._sums[a, b] = self._sums.get((a, b), 0.0) + added
-                raised = raised * x
+                mean[a, b] = (power.T @ raised[a - 1] if a else power.sum(axis=0)[:, None]) / n
             power = power * y
-
-    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
-        n = self._sums[0, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = {key: one / n for key, one in self._sums.items()}
-            central = {
-                (a, b): _central(mean, a, b)
-                for a in range(_ORDER + 1)
-                for b in range(_ORDER + 1 - a)
-                if a + b in (2, _ORDER)
-            }
-            xx, yy = central[2, 0], central[0, 2]
-            varies = (xx > _CONSTANT * mean[2, 0]) & (yy > _CONSTANT * mean[0, 2]) & (n > _ORDER)
-            xx, yy = np.where(varies, xx, np.nan), np.where(varies, yy, np.nan)
-            x, y = np.sqrt(xx), np.sqrt(yy)
-            r = np.clip(central[1, 1] / (x * y), -_NEAREST_ONE, _NEAREST_ONE)
-            m22 = central[2, 2] / (xx * yy)
-            influence = (
-                m22
-                - r * (central[3, 1] / (xx * x * y) + central[1, 3] / (x * yy * y))
-                + r * r / 4 * (central[4, 0] / xx**2 + 2 * m22 + central[0, 4] / yy**2)
-            )
-            of_any = np.sqrt(np.maximum(influence, 0) / n) / (1 - r * r)
-            half = _quantile(alpha) * np.maximum(of_any, 1 / np.sqrt(n - 3))
-            if effects is not None:
-                half = half * np.sqrt(effects)[:, None]
-            z = np.arctanh(r)
-            return Scores(r, np.tanh(z - half), np.tanh(z + half))
+        xx, yy = _central(mean, 2, 0), _central(mean, 0, 2)
+        varies = (xx > _CONSTANT * mean[2, 0]) & (yy > _CONSTANT * mean[0, 2]) & (n > _ORDER)
+        xx, yy = np.where(varies, xx, np.nan), np.where(varies, yy, np.nan)
+        both = np.sqrt(xx) * np.sqrt(yy)
+        r = np.clip(_central(mean, 1, 1) / both, -_NEAREST_ONE, _NEAREST_ONE)
+        m22 = _central(mean, 2, 2) / (xx * yy)
+        influence = (
+            m22
+            - r * (_central(mean, 3, 1) / (xx * both) + _central(mean, 1, 3) / (both * yy))
+            + r * r / 4 * (_central(mean, 4, 0) / xx**2 + 2 * m22 + _central(mean, 0, 4) / yy**2)
+        )
+        of_any = np.sqrt(np.maximum(influence, 0) / n) / (1 - r * r)
+        half = _quantile(alpha) * np.maximum(of_any, 1 / np.sqrt(n - 3))
+        half = half * np.sqrt(effects)[:, None]
+        z = np.arctanh(r)
+        return Scores(r, np.tanh(z - half), np.tanh(z + half))
 
 
-def _shift_and_scale(block: _Floats) -> tuple[_Floats, _Floats]:
-    """Return each column's first known value, and its largest distance from there, 1 if it is 0."""
-    known = np.isfinite(block)
-    first = np.where(known.any(axis=0), block[known.argmax(axis=0), np.arange(block.shape[1])], 0.0)
-    scale = np.abs(np.where(known, block - first, 0.0)).max(axis=0)
-    return first, np.where(scale > 0, scale, 1.0)
+def _from_first(columns: _Floats) -> _Floats:
+    """Return columns less their first known value, within -1..1, 0 where not known: no power cancels."""
+    known = np.isfinite(columns)
+    first = columns[known.argmax(axis=0), np.arange(columns.shape[1])]
+    moved = np.where(known, columns - first, 0.0)
+    scale = np.abs(moved).max(axis=0, initial=0.0)
+    return np.asarray(moved / np.where(scale > 0, scale, 1.0))
 
 
 def _central(mean: Mapping[tuple[int, int], Any], a: int, b: int) -> Any:
@@ -162,75 +116,58 @@ def _central(mean: Mapping[tuple[int, int], Any], a: int, b: int) -> Any:
     )
 
 
-class MutualInformation(Measure):
-    """Mutual information of a unit's activation and a hypothesis, in bits, both in bins.
+def information(units: NDArray[Any], values: _Floats, alpha: float, effects: _Floats) -> Scores:
+    """Return the mutual information of each unit and hypothesis, in bits, both in bins.
 
-    The bins are fixed by the first block: eighths of the units' activations by rank, and of a
-    hypothesis with more than 8 values; else its values. The estimate from counts is too high by
-    about (k - kx - ky + 1) / (2 n ln 2), k the numbers of cells and bins that are not empty, and
-    that is taken away (Miller, 1955); it stays within 0 and what so many bins can tell. The interval's half-width is
-    the normal one (from the variance of the cells' pointwise information), and with it the
-    bound of a chi-squared variable (Laurent and Massart, Annals of Statistics 28, 2000), which is
-    what the estimate follows where there is no information.
+    Arguments are as of `pearson`. Bins are made of the first inputs: eighths of the units'
+    activations by rank, and of a hypothesis with more than 8 values; else its values. The estimate
+    from counts is too high by about (k - kx - ky + 1) / (2 n ln 2), k the numbers of cells and bins
+    that are not empty, and that is taken away (Miller, 1955); it stays within 0 and what so many
+    bins can tell. The interval's half-width is the normal one (from the variance of the cells'
+    pointwise information), and with it the bound of a chi-squared variable (Laurent and Massart,
+    Annals of Statistics 28, 2000), which is what the estimate follows where there is no information.
     """
+    first = np.asarray(units[:BINNED_BY], np.float64)
+    edges = np.quantile(first, np.arange(1, BINS) / BINS, axis=0, method="inverted_cdf")
+    hypotheses = values.shape[1]
+    counts = np.zeros((hypotheses * BINS, BINS * units.shape[1]), np.float32)
+    for start in range(0, len(units), _ROWS):
+        some = values[start : start + _ROWS]
+        hot = np.zeros((len(some), hypotheses, BINS), np.float32)
+        for h in range(hypotheses):
+            known = np.flatnonzero(np.isfinite(some[:, h]))
+            hot[known, h, np.searchsorted(_cuts(values[:BINNED_BY, h]), some[known, h])] = 1
+        bins = (units[start : start + _ROWS] > edges[:, None, :]).sum(axis=0)
+        of_bins = (bins[:, None, :] == np.arange(BINS)[:, None]).astype(np.float32)
+        counts += hot.reshape(len(some), -1).T @ of_bins.reshape(len(some), -1)
+    cells = counts.reshape(hypotheses, BINS, BINS, -1)
+    found = [_of_counts(*one, alpha) for one in zip(cells, effects, strict=True)]
+    return Scores(*(np.array(part) for part in zip(*found, strict=True)))
 
-    name = "mutual-information"
-    about = f"information of a unit's activation in {BINS} bins on the hypothesis, in bits"
 
-    def __init__(self) -> None:
-        self._counts: Any = None
-
-    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
-        del groups
-        if self._counts is None:
-            shares = np.arange(1, BINS) / BINS
-            self._edges = np.quantile(units, shares, axis=0, method="inverted_cdf")
-            self._cuts = [_cuts(column[np.isfinite(column)]) for column in values.T]
-            self._counts = np.zeros((values.shape[1], BINS, BINS, units.shape[1]), np.float32)
-        bins = (units > self._edges[:, None, :]).sum(axis=0)
-        hot = np.zeros((len(values), values.shape[1], BINS), np.float32)
-        for h, cuts in enumerate(self._cuts):
-            known = np.flatnonzero(np.isfinite(values[:, h]))
-            hot[known, h, np.searchsorted(cuts, values[known, h])] = 1
-        of_bins = bins[:, None, :] == np.arange(BINS)[:, None]
-        counts = hot.reshape(len(values), -1).T @ of_bins.reshape(len(values), -1).astype(
-            np.float32
-        )
-        self._counts += counts.reshape(self._counts.shape)
-
-    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
-        each = [1.0] * len(self._cuts) if effects is None else effects.tolist()
-        found = [self._scores(h, alpha, effect) for h, effect in enumerate(each)]
-        return Scores(*(np.array(one) for one in zip(*found, strict=True)))
-
-    def _scores(self, h: int, alpha: float, effect: float) -> tuple[_Floats, _Floats, _Floats]:
-        """Return the scores of one hypothesis, and their bounds."""
-        counts = self._counts[h].astype(np.float64)
-        n = max(counts[:, :, 0].sum(), 1.0)
-        p = counts / n
-        of_value, of_unit = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            pointwise = np.where(p > 0, np.log2(p / (of_unit * of_value)), 0.0)
-        plain = (p * pointwise).sum(axis=(0, 1))
-        variance = (p * pointwise**2).sum(axis=(0, 1)) - plain**2
-        cells, kx, ky = (np.count_nonzero(one, axis=(0, 1)) for one in (p, of_unit, of_value))
-        scale = 2 * n * log(2)
-        score = np.maximum(plain - (cells - kx - ky + 1) / scale, 0.0)
-        free, tail = (kx - 1) * (ky - 1), -log(alpha)
-        half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n * effect)
-        half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale * effect
-        none = (kx < 2) | (ky < 2)
-        most = np.log2(np.maximum(np.minimum(kx, ky), 1))  # what so many bins can tell
-        score = np.minimum(score, most)
-        return (
-            np.where(none, np.nan, score),
-            np.where(none, np.nan, np.maximum(score - half, 0.0)),
-            np.where(none, np.nan, np.minimum(score + half, most)),
-        )
+def _of_counts(counts: NDArray[np.float32], effect: float, alpha: float) -> tuple[_Floats, ...]:
+    """Return the scores of one hypothesis, and their bounds; `counts` is [its bins, bins, units]."""
+    n = max(counts[:, :, 0].sum(dtype=np.float64), 1.0)
+    p = counts.astype(np.float64) / n
+    of_value, of_unit = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pointwise = np.where(p > 0, np.log2(p / (of_unit * of_value)), 0.0)
+    plain = (p * pointwise).sum(axis=(0, 1))
+    variance = (p * pointwise**2).sum(axis=(0, 1)) - plain**2
+    cells, kx, ky = (np.count_nonzero(one, axis=(0, 1)) for one in (p, of_unit, of_value))
+    scale = 2 * n * log(2)
+    free, tail = (kx - 1) * (ky - 1), -log(alpha)
+    half = _quantile(alpha) * np.sqrt(np.maximum(variance, 0) / n * effect)
+    half = half + (2 * np.sqrt(free * tail) + 2 * tail) / scale * effect
+    most = np.log2(np.maximum(np.minimum(kx, ky), 1))  # what so many bins can tell
+    score = np.minimum(np.maximum(plain - (cells - kx - ky + 1) / scale, 0.0), most)
+    ends = (score, np.maximum(score - half, 0.0), np.minimum(score + half, most))
+    return tuple(np.where((kx < 2) | (ky < 2), np.nan, one) for one in ends)
 
 
 def _cuts(values: _Floats) -> _Floats:
     """Return what separates a hypothesis' bins: a value is in the first bin whose cut it isn't above."""
+    values = values[np.isfinite(values)]
     distinct = np.unique(values)
     if not distinct.size or set(distinct.tolist()) <= {0.0, 1.0}:
         return np.array([0.5])
@@ -239,103 +176,76 @@ def _cuts(values: _Floats) -> _Floats:
     return np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf"))
 
 
-class LogisticF1(Measure):
-    """F1 of predicting a binary hypothesis from all units of a layer by logistic regression, 0 to 1.
-
-    Of the groups of inputs, which come in random order, every other one trains (L2, C = 1, classes
-    weighted by their rarity, activations standardised), the others are held out; F1 is theirs, for
-    the rarer value of the hypothesis. `guess` is F1 of always saying the rarer value. The interval is
-    Clopper and Pearson's of tp / (tp + fp + fn), of which F1 is a monotone function, for the
-    model trained. The first `JOINT_RECORDS` inputs count.
-
-    Differences: the model is trained anew at each look, rather than on with each block of inputs.
-    """
-
-    name = "f1"
-    about = "how well all units of a layer together predict a binary hypothesis on held-out inputs"
-    is_joint = True
-
-    def __init__(self, groups: Sequence[slice]) -> None:
-        self._model = extras.scikit_learn("linear_model", "inspection", "the measure f1")
-        self._groups = groups
-        self._blocks: list[tuple[NDArray[np.float32], _Floats, _Groups]] = []
-        self._records = 0
-        self.guess: _Floats = np.zeros(0)
-
-    @property
-    def is_full(self) -> bool:  # noqa: D102
-        return self._records >= JOINT_RECORDS
-
-    def update(self, units: _Floats, values: _Floats, groups: _Groups) -> None:  # noqa: D102
-        some = slice(JOINT_RECORDS - self._records)
-        if not self.is_full:
-            self._blocks.append((units[some].astype(np.float32), values[some], groups[some]))
-            self._records += len(self._blocks[-1][0])
-
-    def scores(self, alpha: float, effects: _Floats | None = None) -> Scores:  # noqa: D102
-        units, values, groups = (np.concatenate(one) for one in zip(*self._blocks, strict=True))
-        found = np.full((3, values.shape[1], len(self._groups)), np.nan)
-        self.guess = np.full(values.shape[1], np.nan)
-        for h, column in enumerate(values.T):
-            known = np.flatnonzero(np.isfinite(column))
-            if not is_scorable(column) or not is_binary(column):
-                continue
-            truth = column[known] == (np.mean(column[known]) <= 0.5)
-            self.guess[h] = 2 * truth.mean() / (1 + truth.mean())
-            for g, group in enumerate(self._groups):
-                trains = groups[known] % 2 == 0
-                effect = 1.0 if effects is None else float(effects[h])
-                found[:, h, g] = self._f1(units[known, group], truth, trains, alpha, effect)
-        return Scores(*found)
-
-    def _f1(
-        self,
-        units: NDArray[np.float32],
-        truth: NDArray[np.bool_],
-        trains: NDArray[np.bool_],
-        alpha: float,
-        effect: float,
-    ) -> tuple[float, float, float]:
-        train, held = units[trains].astype(np.float64), units[~trains].astype(np.float64)
-        if len(np.unique(truth[trains])) < 2 or not len(held):
-            return (np.nan,) * 3
-        mean, spread = train.mean(axis=0), train.std(axis=0)
-        spread[spread == 0] = 1.0
-        model = self._model.LogisticRegression(class_weight="balanced", max_iter=200)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it has not converged
-            model.fit((train - mean) / spread, truth[trains])
-        said = model.predict((held - mean) / spread)
-        hits = int(np.count_nonzero(said & truth[~trains]))
-        trials = int(np.count_nonzero(said | truth[~trains]))
-        if not trials:
-            return (np.nan,) * 3
-        low = 1 - upper_bound((trials - hits) / effect, trials / effect, level=1 - alpha / 2)
-        high = upper_bound(hits / effect, trials / effect, level=1 - alpha / 2)
-        return _f1_of(hits / trials), _f1_of(max(low, 0.0)), _f1_of(high)
-
-
-def _f1_of(jaccard: float) -> float:
-    return 2 * jaccard / (1 + jaccard)
-
-
-MEASURES: Mapping[MeasureName, str] = {
-    one.name: one.about for one in (Pearson, MutualInformation, LogisticF1)
+BY_UNIT: Mapping[MeasureName, Callable[[NDArray[Any], _Floats, float, _Floats], Scores]] = {
+    "pearson": pearson,
+    "mutual-information": information,
 }
-"""The measures by name, in words; the last one is of a whole layer."""
+"""What scores each unit by itself."""
 
 
-def measure_of(name: MeasureName, groups: Sequence[slice]) -> Measure:
-    """Return a measure by its name in `MEASURES`; `groups` are the units of each layer."""
-    if name == LogisticF1.name:
-        return LogisticF1(groups)
-    return Pearson() if name == Pearson.name else MutualInformation()
+def scores_by_unit(
+    name: MeasureName, units: NDArray[np.float32], values: _Floats, alpha: float, effects: _Floats
+) -> Scores:
+    """Return the scores of all units by a measure in `BY_UNIT`, whose copies are of some at a time."""
+    starts = range(0, units.shape[1], _COLUMNS)
+    parts = [BY_UNIT[name](units[:, at : at + _COLUMNS], values, alpha, effects) for at in starts]
+    return Scores(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+
+def logistic_f1(
+    layers: Sequence[NDArray[Any]],
+    values: _Floats,
+    groups: _Groups,
+    alpha: float,
+    effects: _Floats,
+) -> tuple[Scores, _Floats]:
+    """Return F1 of predicting binary hypotheses from all units of a layer by logistic regression, 0 to 1.
+
+    `layers` are the activations of each, [inputs, units]; the other arguments are as of `pearson`.
+    Of the `groups` of inputs, [inputs] numbers, which come in random order, every other one trains
+    (L2, C = 1, classes weighted by their rarity, activations standardised), the others are held
+    out; F1 is theirs, for the rarer value of the hypothesis. The interval is Clopper and Pearson's of
+    tp / (tp + fp + fn), of which F1 is a monotone function, for the model trained. The first
+    `JOINT_RECORDS` inputs count. The second result is F1 of always saying the rarer value. Raises
+    UsageError without scikit-learn.
+    """
+    regression = extras.scikit_learn(
+        "linear_model", "inspection", "the measure f1"
+    ).LogisticRegression
+    values, groups = values[:JOINT_RECORDS], groups[:JOINT_RECORDS]
+    found = np.full((3, values.shape[1], len(layers)), np.nan)
+    guesses = np.full(values.shape[1], np.nan)
+    for h, column in enumerate(values.T):
+        known = np.flatnonzero(np.isfinite(column))
+        if not is_scorable(column) or not is_binary(column):
+            continue
+        truth = column[known] == (np.mean(column[known]) <= 0.5)
+        guesses[h] = 2 * truth.mean() / (1 + truth.mean())
+        trains = groups[known] % 2 == 0
+        if len(np.unique(truth[trains])) < 2 or trains.all():
+            continue
+        for place, layer in enumerate(layers):
+            units = np.asarray(layer[known], np.float64)
+            mean, spread = units[trains].mean(axis=0), units[trains].std(axis=0)
+            scaled = (units - mean) / np.where(spread == 0, 1.0, spread)
+            model = regression(class_weight="balanced", max_iter=200)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it has not converged
+                model.fit(scaled[trains], truth[trains])
+            said, true = model.predict(scaled[~trains]), truth[~trains]
+            hits, trials = int((said & true).sum()), int((said | true).sum())
+            if trials:
+                count, level = trials / effects[h], 1 - alpha / 2
+                low = 1 - upper_bound((trials - hits) / effects[h], count, level=level)
+                high = upper_bound(hits / effects[h], count, level=level)
+                jaccard = np.array([hits / trials, max(low, 0.0), high])
+                found[:, h, place] = 2 * jaccard / (1 + jaccard)
+    return Scores(*found), guesses
 
 
 def is_binary(values: _Floats) -> bool:
     """Whether a hypothesis' values are all 0 or 1; NaN are none."""
-    known = values[np.isfinite(values)]
-    return bool(np.isin(known, (0.0, 1.0)).all())
+    return bool(np.isin(values[np.isfinite(values)], (0.0, 1.0)).all())
 
 
 def is_scorable(values: _Floats) -> bool:

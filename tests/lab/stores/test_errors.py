@@ -24,8 +24,8 @@ from edgeflare.store import (
     tables,
 )
 from edgeflare.store import creation as store_creation
-from edgeflare.store.known import add_database
 from edgeflare.store.location import read_pointer, write_pointer
+from edgeflare.store.named_databases import add_database
 from edgeflare.types import Status
 from edgeflare_lab.stores import postgres
 from edgeflare_whitebox.units.inspection import UnitScore

@@ -9,7 +9,6 @@ from edgeflare._internal.files import new_folder_name
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.creation import remove_folder
-from edgeflare.store.known import add_database
 from edgeflare.store.location import (
     LONGEST_NAME,
     Location,
@@ -22,6 +21,7 @@ from edgeflare.store.location import (
     split_address,
     write_pointer,
 )
+from edgeflare.store.named_databases import add_database
 
 URL = "postgresql://lab@db.example:5433/edgeflare?sslmode=verify-full"
 

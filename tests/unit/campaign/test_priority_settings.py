@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from model_pairs import Pair, stated
+from plugin_distributions import write_distribution
 from small_models import dense_onnx, flat_weights
 
 from edgeflare import answers
+from edgeflare._internal.flags import flags_of
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.campaign.priority import SourcePriority, check_priority, is_ordered_before
+from edgeflare.campaign.priority import check_priority, is_ordered_before, source_priorities
 from edgeflare.campaign.seeds import partner_source, seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.errors import UsageError
@@ -104,7 +106,7 @@ def test_logits_go_through_a_softmax(folder: Path) -> None:
     with ExitStack() as stack:
         pair = Pair(chosen, stack)
         source = seed_source(chosen, pair.original)
-        found = SourcePriority(chosen, pair.original, pair.sides[0])(source)
+        found = source_priorities(chosen, pair.original, pair.sides[0], source)
         others = partner_source(chosen, pair.original)
         assert others is not None
         assert [one.id for one in others] == [f"seeds.npz:{k}" for k in range(32)]
@@ -134,3 +136,59 @@ def test_partners_are_stored_where_the_first_seeds_arent_they(folder: Path) -> N
             before = is_ordered_before(chosen.seeds)
             read = len(list(seed_source(chosen, pair.original)))
             assert read == (70 if before or limit is None else limit)
+
+
+_ORDERS = """
+import numpy as np
+from edgeflare.campaign.priority import SeedPriority
+from edgeflare.errors import UsageError
+
+class Brightest(SeedPriority):
+    needs_several_scores = True
+
+    def check(self, original):
+        if original.suffix != ".onnx":
+            raise UsageError("brightest needs an ONNX original")
+
+    def __call__(self, seeds, scores, original):
+        assert original.spec.channels == 1
+        return np.array([seed.sample.mean() for seed in seeds])
+
+nothing = 3
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution with an order of seeds, and a thing that is none."""
+    entries = {
+        "edgeflare.priorities/brightest": "Brightest",
+        "edgeflare.priorities/nothing": "nothing",
+    }
+    write_distribution(tmp_path, "own_orders", _ORDERS, entries)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_order_of_another_distribution_is_one(folder: Path) -> None:
+    chosen = pair_config(folder, prioritise="brightest", limit=3)
+    with ExitStack() as stack:
+        pair = Pair(chosen, stack)
+        source = seed_source(chosen, pair.original)
+        found = source_priorities(chosen, pair.original, pair.sides[0], source)
+    with np.load(folder / "seeds.npz") as archive:
+        assert found.tolist() == [image.mean() for image in archive["images"]]
+    (text,) = {one.help for one in flags_of(CampaignConfig) if one.flag.name == "--prioritise"}
+    assert text.endswith("Installed: brightest, nothing.")
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_an_order_of_another_distribution_needs_is_asked_before_the_device_is() -> None:
+    assert is_ordered_before(config("brightest").seeds)
+    check_priority(config("brightest"), (SCORES, SCORES))
+    with pytest.raises(UsageError, match="ONNX original"):
+        check_priority(config("brightest", original={"path": "a.tflite"}), (SCORES, SCORES))
+    with pytest.raises(UsageError, match="single one"):
+        check_priority(config("brightest"), (SINGLE, SINGLE))
+    with pytest.raises(UsageError, match=r"nothing.*SeedPriority"):
+        check_priority(config("nothing"), (SCORES, SCORES))

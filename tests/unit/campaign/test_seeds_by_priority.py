@@ -131,3 +131,17 @@ def test_a_label_of_no_class_is_refused_and_nothing_stored(store: Store) -> None
     with pytest.raises(UsageError, match="label"):
         stored(Source(label=3), store)
     assert not store.seed_count()
+
+
+def test_an_order_of_other_seeds_is_refused_and_nothing_stored(store: Store) -> None:
+    config = SeedsConfig(path=Path("seeds"), prioritise="margin")
+    with pytest.raises(UsageError, match="6 priorities"):
+        store_seeds(
+            Source(),
+            config,
+            store,
+            Reporter(lambda _: None),
+            classes=3,
+            priority=lambda seeds: priority(seeds)[:6],
+        )
+    assert not store.seed_count()

@@ -8,8 +8,8 @@ from plugin_distributions import write_distribution
 
 from edgeflare.errors import UsageError
 from edgeflare.store import SeedInput, Store, servers
-from edgeflare.store.known import add_database
 from edgeflare.store.location import Location
+from edgeflare.store.named_databases import add_database
 
 SOURCE = """
 from pathlib import Path

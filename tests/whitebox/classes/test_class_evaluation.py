@@ -10,10 +10,13 @@ import scipy
 
 from edgeflare.errors import UsageError
 from edgeflare_whitebox import (
+    avg_bias,
+    avg_cd,
     both_directions,
     cost_effectiveness,
     detected,
     evaluate_measure,
+    near_distance,
     outlying,
     pair_values,
     spearman,
@@ -32,6 +35,18 @@ TABLE_3 = {
 """True and false positives below a standard deviation and in the first hundredth, and Spearman's correlation."""
 
 
+TABLE_4 = {
+    "coco": ((83, 270, 3, 28), (232, 303, 18, 13)),
+    "coco_gender": ((55, 289, 3, 29), (184, 363, 14, 18)),
+    "cifar100": ((181, 594, 10, 39), (268, 594, 21, 28)),
+    "robust_cifar10_small": ((7, 3, 0, 0), (7, 3, 0, 0)),
+    "robust_cifar10_large": ((8, 3, 0, 0), (5, 3, 0, 0)),
+    "robust_cifar10_resnet": ((2, 8, 0, 0), (3, 5, 0, 0)),
+    "imsitu": ((46, 402, 9, 41), (293, 403, 19, 31)),
+}
+"""The same of avg_bias by equations 3 and 4, and with the threshold (docs/research/inspection-classes.md)."""
+
+
 def matrix(path: Path, names: dict[str, int]) -> np.ndarray:
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
@@ -43,18 +58,38 @@ def matrix(path: Path, names: dict[str, int]) -> np.ndarray:
     return found
 
 
+def released(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The distances and confusions of a setting, of both directions."""
+    names = dict[str, int]()
+    (path,) = folder.glob("directional_*_confusion.csv")
+    distances = both_directions(matrix(folder / "neuron_distance.csv", names))
+    return distances, both_directions(matrix(path, names))
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("setting", TABLE_4)
+def test_bias_errors_are_found_from_the_papers_data(setting: str, shared_data: Path) -> None:
+    distances, confusion = released(shared_data / "deepinspect" / setting)
+    near = near_distance(distances)
+    for biases, expected in zip(
+        (avg_bias(distances), avg_bias(distances, nearer_than=near)), TABLE_4[setting], strict=True
+    ):
+        found = evaluate_measure("avg_bias", pair_values(biases), pair_values(avg_cd(confusion)))
+        assert expected == (
+            *(found.by_deviation.true_positives, found.by_deviation.false_positives),
+            *(found.top.true_positives, found.top.false_positives),
+        )
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize("setting", TABLE_3)
 def test_the_papers_confusion_errors_are_found_from_its_data(
     setting: str, shared_data: Path
 ) -> None:
-    folder, names = shared_data / "deepinspect" / setting, dict[str, int]()
-    distances = both_directions(matrix(folder / "neuron_distance.csv", names))
-    (path,) = folder.glob("directional_*_confusion.csv")
-    confusion = both_directions(matrix(path, names))
+    distances, confusion = released(shared_data / "deepinspect" / setting)
     found = evaluate_measure("NAPVD", -pair_values(distances), pair_values(confusion))
     *counts, correlation = TABLE_3[setting]
-    assert found.pairs == len(names) * (len(names) - 1) // 2
+    assert found.pairs == len(distances) * (len(distances) - 1) // 2
     assert [
         *(found.by_deviation.true_positives, found.by_deviation.false_positives),
         *(found.top.true_positives, found.top.false_positives),

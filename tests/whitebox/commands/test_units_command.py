@@ -17,6 +17,8 @@ from small_models import wrong_in_the_dark_onnx
 from edgeflare.campaign import SurveyInputs
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
+from edgeflare.reports import units_document
+from edgeflare.reports.markdown import to_markdown
 from edgeflare.store import CampaignLock, SeedAnswer, Store
 from edgeflare.types import AGREED, Decision
 from edgeflare_whitebox import (
@@ -130,7 +132,7 @@ def test_a_later_inspection_takes_the_place_of_the_table(home: Path) -> None:
 
 
 def test_the_documented_query_runs(home: Path) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "campaign-folder.md"
+    page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "campaign-folder.md"
     (query,) = (
         part.split("```")[0] for part in page.read_text("utf-8").split("```text\nselect")[1:]
     )
@@ -204,14 +206,23 @@ def test_each_device_that_answers_for_itself_is_a_hypothesis(home: Path) -> None
     assert found["deviating"] == 24
 
 
-def test_reading_ends_early(home: Path) -> None:
-    names = ("--hypothesis", "edges", "--measure", "pearson", "--layer", "b1", "--error", 0.4)
+def test_the_order_of_reading_is_drawn(home: Path) -> None:
+    names = ("--hypothesis", "edges", "--measure", "mutual-information", "--layer", "b1")
     found = inspect(home, *names, "--json").json
-    assert found["records"] < found["total"]
-    text = inspect(home, *names).out
-    assert f"Read {found['records']} of {found['total']} inputs, in random order (seed 0)" in text
+    assert found["records"] == found["total"]
     other = inspect(home, *names, "--random-seed", 1, "--json").json
     assert other["hypotheses"][0]["best"] != found["hypotheses"][0]["best"]
+
+
+def test_a_result_of_an_earlier_version_that_read_less_says_so(home: Path) -> None:
+    assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
+    with Store.open(home / "c") as store:
+        store.set_fact("units", {**store.fact("units"), "records": 128, "error": 0.25})
+        found = stored_units(store)
+    assert found is not None
+    text = to_markdown(units_document(found))
+    assert f"Read 128 of {found.total} inputs, in random order (seed 0)" in text
+    assert "within 0.25 of that over all" in text
 
 
 def test_campaigns_of_earlier_versions_are_inspected(tmp_path: Path) -> None:
@@ -278,7 +289,6 @@ def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
         (("--inputs", "all", "--inputs", "seeds"), "there are no inputs 'all'"),
         (("--inputs", "some"), "there are no inputs 'some'; take seeds, survey, triggers"),
         (("--inputs", "triggers"), "has none of these inputs (triggers)"),
-        (("--error", 0), "the error of a score is above 0"),
         (("--layer", "b9"), "the model has no tensor 'b9'"),
         (("--original", DEMO / "deployed.tflite"), "isn't the original model"),
     ],

@@ -1,4 +1,4 @@
-"""The gradient of DeepXplore's objective over several models, and which of their units are active."""
+"""The gradient of DeepXplore's objective over several models."""
 
 from pathlib import Path
 from typing import Any
@@ -42,20 +42,12 @@ def tensors(path: Path, sample: Sample) -> dict[str, Any]:
     return dict(zip(("y", *LAYERS), session.run(None, {"x": given}), strict=True))
 
 
-def units(values: dict[str, Any]) -> Any:
-    means = [one.reshape(*one.shape[:2], -1).mean(2)[0] for one in map(values.get, LAYERS)]
-    return np.concatenate(means)
-
-
 def objective(models: list[Path], sample: Sample, asked: JointObjective) -> float:
     total = 0.0
     for place, path in enumerate(models):
         values = tensors(path, sample)
         share = -asked.weight if place == asked.deviating else 1.0
         total += share * float(values["logits"][0, asked.label])
-        unit = asked.units[place]
-        if unit is not None:
-            total += asked.unit_weight * float(units(values)[unit])
     return total
 
 
@@ -64,7 +56,7 @@ def test_the_gradient_is_the_slope_of_the_objective_per_level(
     models: list[Path], deviating: int
 ) -> None:
     others = tuple(str(one) for one in models[1:])
-    asked = JointObjective(others, 3, deviating, 2.0, 0.5, 0.4, (1, None, 6))
+    asked = JointObjective(others, 3, deviating, 2.0)
     sample = np.random.default_rng(deviating).integers(60, 190, (8, 8, 3), dtype=np.uint8)
 
     found = joint(models).at(sample, asked, "probabilities")
@@ -74,33 +66,6 @@ def test_the_gradient_is_the_slope_of_the_objective_per_level(
     measured = objective(models, up, asked) - objective(models, down, asked)
     assert measured == pytest.approx(2 * (found.gradient * way).sum(), rel=0.05)
     assert found.labels == tuple(int(tensors(one, sample)["y"].argmax()) for one in models)
-
-
-def test_a_unit_is_active_above_the_threshold_of_its_layers_range(models: list[Path]) -> None:
-    others = tuple(str(one) for one in models[1:])
-    asked = JointObjective(others, 0, 0, 1.0, 0.1, 0.45, (None, None, None))
-    sample = np.random.default_rng(1).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-
-    found = joint(models).at(sample, asked, "probabilities")
-
-    for path, active in zip(models, found.active, strict=True):
-        values = tensors(path, sample)
-        expected = []
-        for name in LAYERS:
-            layer = values[name][0].reshape(values[name].shape[1], -1)
-            scaled = (layer.mean(1) - layer.min()) / (layer.max() - layer.min())
-            expected += (scaled > 0.45).tolist()
-        assert active.tolist() == expected
-        assert 0 < active.sum() < len(active)
-
-
-def test_without_a_weight_of_units_none_are_read(models: list[Path]) -> None:
-    others = tuple(str(one) for one in models[1:])
-    asked = JointObjective(others, 0, 0, 1.0, 0.0, 0.5, (None, None, None))
-
-    found = joint(models).at(np.zeros((8, 8, 3), np.uint8), asked, "probabilities")
-
-    assert found.active == ()
 
 
 def test_what_a_further_models_output_holds_is_told_by_its_end(
@@ -113,7 +78,7 @@ def test_what_a_further_models_output_holds_is_told_by_its_end(
         copy.graph.node[-1].op_type = kind
         onnx.save_model(copy, str(tmp_path / "copy.onnx"))
         others = (str(tmp_path / "copy.onnx"),)
-        asked = JointObjective(others, 1, 0, 1.0, 0.0, 0.5, (None, None))
+        asked = JointObjective(others, 1, 0, 1.0)
 
         found = joint([models[0], tmp_path / "copy.onnx"]).at(sample, asked, "probabilities")
 

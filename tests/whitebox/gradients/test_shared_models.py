@@ -1,6 +1,7 @@
 """The shared models compute in torch what they compute in ONNX Runtime."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -65,7 +66,11 @@ def test_the_gradient_of_a_margin_leads_over_the_boundary(shared_data: Path) -> 
     model = DifferentiableModel(shared_data / "models/diffchaser/lenet5.onnx")
     images = np.load(shared_data / "images/mnist_test_0_499.npz")["images"][:16]
     x = (images[..., None] / 255).astype(np.float32)
-    first = model.predict(x).argmax(1)
+
+    def decisions(batch: Any) -> Any:
+        return model.run({model.inputs[0]: batch})[model.outputs[0]].argmax(1).numpy()
+
+    first = decisions(x)
     steps = np.array(x)
     for _ in range(60):
         _, gradient = model.gradient(
@@ -73,4 +78,4 @@ def test_the_gradient_of_a_margin_leads_over_the_boundary(shared_data: Path) -> 
         )
         steps = np.clip(steps - 0.01 * np.sign(gradient), 0, 1)
 
-    assert (model.predict(steps).argmax(1) != first).mean() > 0.8
+    assert (decisions(steps) != first).mean() > 0.8

@@ -14,7 +14,6 @@ from edgeflare.strategies import build_strategy, check_search
 from edgeflare.types import Answer, Ask, Decision, JointGradient, Outcome, Outputs, Sample
 
 SHAPE = (14, 14, 1)
-UNITS = 6
 
 
 class Host:
@@ -27,7 +26,6 @@ class Host:
         self.asks: list[Ask] = []
         self.asked: list[Sample] = []
         self.labels: list[tuple[int | None, ...]] = []
-        self.active: list[tuple[Any, ...]] = []
 
     def search(self, sample: Sample, **options: Any) -> Outcome:
         """Drive the strategy to its end."""
@@ -50,7 +48,7 @@ class Host:
             answer = Answer([self.pair.outputs(ask.samples[0])])
 
     def objective(self, ask: Ask, sample: Sample) -> float:
-        """The objective of a request, without units, at an image."""
+        """The objective of a request at an image."""
         assert ask.joint is not None
         scores = [model.logits(sample)[ask.joint.label] for model in self.models]
         shares = [1.0] * len(scores)
@@ -65,11 +63,8 @@ class Host:
             share = -ask.joint.weight if place == ask.joint.deviating else 1.0
             gradient += share * model.weights[:, ask.joint.label].reshape(sample.shape) / 255
         labels = tuple(int(model.logits(sample).argmax()) for model in self.models)
-        rng = np.random.default_rng(len(self.asks))
-        active = tuple(rng.random(UNITS) > 0.7 for _ in self.models)
         self.labels.append(labels)
-        self.active.append(active)
-        return JointGradient(gradient, labels, active)
+        return JointGradient(gradient, labels)
 
 
 @pytest.fixture
@@ -111,26 +106,6 @@ def test_each_step_raises_the_objective_and_each_model_deviates_in_turn(host: Ho
         assert len(values) > 3
         assert all(after > before for before, after in pairwise(values))
     assert "the device decides as the original" in outcome.reason
-
-
-def test_units_that_no_image_has_activated_are_asked_for(host: Host) -> None:
-    (sample,) = seeds(host, 1)
-    host.pair = Pair(host.pair.original, host.pair.original)
-
-    host.search(sample, steps=4)
-
-    covered = np.zeros((2, UNITS), bool)
-    chosen = 0
-    for ask, active in zip([ask for ask in host.asks if ask.joint], host.active, strict=True):
-        assert ask.joint is not None
-        for place, unit in enumerate(ask.joint.units):
-            if unit is None:
-                assert covered[place].all() or not covered.any()
-            else:
-                chosen += 1
-                assert not covered[place, unit]
-        covered |= np.array(active)
-    assert chosen
 
 
 def test_a_finding_is_the_first_image_on_which_the_device_deviates(host: Host) -> None:
@@ -179,7 +154,7 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
     for options, sentence in (
         ({}, "option 'others': name the ONNX file"),
         ({"others": []}, "option 'others': name the ONNX file"),
-        ({"others": ["a.onnx"], "threshold": 1}, "less than 1"),
+        ({"others": ["a.onnx"], "weight": -1}, "greater than or equal to 0"),
     ):
         with pytest.raises(UsageError, match=sentence):
             build_strategy("deepxplore", options)

@@ -98,8 +98,7 @@ def test_later_walks_have_their_square_elsewhere() -> None:
     gradient = rng.normal(size=(20, 20, 1))
     sample = np.zeros((20, 20, 1), np.uint8)
     places = {
-        make_constraint("occlusion", 10.0, 4, rng, anywhere=True)
-        .step(sample, gradient)
+        make_constraint("occlusion", 10.0, 4, rng, anywhere=True)(sample, gradient)
         .astype(bool)
         .tobytes()
         for _ in range(10)
@@ -160,10 +159,10 @@ def test_the_square_lies_where_the_gradient_is_steepest_and_stays_there() -> Non
     gradient = np.zeros((20, 20, 1))
     gradient[11:15, 3:7] = 1.0
     rng = np.random.default_rng(0)
-    one = make_constraint("occlusion", 10.0, 4, rng)
+    change_of = make_constraint("occlusion", 10.0, 4, rng)
 
-    first = one.step(np.zeros((20, 20, 1), np.uint8), gradient)
-    second = one.step(np.zeros((20, 20, 1), np.uint8), rng.normal(size=(20, 20, 1)))
+    first = change_of(np.zeros((20, 20, 1), np.uint8), gradient)
+    second = change_of(np.zeros((20, 20, 1), np.uint8), rng.normal(size=(20, 20, 1)))
 
     assert set(zip(*np.nonzero(first[..., 0]), strict=True)) == {
         (row, column) for row in range(11, 15) for column in range(3, 7)
@@ -175,10 +174,10 @@ def test_patches_become_black_where_that_raises_the_objective_only() -> None:
     gradient = np.ones((12, 12, 1))
     gradient[:, :6] = -1.0
     sample = np.full((12, 12, 1), 200, np.uint8)
-    one = make_constraint("blackout", 10.0, 3, np.random.default_rng(1))
+    change_of = make_constraint("blackout", 10.0, 3, np.random.default_rng(1))
 
     for _ in range(30):
-        change = one.step(sample, gradient)
+        change = change_of(sample, gradient)
         darker = change < 0
         assert (change[~darker] == 0).all()
         assert darker.sum() == 9

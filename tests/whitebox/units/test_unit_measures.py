@@ -9,17 +9,22 @@ import pytest
 from numpy.typing import NDArray
 
 from edgeflare_whitebox.units.measures import (
+    BINNED_BY,
     BINS,
+    BY_UNIT,
     JOINT_RECORDS,
-    LogisticF1,
-    Measure,
-    MutualInformation,
-    Pearson,
+    MeasureName,
+    Scores,
     design_effects,
+    information,
     is_scorable,
+    logistic_f1,
+    pearson,
+    scores_by_unit,
 )
 
 Floats = NDArray[np.float64]
+Measure = Callable[[NDArray[Any], Floats, float, Floats], Scores]
 
 
 def drawn(count: int, seed: int) -> tuple[Floats, Floats]:
@@ -32,26 +37,45 @@ def drawn(count: int, seed: int) -> tuple[Floats, Floats]:
     return units, np.stack([normal, rare], 1)
 
 
-def in_blocks(measure: Measure, units: Floats, values: Floats, size: int = 50) -> Measure:
-    for start in range(0, len(units), size):
-        some = slice(start, start + size)
-        measure.update(units[some], values[some], np.arange(len(units))[some])
-    return measure
+def scored(measure: Measure, units: Floats, values: Floats, alpha: float = 0.05) -> Scores:
+    """The scores of independent inputs."""
+    return measure(units, values, alpha, np.ones(values.shape[1]))
+
+
+def f1(units: Floats, values: Floats, groups: NDArray[np.int64] | None = None) -> Scores:
+    """F1 of all units together."""
+    several = np.arange(len(units)) if groups is None else groups
+    return logistic_f1([units.astype(np.float32)], values, several, 0.05, np.ones(values.shape[1]))[
+        0
+    ]
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6])
-def test_pearson_is_numpys_whatever_the_blocks_and_the_offset(shift: float) -> None:
+def test_pearson_is_numpys_whatever_the_offset(shift: float) -> None:
     units, values = drawn(500, 0)
-    found = in_blocks(Pearson(), units + shift, values, 37).scores(0.05)
+    found = scored(pearson, units + shift, values)
     expected = np.corrcoef(units.T, values.T)[:4, 4:].T
     np.testing.assert_allclose(found.score, expected, atol=1e-9)
     assert (found.low < found.score).all()
     assert (found.score < found.high).all()
 
 
+@pytest.mark.parametrize("name", BY_UNIT)
+def test_scores_are_those_of_all_units_at_once(
+    name: MeasureName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    units, values = drawn(500, 13)
+    some = units.astype(np.float32)
+    whole = BY_UNIT[name](some, values, 0.05, np.ones(2))
+    monkeypatch.setattr("edgeflare_whitebox.units.measures._COLUMNS", 3)
+    monkeypatch.setattr("edgeflare_whitebox.units.measures._ROWS", 70)
+    parts = scores_by_unit(name, some, values, 0.05, np.ones(2))
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
 def test_pearson_of_normal_variables_has_fishers_interval_or_a_wider_one() -> None:
     units, values = drawn(5000, 1)
-    found = in_blocks(Pearson(), units[:, :1], values[:, :1]).scores(0.05)
+    found = scored(pearson, units[:, :1], values[:, :1])
     half = 1.959964 / np.sqrt(5000 - 3)
     z = np.arctanh(found.score)
     assert (found.low <= np.tanh(z - half) + 1e-9).all()
@@ -62,21 +86,19 @@ def test_a_value_that_is_not_known_counts_for_other_hypotheses_only() -> None:
     units, values = drawn(300, 2)
     unknown = np.random.default_rng(3).random(300) < 0.4
     values[unknown, 0] = np.nan
-    for make in (Pearson, MutualInformation):
-        found = in_blocks(make(), units, values).scores(0.05).score
-        alone = make()
-        first = np.flatnonzero(~unknown)
-        if isinstance(alone, Pearson):
-            alone = in_blocks(alone, units[first], values[first])
-            np.testing.assert_allclose(found[0], alone.scores(0.05).score[0], atol=1e-12)
-        without = in_blocks(make(), units, values[:, 1:]).scores(0.05).score
+    known = ~unknown
+    for measure in (pearson, information):
+        found = scored(measure, units, values).score
+        without = scored(measure, units, values[:, 1:]).score
         np.testing.assert_allclose(found[1], without[0], atol=1e-12)
+    of_known = scored(pearson, units[known], values[known]).score
+    np.testing.assert_allclose(scored(pearson, units, values).score[0], of_known[0], atol=1e-12)
 
 
 def test_mutual_information_stays_within_what_so_many_bins_can_tell() -> None:
     rng = np.random.default_rng(12)
     units = rng.normal(size=(12, 40))
-    found = in_blocks(MutualInformation(), units, units[:, :1]).scores(0.05)
+    found = scored(information, units, units[:, :1])
     for part in found:
         assert (part <= np.log2(BINS)).all()
         assert (part >= 0).all()
@@ -89,12 +111,14 @@ def test_mutual_information_is_scikit_learns_less_its_bias(column: int) -> None:
     from sklearn.metrics import mutual_info_score
 
     units, values = drawn(400, 4)
-    found = in_blocks(MutualInformation(), units, values).scores(0.05).score[column]
+    found = scored(information, units, values).score[column]
     shares = np.arange(1, BINS) / BINS
-    cuts = np.quantile(values[:50, 0], shares, method="inverted_cdf") if column == 0 else [0.5]
+    cuts = (
+        np.quantile(values[:BINNED_BY, 0], shares, method="inverted_cdf") if column == 0 else [0.5]
+    )
     truth = np.searchsorted(cuts, values[:, column])
     for unit in range(4):
-        edges = np.quantile(units[:50, unit], shares, method="inverted_cdf")
+        edges = np.quantile(units[:BINNED_BY, unit], shares, method="inverted_cdf")
         bins = np.searchsorted(edges, units[:, unit])
         cells = len({*zip(bins, truth, strict=True)})
         bias = (cells - len(set(bins)) - len(set(truth)) + 1) / (2 * 400)
@@ -105,9 +129,9 @@ def test_mutual_information_is_scikit_learns_less_its_bias(column: int) -> None:
 def test_independent_variables_have_about_no_information() -> None:
     rng = np.random.default_rng(5)
     units, values = rng.normal(size=(600, 40)), rng.normal(size=(600, 1))
-    found = in_blocks(MutualInformation(), units, values)
-    assert found.scores(0.05).score.mean() < 0.02
-    assert (found.scores(0.05 / 40).low == 0).all()
+    found = scored(information, units, values, 0.05 / 40)
+    assert found.score.mean() < 0.02
+    assert (found.low == 0).all()
 
 
 def test_f1_is_scikit_learns_on_the_held_out_half() -> None:
@@ -115,14 +139,12 @@ def test_f1_is_scikit_learns_on_the_held_out_half() -> None:
     from sklearn.metrics import f1_score
 
     units, values = drawn(600, 6)
-    groups = [slice(0, 1), slice(1, 4)]
-    measure = in_blocks(LogisticF1(groups), units, values)
-    assert isinstance(measure, LogisticF1)
-    found = measure.scores(0.05)
+    layers = [units[:, :1].astype(np.float32), units[:, 1:].astype(np.float32)]
+    found, guesses = logistic_f1(layers, values, np.arange(600), 0.05, np.ones(2))
     assert np.isnan(found.score[0]).all(), "no binary hypothesis"
     truth = values[:, 1].astype(bool)
-    for place, group in enumerate(groups):
-        some = units[:, group].astype(np.float32).astype(np.float64)
+    for place, layer in enumerate(layers):
+        some = layer.astype(np.float64)
         train, held = some[::2], some[1::2]
         scaled = [(one - train.mean(0)) / train.std(0) for one in (train, held)]
         model = LogisticRegression(class_weight="balanced").fit(scaled[0], truth[::2])
@@ -130,82 +152,77 @@ def test_f1_is_scikit_learns_on_the_held_out_half() -> None:
         assert found.score[1, place] == pytest.approx(expected, abs=1e-12)
         assert found.low[1, place] < expected < found.high[1, place]
     always = f1_score(truth, np.ones(600, bool))
-    assert measure.guess[1] == pytest.approx(always)
-    assert np.isnan(measure.guess[0])
+    assert guesses[1] == pytest.approx(always)
+    assert np.isnan(guesses[0])
 
 
 def test_f1_is_of_the_rarer_value() -> None:
     units, values = drawn(600, 7)
-    once, other = (
-        in_blocks(LogisticF1([slice(0, 4)]), units, one[:, None]).scores(0.05).score
-        for one in (values[:, 1], 1 - values[:, 1])
-    )
+    once, other = (f1(units, one[:, None]).score for one in (values[:, 1], 1 - values[:, 1]))
     assert once == other
 
 
 def test_f1_looks_at_the_first_inputs_alone() -> None:
     units, values = drawn(JOINT_RECORDS + 300, 8)
-    every = in_blocks(LogisticF1([slice(0, 4)]), units, values[:, 1:], 1000)
-    first = in_blocks(LogisticF1([slice(0, 4)]), units[:JOINT_RECORDS], values[:JOINT_RECORDS, 1:])
-    assert every.is_full
-    np.testing.assert_array_equal(every.scores(0.05), first.scores(0.05))
+    first = f1(units[:JOINT_RECORDS], values[:JOINT_RECORDS, 1:])
+    layers = [units[:JOINT_RECORDS].astype(np.float32)]
+    every, _ = logistic_f1(layers, values[:, 1:], np.arange(len(values)), 0.05, np.ones(1))
+    np.testing.assert_array_equal(every, first)
 
 
-@pytest.mark.parametrize("make", [Pearson, MutualInformation])
-def test_constant_units_and_hypotheses_have_no_score(make: Callable[[], Measure]) -> None:
+@pytest.mark.parametrize("measure", [pearson, information])
+def test_constant_units_and_hypotheses_have_no_score(measure: Measure) -> None:
     units, values = drawn(200, 9)
     units[:, 1] = 0.1
     values[:, 0] = 7.3
-    found = in_blocks(make(), units, values).scores(0.05)
+    found = scored(measure, units, values)
     for part in found:
         assert np.isnan(part[:, 1]).all()
         assert np.isnan(part[0]).all()
         assert np.isfinite(part[1, [0, 2, 3]]).all()
 
 
-@pytest.mark.parametrize("make", [Pearson, MutualInformation])
-def test_a_unit_that_is_the_hypothesis_has_the_highest_score(make: Callable[[], Measure]) -> None:
+@pytest.mark.parametrize("measure", [pearson, information])
+def test_a_unit_that_is_the_hypothesis_has_the_highest_score(measure: Measure) -> None:
     units, values = drawn(300, 10)
     units[:, 2] = 3 * values[:, 1] - 1
-    found = in_blocks(make(), units, values).scores(0.001)
+    found = scored(measure, units, values, 0.001)
     assert np.abs(found.score[1]).argmax() == 2
     p = values[:, 1].mean()
-    most = 1.0 if make is Pearson else -p * np.log2(p) - (1 - p) * np.log2(1 - p)
+    most = 1.0 if measure is pearson else -p * np.log2(p) - (1 - p) * np.log2(1 - p)
     assert found.score[1, 2] == pytest.approx(most, abs=0.01)
     assert found.error[1, 2] < 0.3
 
 
-def truths(measure: Measure, **kept: Any) -> Floats:
-    """The scores over 200,000 inputs, in the bins of the first block where there are bins."""
-    for name, value in kept.items():
-        setattr(measure, name, value)
-    for seed in range(20):
-        measure.update(*drawn(10_000, 1000 + seed), np.arange(10_000))
-    return measure.scores(0.05).score
+def many() -> tuple[Floats, Floats]:
+    """As many inputs as their distribution shows in: 200,000."""
+    parts = [drawn(10_000, 1000 + seed) for seed in range(20)]
+    units, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return units, values
 
 
 def test_pearsons_intervals_hold_at_once_as_often_as_they_say() -> None:
     """With Fisher's standard error alone some interval misses in 24 % of the runs."""
-    truth = truths(Pearson())
+    truth = scored(pearson, *many()).score
     missed = []
     for seed in range(300):
-        found = in_blocks(Pearson(), *drawn(400, seed)).scores(0.05 / truth.size)
+        found = scored(pearson, *drawn(400, seed), 0.05 / truth.size)
         missed.append(((found.low > truth) | (found.high < truth)).any())
     assert 0 < np.mean(missed) < 0.09
 
 
 def test_the_intervals_of_information_hold_at_once() -> None:
-    first = drawn(128, 5000)
+    first = drawn(BINNED_BY, 5000)
+
+    def binned_alike(units: Floats, values: Floats, alpha: float = 0.05) -> Scores:
+        return scored(
+            information, *(np.concatenate(one) for one in zip(first, (units, values), strict=True)), alpha
+        )  # fmt: skip
+
+    truth = binned_alike(*many()).score
     missed = []
-    of_first = MutualInformation()
-    of_first.update(*first, np.arange(128))
-    of_first._counts[:] = 0
-    truth = truths(of_first)
     for seed in range(100):
-        one = MutualInformation()
-        one.update(*first, np.arange(128))
-        one._counts[:] = 0
-        found = in_blocks(one, *drawn(400, seed)).scores(0.05 / truth.size)
+        found = binned_alike(*drawn(400, seed), 0.05 / truth.size)
         missed.append(((found.low > truth) | (found.high < truth)).any())
     assert np.mean(missed) <= 0.05
 
@@ -225,21 +242,19 @@ def test_intervals_allow_for_inputs_of_one_seed() -> None:
     missed = []
     for seed in range(1, 301):
         units, values, groups = alike(60, seed)
-        one = Pearson()
-        one.update(units, values, groups)
-        both = (one.scores(0.05 / 3, design_effects(values, groups)), one.scores(0.05 / 3))
+        effects = design_effects(values, groups)
+        both = (pearson(units, values, 0.05 / 3, one) for one in (effects, np.ones(1)))
         missed.append([((s.low[0] > truth) | (s.high[0] < truth)).any() for s in both])
     allowed, plain = np.mean(missed, axis=0)
     assert allowed < 0.08
     assert plain > 0.2
 
 
-@pytest.mark.parametrize("make", [Pearson, MutualInformation])
-def test_an_effect_is_a_smaller_number_of_inputs(make: Callable[[], Measure]) -> None:
-    units, values, groups = alike(80, 1)
-    one = make()
-    one.update(units, values, groups)
-    half = one.scores(0.05, np.array([4.0])).error / one.scores(0.05).error
+@pytest.mark.parametrize("measure", [pearson, information])
+def test_an_effect_is_a_smaller_number_of_inputs(measure: Measure) -> None:
+    units, values, _ = alike(80, 1)
+    fourfold = measure(units, values, 0.05, np.array([4.0]))
+    half = fourfold.error / scored(measure, units, values).error
     assert ((half > 1.5) & (half < 4.01)).all()
 
 
@@ -261,11 +276,8 @@ def test_all_inputs_of_a_group_train_or_are_held_out() -> None:
     groups = rng.permutation(np.repeat(np.arange(60), 6))
     values = (rng.random(60) < 0.5).astype(np.float64)[groups][:, None]
     units = np.eye(60)[groups]
-    of_groups, of_inputs = LogisticF1([slice(0, 60)]), LogisticF1([slice(0, 60)])
-    of_groups.update(units, values, groups)
-    of_inputs.update(units, values, np.arange(360))
-    assert of_inputs.scores(0.05).score[0, 0] > 0.95
-    assert of_groups.scores(0.05).score[0, 0] < 0.75
+    assert f1(units, values).score[0, 0] > 0.95
+    assert f1(units, values, groups).score[0, 0] < 0.75
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class SearchConfig(Section):
         "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9, "
         "gradients=true. gradient: constraint=light, occlusion or blackout, step=10, steps=50, size=10, "
         "attempts=10. deepxplore: others=MODEL.onnx, constraint=light, step=10, steps=50, size=10, "
-        "weight=2, unit_weight=0.1, threshold=0.5. shrink: triggers=FILE, changes=FILE, device_budget=20.",
+        "weight=2. shrink: triggers=FILE, changes=FILE, device_budget=20.",
         examples=[{"device_budget": 20, "max_l2": 2.0}],
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(

@@ -5,10 +5,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from edgeflare._internal import plugins
 from edgeflare._internal.flags import KINDS_OF_DECODERS, Flag
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.models import AbsolutePath, DecoderOptions, DetectorOptions, InputOptions, Pixels
-from edgeflare.types import PriorityMeasure
+
+PRIORITIES = ("margin", "gini", "drift")
+"""What seeds are ordered by without a plug-in: see `edgeflare.campaign.priority`."""
 
 
 class Section(BaseModel):
@@ -208,7 +211,11 @@ class SeedsConfig(Section):
     limit: Annotated[int | None, Flag("--limit")] = Field(
         default=None, ge=1, description="Only the first seeds, at most this number.", examples=[100]
     )
-    prioritise: Annotated[PriorityMeasure | None, Flag("--prioritise", metavar="MEASURE")] = Field(
+    prioritise: Annotated[
+        str | None,
+        plugins.known_name("priority", PRIORITIES),
+        Flag("--prioritise", metavar="MEASURE", names="priority"),
+    ] = Field(
         default=None,
         description="Take the seeds by how promising they are and not as they come, and with a limit only "
         "the most promising ones: margin (the original's top-1 minus top-2 probability, smallest "

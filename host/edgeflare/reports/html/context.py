@@ -239,11 +239,11 @@ def context(
 
 def _analyses(store: Store, name: Name) -> list[PagePart]:
     """Return the sections of the analyses whose results are stored."""
-    parts = [part for one in shown_analyses() if (part := one.page(store, name))]
+    parts = [part for shown in shown_analyses() if (part := shown.page(store, name))]
     for analysis, blocks in stored_results(store):
-        first, *others = [Text(str(blocks))] if isinstance(blocks, UsageError) else blocks
+        first, *further = [Text(str(blocks))] if isinstance(blocks, UsageError) else blocks
         title = first.text if isinstance(first, Heading) else analysis
-        html = to_html(others if isinstance(first, Heading) else [first, *others])
+        html = to_html(further if isinstance(first, Heading) else [first, *further])
         parts.append(PagePart(f"analysis-{analysis}", title, title, html))
     return sorted(parts, key=attrgetter("order"))
 
