@@ -292,6 +292,10 @@ class AnswerKind(ABC, Generic[A]):
         """Return each thing in which two answers differ, as `Change`; none where labels tell it."""
         return ()
 
+    def classes(self, answer: A) -> int:
+        """Return the number of classes of which an answer means one; 0 without."""
+        return 0
+
     def top_label(self, answer: A) -> int | None:
         """Return the class that is meant; None without one."""
         return None

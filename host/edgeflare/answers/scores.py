@@ -59,6 +59,9 @@ class ScoresKind(AnswerKind[Scores]):
     def numbers(self, answer: Scores) -> NDArray[np.float64]:
         return answer
 
+    def classes(self, answer: Scores) -> int:
+        return answer.size
+
     def top_label(self, answer: Scores) -> int | None:
         """Return the top-1 class; None of an answer with NaN."""
         return None if np.isnan(answer).any() else int(answer.argmax())

@@ -148,7 +148,7 @@ class Campaign:
                 self._config.seeds,
                 self._store,
                 self._reporter,
-                classes=side.classes if side.kind.has_classes else None,
+                classes=side.classes or None,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
                 priority=partial(source_priorities, self._config, self._original, side)
@@ -173,7 +173,7 @@ class Campaign:
             self._part("survey")
             self._part("pursuit")
             ReferenceStage(*self._common()).answer(original, read.original)
-        scored = original.kind.has_classes and deployed.kind.is_scored
+        scored = original.classes and deployed.kind.is_scored
         if search.strategy == STRATEGY and scored and not self._part("partners"):
             SearchStage(*self._common()).report_remaining()
             return

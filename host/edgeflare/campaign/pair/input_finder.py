@@ -167,7 +167,7 @@ def find_among(
     rows = seed_rows(sides, [one.id for one in chosen])
     samples = [with_row(one.sample, rows.get(one.id)) for one in chosen]
     scores_of: _ScoresOf = class_scores
-    if not sides[0].kind.has_classes:
+    if not sides[0].classes:
         scores_of = _direction_scores
         labels = np.full(len(labels), -1)  # the largest value of an embedding is no class
     session = fleet.sessions[0]

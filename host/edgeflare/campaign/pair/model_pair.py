@@ -220,7 +220,7 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
         return deployed
     repair = load_repair(config.deployed.repair)
     kind, is_nearest = deployed.kind, deployed.compared.gallery is not None
-    if is_nearest or not (kind.has_classes and kind.is_scored):
+    if is_nearest or not (deployed.classes and kind.is_scored):
         returned = "no score for each" if is_nearest else kind.noun
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "

@@ -157,25 +157,16 @@ class SeedFigures(NamedTuple):
         if original is None:
             return cls(seed_id, label, decision, None, None, 0)
         kind = kind_of(original)
-        classes = kind.numbers(original).size if kind.has_classes else 0
-        figures = cls(
-            seed_id,
-            label,
-            decision,
-            kind.top_label(original),
-            None,
-            classes,
-            has_tolerance=kind.is_measured,
-        )
+        tops = kind.top_label(original), None if deployed is None else kind.top_label(deployed)
+        figures = cls(seed_id, label, decision, *tops, kind.classes(original))
+        figures = figures._replace(has_tolerance=kind.is_measured)
         if deployed is None:
             return figures
         counts = kind.object_counts(original, deployed, _CLEAR)
         figures = figures if counts is None else figures._replace(**counts._asdict())
-        deviates = decision is Decision.DEVIATION
-        return figures._replace(
-            deployed=kind.top_label(deployed),
-            example=kind.example(original, deployed) if deviates else "",
-        )
+        if decision is not Decision.DEVIATION:
+            return figures
+        return figures._replace(example=kind.example(original, deployed))
 
 
 def check_pair(

@@ -64,13 +64,14 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     if scores is None:
         return
     kind = kind_of(scores)
-    if not kind.has_classes:
+    count = kind.classes(scores)
+    if not count:
         raise UsageError(
             f"limits.baseline: the models of {folder} return {kind.noun}, so that it has no "
             "pairs of classes: new_pairs is for class models"
         )
-    if classes not in (None, kind.numbers(scores).size):
+    if classes not in (None, count):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign over {kind.numbers(scores).size} classes, and this one is "
+            f"limits.baseline: {folder} is a campaign over {count} classes, and this one is "
             f"over {classes}; name one of the same classes"
         )
