@@ -54,6 +54,7 @@ from .settings.config import (
     load_config as load_config,
 )
 from .settings.fleet import FleetConfig as FleetConfig
+from .settings.flags import SettingFlag as SettingFlag, flags_of as flags_of
 from .settings.limits import LimitsConfig as LimitsConfig
 from .settings.survey import SurveyConfig as SurveyConfig
 from .settings.templates import demo_config as demo_config, write_starter as write_starter

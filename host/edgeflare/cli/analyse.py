@@ -23,8 +23,8 @@ class AnalysisCommands(PluginGroup):
         """Return the command of an analysis, with the flags of its settings."""
         from pydantic import TypeAdapter
 
-        from edgeflare._internal.flags import flags_of
         from edgeflare.analysis import analysis
+        from edgeflare.campaign import flags_of
 
         plugin = analysis(name)
         settings = flags_of(plugin.settings)

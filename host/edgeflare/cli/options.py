@@ -17,8 +17,7 @@ from edgeflare._internal import plugins
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
-    from edgeflare._internal.flags import SettingFlag
-    from edgeflare.campaign import Cluster, FleetConfig
+    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
 
 FILES = "Models and seeds"
 
@@ -254,8 +253,7 @@ def _generality(setting: "SettingFlag") -> tuple[int, bool]:
 
 @cache
 def _settings() -> list["SettingFlag"]:
-    from edgeflare._internal.flags import flags_of
-    from edgeflare.campaign import CampaignConfig
+    from edgeflare.campaign import CampaignConfig, flags_of
 
     return flags_of(CampaignConfig)
 

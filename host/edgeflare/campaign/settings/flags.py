@@ -1,5 +1,5 @@
-"""The name under which a distribution's settings find `Flag`, which states a command-line flag."""
+"""The names under which distributions find what states command-line flags."""
 
-from edgeflare._internal.flags import Flag
+from edgeflare._internal.flags import Flag, SettingFlag, flags_of
 
-__all__ = ["Flag"]
+__all__ = ["Flag", "SettingFlag", "flags_of"]
