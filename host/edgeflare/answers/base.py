@@ -8,9 +8,11 @@ from edgeflare.answers.kind import (
     LimitRule,
     Margins,
     Name,
+    ObjectCounts,
     Picture,
     Pieces,
     ReportWords,
+    Tolerance,
     decision_of,
     jsonable,
 )
@@ -23,9 +25,11 @@ __all__ = [
     "LimitRule",
     "Margins",
     "Name",
+    "ObjectCounts",
     "Picture",
     "Pieces",
     "ReportWords",
+    "Tolerance",
     "decision_of",
     "jsonable",
 ]

@@ -52,11 +52,19 @@ class Change(NamedTuple):
     margins: Margins
 
 
+class ObjectCounts(NamedTuple):
+    """The objects that either of two models sees, that the original `detected`, and that differ."""
+
+    objects: int
+    detected: int
+    differing: int
+
+
 class LimitRule(NamedTuple):
     """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
 
     `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
-    `verb` is what a number of them does, such as "are lost". `count` takes both models' answers to
+    `verb` is what a number of them does, such as "are lost". `compare` takes both models' answers to
     a seed and the margin floor, and returns the classes of the objects and of those that differ so;
     none of answers that can't be compared.
     """
@@ -64,7 +72,21 @@ class LimitRule(NamedTuple):
     key: str
     whose: Literal["original", "deployed model"]
     verb: str
-    count: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
+    compare: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
+
+
+class Tolerance(NamedTuple):
+    """What a campaign's tolerance is compared with, in `words`.
+
+    `largest`: what that never exceeds, infinity without a bound; `default`: the tolerance where none
+    is stated; `refusal`: why none may be stated, as the template of an error with the setting's key
+    {tolerance} and perhaps {task}; "": one may.
+    """
+
+    words: str
+    largest: float = math.inf
+    default: float | None = None
+    refusal: str = ""
 
 
 class Picture(NamedTuple):
@@ -133,6 +155,8 @@ class AnswerKind(ABC, Generic[A]):
     outputs: ClassVar[tuple[str, ...]] = ()
     """What a campaign's models are stored to return (`edgeflare.answers.outputs.OutputKind`) where
     that is not the kind's name."""
+    stated_outputs: ClassVar[tuple[str, ...]] = ("auto",)
+    """What may be stated of both models' outputs (--output); of the original not "label"."""
     settings: ClassVar[type[BaseModel] | None] = None
     """Its table in campaign.toml; None: it has none."""
     has_classes: ClassVar[bool] = False
@@ -143,6 +167,8 @@ class AnswerKind(ABC, Generic[A]):
     """Whether the deployed model tells how sure it is; not where it tells a label alone."""
     takes_tolerance: ClassVar[bool] = False
     """Whether the oracle `tolerance` compares its answers."""
+    tries_preprocessing: ClassVar[bool] = True
+    """Whether the usual mistakes of preprocessing are tried on the first seeds; not where that is slow."""
     largest_distance: ClassVar[float] = 1.0
     """What no distance of two of its answers exceeds; infinity where there is no such bound."""
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
@@ -174,23 +200,42 @@ class AnswerKind(ABC, Generic[A]):
 
     # What a model's outputs are read as
 
-    def suits(self, original: Any, deployed: Any) -> str:
-        """Return why two models' outputs are taken for this kind where no task is stated; "": not.
+    def suits(self, original: Any, deployed: Any) -> str | None:
+        """Return why two models' outputs are taken for this kind where no task is stated; None: not.
 
-        Both are `campaign.pair.tasks.ModelOutputs`.
+        "" where something else states it. Both are `answers.interface.ModelOutputs`. Raises
+        ModelError and UsageError where they are of this kind, but don't fit.
         """
-        return ""
+        return None
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+    def check_files(self, task: str, original: Any, deployed: Any) -> None:
+        """Raise ModelError or UsageError where two models' files tell that they aren't both of it.
+
+        `task` as it is stated; `original` and `deployed` are `ModelOutputs` whose inputs aren't known
+        yet.
+        """
+        return
+
+    def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
+        """Return what a tolerance is compared with; `settings` are those stated of its table."""
+        found = Tolerance(f"the distance of {self.noun}", self.largest_distance)
+        if self.takes_tolerance:
+            return found
+        answers = f"its answers are {self.tasks[task]}"
+        return found._replace(
+            refusal=f"{{task}} has no tolerance: {answers}; leave {{tolerance}} out"
+        )
+
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' `ModelInterface`: by default each with its only output.
 
-        `config` is the campaign's, `original` and `deployed` are `ModelOutputs`. Raises ModelError
-        and UsageError where outputs or settings don't fit.
+        `settings` is the kind's table of the campaign's configuration, None without one, `original`
+        and `deployed` are `ModelOutputs`. Raises ModelError and UsageError where outputs or settings
+        don't fit.
         """
-        interfaces = later(
-            "edgeflare.campaign.pair.interface:plain_interfaces", task, original, deployed
-        )
-        return interfaces[0], interfaces[1]
+        from edgeflare.answers.interface import plain_interfaces
+
+        return plain_interfaces(self, task, original, deployed)
 
     def settle(
         self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
@@ -267,6 +312,17 @@ class AnswerKind(ABC, Generic[A]):
         margin = self.finite_margin(answer) if floor > 0 else None
         return margin is not None and margin < floor
 
+    def as_deployed(self, answer: A) -> A:
+        """Return the original's answer as a deployed model of this kind would tell it."""
+        return answer
+
+    def object_counts(self, original: A, deployed: A, clear: float) -> ObjectCounts | None:
+        """Return how many objects two answers have, of which differences of a margin `clear` count.
+
+        None where answers have no objects.
+        """
+        return None
+
     def certainty(self, answer: A) -> float | None:
         """Return how sure a model is of an answer alone, before the other model is asked."""
         return self.finite_margin(answer)
@@ -289,6 +345,10 @@ class AnswerKind(ABC, Generic[A]):
     def changes(self, original: A, deployed: A) -> Sequence[Any]:
         """Return each thing in which two answers differ, as `Change`; none where labels tell it."""
         return ()
+
+    def classes(self, answer: A) -> int:
+        """Return the number of classes of which an answer means one; 0 without."""
+        return 0
 
     def top_label(self, answer: A) -> int | None:
         """Return the class that is meant; None without one."""
@@ -369,6 +429,19 @@ class AnswerKind(ABC, Generic[A]):
     def answer_words(self, answer: A, name: Name = str) -> str:
         """Return an answer in words."""
         return self.text(answer) or self.noun
+
+    def example(self, original: A, deployed: A) -> str:
+        """Return how two answers differ, in a few words for a list of examples."""
+        texts = self.text(original), self.text(deployed)
+        if texts != (None, None) and texts[0] != texts[1]:
+            return f"{texts[0]} against {texts[1]}"
+        labels = self.top_label(original), self.top_label(deployed)
+        if labels[0] is not None and labels[0] != labels[1]:
+            return f"{labels[0]} against {labels[1]}"
+        apart = self.distance(original, deployed)
+        if labels[0] is None:
+            return f"answers {apart:.2g} apart"
+        return f"{labels[0]} both times, with scores {apart:.2g} apart"
 
     def distance_words(self, distance: float) -> str:
         """Return a distance of two answers in words."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import first_of
+from edgeflare.answers.text_interfaces import transcribes
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -21,7 +22,6 @@ from edgeflare.campaign.batch import (
 from edgeflare.campaign.events import Notice
 from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.pair.health import ranking_problem
-from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
