@@ -27,6 +27,7 @@ class ScoresKind(AnswerKind[Scores]):
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
     boundary_options = ""
+    moves_with_input = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
@@ -101,6 +102,21 @@ class ScoresKind(AnswerKind[Scores]):
     def top_difference(self, original: Scores, deployed: Scores) -> float:
         return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
 
+    def sensitivity(self, seed: Scores, answer: Scores) -> float:
+        """Return 1 less the sum of the squares: an error moves the least sure answers most."""
+        return 1.0 - float(np.square(answer).sum())
+
+    def class_count(self, answer: Scores) -> int:
+        return answer.size
+
+    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
+        """Return their distance; 1 where that of the deployed model is not finite."""
+        return self.distance(original, deployed) if self.is_finite(deployed) else 1.0
+
+    def repeat_difference(self, first: Scores, second: Scores) -> float:
+        """Return the largest difference of a score."""
+        return float(np.abs(first - second).max())
+
     def uncertainty(self, answer: Scores, k: int) -> float | None:
         ordered = np.sort(answer)[::-1]
         return float(ordered[0] - ordered[min(k, len(ordered)) - 1])
@@ -130,6 +146,10 @@ class LabelsKind(ScoresKind):
     outputs = ("label",)
     is_scored = False
     takes_tolerance = False
+
+    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
+        """Return None: 1 and zeros are no scores."""
+        return None
 
 
 def _only_top(scores: Scores) -> int | None:

@@ -231,6 +231,7 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)
