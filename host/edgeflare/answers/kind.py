@@ -99,8 +99,9 @@ class AnswerKind(ABC, Generic[A]):
     takes_device_budget: ClassVar[bool] = True
     """Whether `boundary` makes a finding more severe with the queries that a device budget leaves."""
     moves_with_input: ClassVar[bool] = True
-    """Whether an answer moves the more the farther an input is changed; that to a class is as sure
-    at both ends of a way between two classes."""
+    """Whether deployment moves an answer the more, the farther its input is from the seed: a search by
+    distance then asks about the ends of ways alone. It moves scores of classes most where two
+    classes meet."""
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
     """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
