@@ -258,6 +258,7 @@ class TranscriptKind(AnswerKind[Transcript]):
 
     stated_outputs = ("auto", "transcript")
     tries_preprocessing = False
+    takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)
