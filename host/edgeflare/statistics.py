@@ -1,12 +1,15 @@
 """Means, intervals, tests and effect sizes, over plain numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+_T = TypeVar("_T", int, str)
 
 _DRAWN_AT_ONCE = 1 << 22
 _DRAWS = 10_000
@@ -34,6 +37,15 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class CountedPair(Generic[_T]):
+    """How often a triggering input made `original` into `deployed`."""
+
+    original: _T
+    deployed: _T
+    count: int
+
+
+@dataclass(frozen=True)
 class PairedTest:
     """Two measurements of the same `n` things, a and b, compared.
 
@@ -48,6 +60,12 @@ class PairedTest:
     rank_biserial: float
     a12: float
     n: int
+
+
+def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
+    """Return pairs with their counts, the most frequent first."""
+    pairs = [CountedPair(*pair, count) for pair, count in counts]
+    return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
 
 def mean(values: Sequence[float | None]) -> float | None:

@@ -7,17 +7,8 @@ from itertools import groupby
 
 from edgeflare._internal.text import NOTHING, margin_text, number_text, p_value_text, percent_text
 from edgeflare.answers.transcripts import spoken
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Heading,
-    Item,
-    Listing,
-    Prose,
-    Table,
-    Text,
-    plain,
-)
+from edgeflare.document import Block, Column, Heading, Item, Listing, Prose, Table, Text
+from edgeflare.reports.document import plain
 from edgeflare_bench import explanations
 from edgeflare_bench.cell_figures import (
     DELAYS_MS,

@@ -5,17 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edgeflare._internal.text import NOTHING
-from edgeflare.reports.document import (
-    Block,
-    Heading,
-    Item,
-    Listing,
-    Prose,
-    Text,
-    code,
-    plain,
-    table_of,
-)
+from edgeflare.document import Block, Heading, Item, Listing, Prose, Text, table_of
+from edgeflare.reports.document import code, plain
 from edgeflare_bench.cell_figures import CellFigures
 from edgeflare_bench.report import BenchReport, ResolvedSearch
 

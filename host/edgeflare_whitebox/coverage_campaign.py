@@ -157,7 +157,7 @@ def coverage_of_campaign(
         model = stored_original(store, original)
         notices: list[str] = []
         by_class = [name for name, entry in entries.items() if entry.keeps_traces]
-        if by_class and not model.has_classes:
+        if by_class and not model.kind.has_classes:
             text = (
                 f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
                 f"{model.path.name} {model.returns}"

@@ -123,10 +123,9 @@ def importance_of_campaign(
         extras.torch("inspection", "relevance")
         extras.scikit_learn("cluster", "inspection", "importance")
         model = stored_original(store, original)
-        if not model.has_classes:
-            raise UsageError(
-                f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
-            )
+        model.kind.check_classes(
+            f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
+        )
         samples, labels = _profile(store, model, profile, resize)
         sets, notices = input_sets(store)
         known = default_layers(model.graph)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare.answers.metrics import is_scores
 from edgeflare.campaign.priority import (
     OF_SCORES,
     InspectedOriginal,
@@ -146,11 +145,10 @@ def prioritise_campaign(
         answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
         if not any(one is not None for one in answers):
             raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
-        if any(one is not None and not is_scores(one) for one in answers):
-            raise UsageError(
-                f"seeds are ordered by probabilities of classes, and the models of {folder} "
-                "return text, boxes or values"
-            )
+        store.kind.check_classes(
+            f"seeds are ordered by probabilities of classes, and the models of {folder} "
+            "return text, boxes or values"
+        )
         known: dict[str, NDArray[np.float64]] = {}
         left_out: dict[str, str] = {}
         wanted = tuple(dict.fromkeys(measures))

@@ -10,8 +10,7 @@ from pydantic import Field
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
-from edgeflare.answers.metrics import top_label
-from edgeflare.answers.oracles import ANSWER_NOUNS
+from edgeflare.answers import AnswerKind, kind_of_output
 from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
 from edgeflare.models import (
     AnswerReader,
@@ -20,7 +19,6 @@ from edgeflare.models import (
     Spec,
     TensorInfo,
     spec_from_json,
-    task_of,
 )
 from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
@@ -93,18 +91,18 @@ class StoredOriginal(NamedTuple):
     reader: AnswerReader
 
     @property
-    def has_classes(self) -> bool:
-        """Whether it decides for classes, rather than a text."""
-        return task_of(self.reader.kind) == "classification"
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of its answers."""
+        return kind_of_output(self.reader.kind)
 
     @property
     def returns(self) -> str:
         """What it returns, in place of classes: a verb and its object for an error's sentence."""
-        return f"returns {ANSWER_NOUNS[task_of(self.reader.kind)]}"
+        return f"returns {self.kind.noun}"
 
     def label(self, raw: Any) -> int:
         """Return the class that it decides for."""
-        label = top_label(self.reader.read(raw)) if self.has_classes else None
+        label = self.kind.top_label(self.reader.read(raw)) if self.kind.has_classes else None
         return _UNDECIDED if label is None else label
 
 

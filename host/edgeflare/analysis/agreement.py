@@ -7,12 +7,9 @@ from functools import cache
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.answers.metrics import decides_equally, disagreement, is_finite, is_same, is_scores
+from edgeflare.answers import AnswerKind
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
-from edgeflare.types import Decision, Output, Values
+from edgeflare.types import Decision, Output
 
 DifferenceKind: TypeAlias = Literal["hardware", "runtime", "system"]
 Cause: TypeAlias = Literal["hardware", "runtime", "hardware or runtime", "system", "unexplained"]
@@ -170,9 +167,9 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
     names: list[str] = [name for name in store.fact("replicas") or () if name]
     if len(names) < 2:
         return (), None
-    measured = output_kind(store.models) != "label"
+    kind = store.kind
     tolerance = float((store.campaign.get("search") or {}).get("tolerance") or 0.0)
-    pairs = [_Pair(*both, measured, tolerance) for both in combinations(names, 2)]
+    pairs = [_Pair(*both, kind, tolerance) for both in combinations(names, 2)]
     answered = on_all = 0
     for seed in store.comparisons(names):
         for pair in pairs:
@@ -252,34 +249,32 @@ def _fingerprints(store: Store) -> dict[str, dict[str, Any]]:
 
 
 class _Comparing:
-    """Running counts for `Compared`; `measured`: the answers are scores or transcripts.
+    """Running counts for `Compared`.
 
-    Values further apart than `tolerance` count as another decision.
+    Answers of a measured kind that are further apart than `tolerance` count as another decision.
     """
 
-    def __init__(self, measured: bool, tolerance: float) -> None:
-        self._measured, self._tolerance = measured, tolerance
+    def __init__(self, kind: AnswerKind[Any], tolerance: float) -> None:
+        self._kind, self._tolerance = kind, tolerance
         self._counts: Counter[str] = Counter()
         self._largest: tuple[float, str] | None = None
 
     def add(self, seed_id: str, first: Output | None, second: Output | None) -> None:
-        counts = self._counts
+        counts, kind = self._counts, self._kind
         if first is None or second is None:
             counts["unanswered"] += (first is None) != (second is None)
             return
         counts["inputs"] += 1
-        counts["bit_equal"] += is_same(first, second)
-        if not (is_finite(first) and is_finite(second)):
+        counts["bit_equal"] += kind.is_same(first, second)
+        if not (kind.is_finite(first) and kind.is_finite(second)):
             counts["nonfinite"] += 1
             return
-        if isinstance(first, Values) and isinstance(second, Values):
-            counts["labels_differ"] += disagreement(first, second) > self._tolerance
+        if kind.is_measured:
+            counts["labels_differ"] += kind.distance(first, second) > self._tolerance
         else:
-            counts["labels_differ"] += not decides_equally(first, second)
-        if not self._measured or not is_scores(first) or not is_scores(second):
-            return
-        difference = float(np.abs(first - second).max())
-        if self._largest is None or difference > self._largest[0]:
+            counts["labels_differ"] += not kind.agree(first, second)
+        difference = kind.score_difference(first, second)
+        if difference is not None and (self._largest is None or difference > self._largest[0]):
             self._largest = difference, seed_id
 
     def compared(self) -> Compared:
@@ -300,7 +295,7 @@ class _Pair:
 
     first: str
     second: str
-    measured: bool
+    kind: AnswerKind[Any]
     tolerance: float = 0.0
     on_both: int = 0
     only_first: int = 0
@@ -311,7 +306,7 @@ class _Pair:
     triggers: _Comparing = field(init=False)
 
     def __post_init__(self) -> None:
-        known = self.measured, self.tolerance
+        known = self.kind, self.tolerance
         self.seeds, self.triggers = _Comparing(*known), _Comparing(*known)
 
     def add(self, seed: SeedComparison) -> None:

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from edgeflare.answers.metrics import is_scores
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
@@ -77,6 +76,5 @@ def _class_count(store: Store) -> int:
     """Return the number of classes; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
-            known = seed.outputs.original
-            return int(known.size) if is_scores(known) else 0
+            return store.kind.class_count(seed.outputs.original)
     return 0

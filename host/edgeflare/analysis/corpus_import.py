@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare.analysis.outcome_stats import has_classes, output_kind
 from edgeflare.answers.metrics import class_scores, top_label
-from edgeflare.answers.oracles import ANSWER_NOUNS
 from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import StoreError
 from edgeflare.metrics import l2, linf
-from edgeflare.models import task_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import DeviceAnswer, Form, TriggerRecord
@@ -53,14 +50,17 @@ def form_of(store: Store, sample: Sample) -> Form:
     return Form.of(sample, classes, store.sample_rate)
 
 
+def fits_corpus(store: Store) -> bool:
+    """Whether a corpus can keep a campaign's triggers: they are decisions between classes."""
+    return store.kind.has_classes
+
+
 def check_classes(store: Store) -> None:
     """Raise UsageError for models without a top-1 class: a corpus has decisions between classes."""
-    if not has_classes(store):
-        what = ANSWER_NOUNS[task_of(output_kind(store.models))]
-        raise UsageError(
-            f"{store.folder} has {what}, and a corpus keeps decisions between classes only; "
-            f"send its triggers again with `edgeflare replay {store.folder}`"
-        )
+    store.kind.check_classes(
+        f"{store.folder} has {store.kind.noun}, and a corpus keeps decisions between classes only; "
+        f"send its triggers again with `edgeflare replay {store.folder}`"
+    )
 
 
 def found_in_campaign(store: Store, model: str) -> Findings:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from edgeflare.analysis.findings import findings, score_list
-from edgeflare.answers.metrics import difference_text, numbers, text_of, top_label
+from edgeflare.analysis.findings import findings
+from edgeflare.answers import kind_of
+from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.strategies.operators import describe_mutations
-from edgeflare.types import TRIGGERS, Decision, Detections, Output, Status, Values
+from edgeflare.types import TRIGGERS, Decision, Output, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,9 +159,7 @@ def _counted(one: OutcomeRecord) -> dict[str, Any]:
 
 
 def _scores(output: Output | None) -> Any:
-    if isinstance(output, Detections | Values):
-        return score_list(output)
-    return None if output is None else numbers(output)
+    return None if output is None else kind_of(output).to_cell(output)
 
 
 Source: TypeAlias = "Store | Path | str"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
+from edgeflare.answers import AnswerKind
 from edgeflare.answers.kind import Margins
 from edgeflare.answers.metrics import top_label
 from edgeflare.campaign.survey.inputs import (
@@ -106,7 +107,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
     }
     faults = []
     for fault in confirmed_faults(store):
-        faults.append(_fault(fault, inputs))
+        faults.append(_fault(fault, inputs, store.kind))
         for one in fault.members:
             rest.pop((fault.replica, one.sample), None)
     counts = [store.survey_counts(phase) for phase in ("pursuit", "check")]
@@ -119,7 +120,7 @@ def fault_figures(store: Store) -> FaultFigures | None:
     return FaultFigures(tuple(faults), queries, len(rest), len({*rest.values()}))
 
 
-def _fault(fault: ConfirmedFault, inputs: SurveyInputs) -> Fault:
+def _fault(fault: ConfirmedFault, inputs: SurveyInputs, kind: AnswerKind[Any]) -> Fault:
     entry = fault.entry
     members = list({one.sample: one for one in reversed(fault.members)}.values())[::-1]
     checked = Accuracy(**entry["checked"])
@@ -140,7 +141,7 @@ def _fault(fault: ConfirmedFault, inputs: SurveyInputs) -> Fault:
         fresh_outside_deviating=checked.outside_deviating,
         precision=checked.precision,
         recall=checked.recall,
-        worst=tuple(surveyed_input(one, inputs) for one in worst),
+        worst=tuple(surveyed_input(one, inputs, kind) for one in worst),
         replica=fault.replica,
     )
 

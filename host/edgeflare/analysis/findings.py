@@ -1,23 +1,23 @@
 """A campaign's findings one by one, each with its seed, cause and command to reproduce it."""
 
 import heapq
-import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers.kind import jsonable as jsonable  # noqa: PLC0414 - public here, too
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
 from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
-from edgeflare.types import TRIGGERS, Output, Status, Transcript, Values
+from edgeflare.types import TRIGGERS, Output, Status
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
@@ -106,31 +106,13 @@ def csv_cell(value: Any) -> Any:
     return mark + value.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def jsonable(value: Any) -> Any:
-    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [jsonable(part) for part in value]
-    return value
-
-
 def score_list(output: Output | None) -> Any:
     """Return the scores of an answer as `jsonable` data, None without an answer.
 
-    Of detections objects with label, score and box, what is detected alone; of values
-    `value_summary`.
+    Of detections objects with label, score and box, what is detected alone; of values their shape
+    and range.
     """
     return None if output is None else kind_of(output).to_json(output)
-
-
-def value_summary(output: Values) -> dict[str, Any]:
-    """Return the shape, smallest, largest and mean element of values, as `jsonable` data."""
-    array = output.array
-    figures = {"min": array.min(), "max": array.max(), "mean": array.mean()} if array.size else {}
-    return {"shape": list(array.shape), **{k: jsonable(float(v)) for k, v in figures.items()}}
 
 
 def difference_list(
@@ -147,7 +129,7 @@ def difference_list(
 
 
 def _pieces(output: Output | None) -> list[str] | None:
-    return list(output.pieces) if isinstance(output, Transcript) else None
+    return None if output is None else kind_of(output).pieces(output)
 
 
 def has_input(outcome: OutcomeRecord) -> bool:

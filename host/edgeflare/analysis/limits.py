@@ -13,23 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare._internal.text import distinct_number, first_names, names_text
-from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import jsonable
-from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
-from edgeflare.answers.detections.matching import DifferenceKind
-from edgeflare.answers.detections.words import KIND_VERBS
-from edgeflare.answers.oracles import ANSWER_NOUNS
+from edgeflare.answers.kind import LimitRule
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
-from edgeflare.campaign.settings.limits import KIND_LIMITS, LimitsConfig, class_number
+from edgeflare.campaign.settings.limits import LimitsConfig, class_number
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.models import task_of
 from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status
@@ -84,10 +80,14 @@ def _check(
     if context.is_replay != (key in _FOR_REPLAYS):
         why = "a replay searches nothing" if context.is_replay else "this is no replay"
         return LimitCheck(name, limit, None, False, f"{name}: not checked, {why}", checked=False)
-    if key in KIND_LIMITS:
-        verdict = _kind_verdict(context, KIND_LIMITS[key], float(limit), class_)
-    else:
+    rules = {rule.key: rule for rule in context.store.kind.checks()}
+    if key in rules:
+        verdict = _object_verdict(context, rules[key], float(limit), class_)
+    elif key in _CHECKS:
         verdict = _CHECKS[key](context)
+    else:
+        words = "can't be told, and counts as crossed: the models detect no objects"
+        verdict = LimitVerdict(None, True, words)
     if not verdict.crossed:
         verdict = _usable(context, verdict)
     names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
@@ -389,23 +389,17 @@ def _max_disagreement(context: LimitContext) -> LimitVerdict:
     rule = f"at most {_percent(limit)} may be"
     if not found:
         return LimitVerdict(None, False, f"no triggering input was found, {rule}")
-    if output_kind(context.store.models) == "label":
+    kind = context.store.kind
+    if not kind.is_scored:
         return LimitVerdict(
             None, True, "can't be told, and counts as crossed: the device tells labels only"
         )
     worst = counts.worst["max_disagreement"]
-    most = _percent(worst, limit)
-    apart = f"put {most} of the probability on different classes"
-    kind = output_kind(context.store.models)
-    if kind == "transcript":
-        apart = f"differ in {most} of the words"
-    elif kind in DETECTION_KINDS:
-        apart = f"differ by {distinct_number(worst, limit)} in the score of an object"
-        rule = f"at most {limit:g} may be"
-    elif kind == "values":
-        apart = f"are {distinct_number(worst, limit)} apart"
-        rule = f"at most {limit:g} may be"
-    words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
+    apart, most = kind.apart_words(worst, limit)
+    words = (
+        f"of {found} triggering inputs the models' answers to the worst one {apart}, at most {most} "
+        "may be"
+    )
     return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
 
 
@@ -432,14 +426,10 @@ def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
     return LimitVerdict(one.high, crossed, words, aside=aside, undecided=undecided)
 
 
-def _kind_verdict(
-    context: LimitContext, kind: DifferenceKind, limit: float, class_: str | None
+def _object_verdict(
+    context: LimitContext, rule: LimitRule, limit: float, class_: str | None
 ) -> LimitVerdict:
-    """Judge the differences of one kind on the seeds, of all classes or of one by name or number."""
-    if output_kind(context.store.models) not in DETECTION_KINDS:
-        return LimitVerdict(
-            None, True, "can't be told, and counts as crossed: the models detect no objects"
-        )
+    """Judge the share of objects on the seeds by a rule, of all classes or of one by name or number."""
     label = None
     if class_ is not None:
         label = class_number(class_, known_class_names(context.store))
@@ -447,16 +437,15 @@ def _kind_verdict(
             words = f"can't be told, and counts as crossed: no class is named {class_!r} there"
             return LimitVerdict(None, True, words)
     of = "objects" if class_ is None else f"objects of the class {class_}"
-    whose = "deployed model" if kind == "ghost" else "original"
-    one = kind_rate(context.store, kind, label)
+    one = kind_rate(context.store, rule, label)
     if one is None:
         if not context.finished:
-            return LimitVerdict(None, False, f"the {whose} has detected no {of} yet")
-        words = f"can't be told: the {whose} detects no {of} on the seeds"
+            return LimitVerdict(None, False, f"the {rule.whose} has detected no {of} yet")
+        words = f"can't be told: the {rule.whose} detects no {of} on the seeds"
         return LimitVerdict(None, False, words, undecided=True)
     words = (
-        f"{one.differing} of {one.objects} {of} that the {whose} detects on the seeds "
-        f"({_percent(one.rate, limit)}) {KIND_VERBS[kind]}, 95 % bounds "
+        f"{one.differing} of {one.objects} {of} that the {rule.whose} detects on the seeds "
+        f"({_percent(one.rate, limit)}) {rule.verb}, 95 % bounds "
         f"{_percent(one.low, limit)} to {_percent(one.high, limit)}; at most {_percent(limit)} may"
     )
     crossed = one.rate > limit
@@ -481,12 +470,10 @@ def _verdict(context: LimitContext) -> LimitVerdict:
 
 
 def _new_pairs(context: LimitContext) -> LimitVerdict:
-    kind = output_kind(context.store.models)
-    if kind in ("transcript", "values", *DETECTION_KINDS):
-        what = ANSWER_NOUNS[task_of(kind)]
-        without = "classes" if kind in ("transcript", "values") else "pairs of classes"
+    kind = context.store.kind
+    if kind.lacks:
         return LimitVerdict(
-            None, True, f"can't be told, and counts as crossed: {what} have no {without}"
+            None, True, f"can't be told, and counts as crossed: {kind.noun} have no {kind.lacks}"
         )
     pairs = context.counts.pairs
     try:

@@ -1,11 +1,11 @@
 """Figures of many outcomes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import product
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
+from edgeflare.answers.kind import LimitRule
 from edgeflare.answers.metrics import difference_text, text_of
-from edgeflare.answers.transcripts import WordChange, transcript_diff
-from edgeflare.models import task_of
+from edgeflare.campaign.status import replica_names
+from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
-from edgeflare.statistics import median, spread
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
@@ -27,11 +27,10 @@ from edgeflare.strategies.operators import (
     describe_mutations,
     join_last,
 )
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import TRIGGERS, Output, Status
 
 _SHOWN = 10
 _FAILURES_KEPT = 20
-_T = TypeVar("_T", int, str)
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,6 @@ class TriggerFigures:
     def steps(self, most: int) -> str:
         """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
-
-
-@dataclass(frozen=True)
-class CountedPair(Generic[_T]):
-    """How often a triggering input made `original` into `deployed`."""
-
-    original: _T
-    deployed: _T
-    count: int
 
 
 LabelPair: TypeAlias = CountedPair[int]
@@ -129,7 +119,6 @@ class OutcomeFigures:
     linf: float | None
     snr_db: float | None
     label_pairs: tuple[LabelPair, ...]
-    word_pairs: tuple[WordPair, ...]
     given_up: dict[str, int]
     failures: tuple[Failure, ...]
     triggers: tuple[TriggerFigures, ...]
@@ -175,7 +164,6 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         label_pairs=counted_pairs(
             Counter(zip(*(one.astype(np.int64).tolist() for one in labels), strict=True)).items()
         ),
-        word_pairs=_word_pairs(store, rows),
         given_up=dict(given_up.most_common()),
         failures=tuple(
             Failure(one.seed_id, one.device_name, one.detail)
@@ -205,16 +193,6 @@ def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:
             queries=int(rows.search_queries[here].sum()),
             success_rate=found / searched if searched else None,
         )
-
-
-def _word_pairs(store: Store, rows: OutcomeColumns) -> tuple[WordPair, ...]:
-    changes: Counter[WordChange] = Counter()
-    if transcribes(store):
-        triggers = rows.position[rows.status.among(*TRIGGERS)].tolist()
-        for one in store.outcomes_at(triggers):
-            if both := transcript_diff(one.original, one.deployed):
-                changes.update(set(both.changes))
-    return counted_pairs(changes.items())
 
 
 def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
@@ -254,12 +232,6 @@ def _median(values: NDArray[np.float64]) -> float | None:
     return median(values[~np.isnan(values)].tolist())
 
 
-def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
-    """Return pairs with their counts, the most frequent first."""
-    pairs = [CountedPair(*pair, count) for pair, count in counts]
-    return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
-
-
 class Units(NamedTuple):
     """The units of distances: of L2, of Linf, and the largest possible Linf."""
 
@@ -277,16 +249,82 @@ def units_of(sample_rate: int | None) -> Units:
     return _IMAGES if sample_rate is None else _AUDIO
 
 
-def transcribes(store: Store) -> bool:
-    """Whether a campaign's models return text."""
-    return output_kind(store.models) == "transcript"
+class AnswerFigures(NamedTuple):
+    """The figures of a campaign's answers; `kind` is the name of their kind."""
+
+    kind: str
+    figures: Any
 
 
-def has_classes(store: Store) -> bool:
-    """Whether a campaign's models answer with one class, rather than with text, boxes or values."""
-    return task_of(output_kind(store.models)) == "classification"
+def answer_figures(store: Store) -> AnswerFigures | None:
+    """Return what the kind of a campaign's answers has as figures; None without. Raises StoreError."""
+    kind = store.kind
+    seeds = (both for *_, both in _answered_seeds(store))
+    figures = kind.figures(seeds, _triggers(store), store.campaign)
+    return None if figures is None else AnswerFigures(kind.name, figures)
 
 
-def output_kind(models: Mapping[str, Any]) -> str:
-    """Return what the deployed model returns, such as "label" or "transcript"; "" if unknown."""
-    return str(((models.get("deployed") or {}).get("output") or {}).get("kind", ""))
+class KindRate(NamedTuple):
+    """How many `objects` on the seeds differ as a limit's rule counts them.
+
+    `low` and `high` bound the share with 95 % confidence, two-sided; that objects of one seed are
+    alike is taken into account, see `edgeflare.statistics.clustered_interval`; those of one seed on
+    several replicas are one group, too. `seeds` have such a difference, by name, those with most of
+    them first.
+    """
+
+    differing: int
+    objects: int
+    low: float
+    high: float
+    seeds: tuple[str, ...]
+
+    @property
+    def rate(self) -> float:
+        """The share of the objects."""
+        return self.differing / self.objects
+
+
+def kind_rate(store: Store, rule: LimitRule, label: int | None = None) -> KindRate | None:
+    """Return the share of the objects on the seeds that a rule counts, of all classes or of one.
+
+    None where there is no such object. Raises StoreError.
+    """
+    floor = float((store.campaign.get("search") or {}).get("margin_floor") or 0.0)
+    differing: Counter[str] = Counter()
+    objects: Counter[str] = Counter()
+    worst: list[tuple[int, str]] = []
+    for seed, replica, (original, deployed) in _answered_seeds(store):
+        every, differ = (
+            sum(label in (None, number) for number in labels)
+            for labels in rule.compare(original, deployed, floor)
+        )
+        objects[seed] += every
+        differing[seed] += differ
+        if differ:
+            worst.append((differ, f"{seed} on {replica}" if replica else seed))
+    seeds = [seed for seed, number in objects.items() if number]
+    if not seeds:
+        return None
+    low, high = clustered_interval(
+        [differing[one] for one in seeds], [objects[one] for one in seeds]
+    )
+    names = tuple(name for _, name in sorted(worst, key=lambda seed: -seed[0]))
+    return KindRate(differing.total(), objects.total(), low, high, names)
+
+
+def _answered_seeds(store: Store) -> Iterator[tuple[str, str, tuple[Output, Output]]]:
+    """Yield each seed's name, replica and answers, where both models have answered."""
+    for replica in replica_names(store):
+        for seed in store.seeds(replica):
+            if seed.outputs is None:
+                continue
+            original, deployed, _ = seed.outputs
+            if original is not None and deployed is not None:
+                yield seed.id, replica, (original, deployed)
+
+
+def _triggers(store: Store) -> Iterator[tuple[Output, Output]]:
+    for one in store.outcomes():
+        if one.status in TRIGGERS and one.original is not None and one.deployed is not None:
+            yield one.original, one.deployed

@@ -2,10 +2,9 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
-from edgeflare.analysis.answer_stats import AnswerFigures, answer_figures
 from edgeflare.analysis.devices import (
     DeviceFigures,
     TelemetryCounts,
@@ -16,17 +15,22 @@ from edgeflare.analysis.devices import (
 from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
+    AnswerFigures,
     Coverage,
     Failure,
     LabelPair,
     Spread,
     TriggerFigures,
     WordPair,
+    answer_figures,
     outcome_figures,
 )
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.columns import stored_kind
 from edgeflare.answers.detections.figures import DetectionFigures
+from edgeflare.answers.transcripts import WordFigures
 from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
 
 
+_F = TypeVar("_F")
 ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
 
@@ -217,26 +222,38 @@ class Summary:
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
     snr_db: float | None = None
-    word_pairs: tuple[WordPair, ...] = ()
+    answers: AnswerFigures | None = None
     coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
     explanation: Explanation | None = None
-    answers: AnswerFigures | None = None
     unusable: tuple[UnusableAnswers, ...] = ()
+
+    @property
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of the models' answers."""
+        return stored_kind(self.models)
+
+    @property
+    def word_pairs(self) -> tuple[WordPair, ...]:
+        """The words that differ on the triggering inputs, the most frequent first."""
+        words = self._figures(WordFigures)
+        return () if words is None else words.pairs
 
     @property
     def detection(self) -> DetectionFigures | None:
         """The figures of detectors' answers."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, DetectionFigures) else None
+        return self._figures(DetectionFigures)
 
     @property
     def values(self) -> ValueFigures | None:
         """The figures of answers of values."""
-        figures = self.answers and self.answers.figures
-        return figures if isinstance(figures, ValueFigures) else None
+        return self._figures(ValueFigures)
+
+    def _figures(self, type_: type[_F]) -> _F | None:
+        figures = None if self.answers is None else self.answers.figures
+        return figures if isinstance(figures, type_) else None
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -252,11 +269,15 @@ class Summary:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
         about = asdict(self)
-        del about["answers"], about["unusable"]  # they stand in another form, behind the others
+        del about["unusable"]  # it stands in another form, behind the others
+        answers = self.answers
+        figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
-            **about,
-            "detection": self.detection and asdict(self.detection),
-            "values": self.values and asdict(self.values),
+            **{"word_pairs" if key == "answers" else key: part for key, part in about.items()},
+            "word_pairs": (),
+            "detection": None,
+            "values": None,
+            **figures,
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
@@ -342,7 +363,6 @@ def _summary(store: Store) -> Summary:
         replay=_replay(store),
         sample_rate=store.sample_rate,
         snr_db=figures.snr_db,
-        word_pairs=figures.word_pairs,
         coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,

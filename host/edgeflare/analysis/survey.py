@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.analysis.outcome_stats import transcribes
-from edgeflare.answers.metrics import difference_text, is_scores, text_of, top_label
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord
@@ -172,7 +172,7 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     agreeing = [name for name, part in families.items() if not part.found]
     unsure, failed = store.columns.unsure_seeds()
     answered = sum(store.columns.answered_seeds(one) for one in store.fact("replicas") or [""])
-    mean_distance = every.mean_distance
+    means = {inputs.kind.distance_name: every.mean_distance}
     return SurveyFigures(
         overall=every.rate if every.inputs else None,
         by_family=tuple(
@@ -197,8 +197,8 @@ def survey_figures(store: Store) -> SurveyFigures | None:
             if (part := inputs.part(families=[name], severity=severity)).inputs
         ),
         by_device=tuple(inputs.by_device()),
-        mean_total_variation=mean_distance if inputs.kind == "scores" else None,
-        mean_word_difference=mean_distance if inputs.kind == "transcript" else None,
+        mean_total_variation=means.get("total_variation"),
+        mean_word_difference=means.get("word_difference"),
         nonfinite=inputs.count(Decision.NONFINITE, confident=True),
         unstable=inputs.count(Decision.DEVIATION, Decision.NONFINITE, confident=False),
         failed=inputs.failed,
@@ -214,7 +214,7 @@ def survey_figures(store: Store) -> SurveyFigures | None:
         worst=tuple(inputs.worst(_WORST)),
         repeated=inputs.repeated,
         seeds_failed=failed,
-        mean_difference=mean_distance if inputs.kind == "other" else None,
+        mean_difference=means.get("difference"),
     )
 
 
@@ -254,11 +254,9 @@ class _Inputs:
     def __init__(self, store: Store) -> None:
         self._store, self._inputs = store, SurveyInputs(store)
         columns = self._columns = store.columns.survey("survey")
-        self.kind = "scores"
-        """What is compared: "scores", a "transcript", or "other" answers, detections and values."""
+        self.kind = store.kind
         self._distance = columns.total_variation
-        if columns.without_scores:
-            self.kind = "transcript" if transcribes(store) else "other"
+        if self.kind.distance_name != "total_variation":  # the column has that alone
             apart = [one.disagreement for one in store.survey(phase="survey")]
             self._distance = np.array(apart, np.float64)
         self._counted = ~(columns.repeated | columns.decision.among(Decision.UNDECIDED))
@@ -305,7 +303,7 @@ class _Inputs:
         rows = rows[np.lexsort((-size[rows], ~confident[rows]))][:most]
         records = self._store.survey_at(self._columns.position[np.sort(rows)].tolist())
         found = dict(zip(np.sort(rows).tolist(), records, strict=True))
-        return (surveyed_input(found[row], self._inputs) for row in rows.tolist())
+        return (surveyed_input(found[row], self._inputs, self.kind) for row in rows.tolist())
 
     def group(self, family: str) -> str:
         known = self._inputs.families.get(family)
@@ -318,7 +316,7 @@ class _Inputs:
         )
 
 
-def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
+def surveyed_input(one: SurveyRecord, inputs: SurveyInputs, kind: AnswerKind[Any]) -> SurveyedInput:
     """Return what reports show of an input."""
     return SurveyedInput(
         seed_id=one.seed_id,
@@ -334,7 +332,7 @@ def surveyed_input(one: SurveyRecord, inputs: SurveyInputs) -> SurveyedInput:
         deployed_text=text_of(one.deployed),
         original_margin=one.original_margin,
         deployed_margin=one.deployed_margin,
-        distance=one.total_variation if is_scores(one.original) else one.disagreement,
+        distance=one.disagreement if kind.is_scored else None,
         sample=one.sample,
         detail=one.detail,
         difference=difference_text(one.original, one.deployed),

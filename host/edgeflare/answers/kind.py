@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from edgeflare.types import Decision
+from edgeflare._internal.text import distinct_number
+from edgeflare.document import Block, KeyFigure
+from edgeflare.errors import UsageError
+from edgeflare.types import Decision, Sample
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
@@ -86,20 +89,54 @@ class Tolerance(NamedTuple):
     refusal: str = ""
 
 
+class Picture(NamedTuple):
+    """A picture of one plane: uint8 [height, width], numbers of colours of a palette.
+
+    `palette` is uint8 [colours, 3], RGB; None: the numbers are greys.
+    """
+
+    pixels: NDArray[np.uint8]
+    palette: NDArray[np.uint8] | None = None
+
+
 class Card(NamedTuple):
     """What the gallery of a page shows of two answers; each empty of answers that don't have it.
 
-    `difference` is what differs in words, `detections` and `values` are as ``report.js`` reads
-    them, `scores` rows of (class, original's score, deployed's score), `pairs` the page's keys of
-    kinds and classes, and `maps` pictures of both models' maps and of their difference.
+    `difference` is what differs in words; `detections`, `values` and `transcripts` are as
+    ``report.js`` reads them. `scores` are rows of (class, original's score, deployed's score),
+    `pairs` the keys that the card is found by, of which `pair_words` gives the words, and `maps`
+    pictures of both models' maps and of their difference.
     """
 
     difference: str | None = None
     detections: dict[str, Any] | None = None
     values: dict[str, Any] | None = None
-    scores: list[list[Any]] | None = None
+    transcripts: dict[str, Any] | None = None
+    scores: Sequence[list[Any]] = ()
     pairs: tuple[str, ...] = ()
-    maps: tuple[Any, ...] = ()
+    maps: tuple[Picture, ...] = ()
+
+
+class ReportWords(NamedTuple):
+    """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
+
+    `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
+    filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
+    ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
+    without a key of `Card.pairs`.
+    """
+
+    deviate: str = "differently"
+    where_sure: str = " on which the original is sure"
+    margin: str = "how sure a model is of its answer"
+    severity: str = (
+        "how severe the severest trigger is (by the smaller of both models' margins; a margin is "
+        "{margin})"
+    )
+    beside: str = "right beside its decision boundary"
+    severer: str = "look for severer triggers with --device-budget 8"
+    limit: str = "max_disagreement"
+    unpaired: str = "no labels"
 
 
 class AnswerKind(ABC, Generic[A]):
@@ -139,6 +176,23 @@ class AnswerKind(ABC, Generic[A]):
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
+
+    distance_name: ClassVar[str] = "difference"
+    """What the mean distance is called in the figures of a survey, behind "mean_"."""
+    disagreement: ClassVar[str] = "the distance of both models' answers"
+    """What a distance is, in a noun, for the ranking of candidates."""
+    ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
+    """At which trigger of a seed candidates are ranked by their disagreement."""
+    lacks: ClassVar[str] = "classes"
+    """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
+    shows_pairs: ClassVar[bool] = False
+    """Whether both answers side by side, such as 4 -> 9, tell how they differ; else `difference`."""
+    is_drawn: ClassVar[bool] = False
+    """Whether its answers are drawn over the picture of an input."""
+    page_part: ClassVar[Literal["pairs", "words", "differences", ""]] = "pairs"
+    """Which part of the page counts what deviates; "": none."""
+    report_words: ClassVar[ReportWords] = ReportWords()
+    """Its words in reports."""
 
     @abstractmethod
     def accepts(self, answer: object) -> bool:
@@ -300,6 +354,23 @@ class AnswerKind(ABC, Generic[A]):
         """Return the class that is meant; None without one."""
         return None
 
+    def class_count(self, answer: A) -> int:
+        """Return the number of classes; 0 without."""
+        return 0
+
+    def is_right(self, answer: A, label: int) -> bool | None:
+        """Whether a model gives the label of its seed; None without classes."""
+        return None
+
+    def score_difference(self, first: A, second: A) -> float | None:
+        """Return the largest difference of a class's scores; None where there are none."""
+        return None
+
+    def check_classes(self, problem: str) -> None:
+        """Raise UsageError, which says what the problem is, for answers of which none is one class."""
+        if not self.has_classes:
+            raise UsageError(problem)
+
     def same_finding(self, trigger: A, seed: A) -> bool:
         """Whether a model answers a changed trigger as the trigger: what shrinking must keep."""
         return self.agree(trigger, seed)
@@ -358,9 +429,38 @@ class AnswerKind(ABC, Generic[A]):
             return f"answers {apart:.2g} apart"
         return f"{labels[0]} both times, with scores {apart:.2g} apart"
 
+    def answers_words(
+        self, original: A | None, deployed: A | None, name: Name = str
+    ) -> tuple[str, str]:
+        """Return both answers in words, each by `answer_words`; either may be missing."""
+        first, second = (
+            "no answer" if answer is None else self.answer_words(answer, name)
+            for answer in (original, deployed)
+        )
+        return first, second
+
+    def answer_words(self, answer: A, name: Name = str) -> str:
+        """Return an answer in words."""
+        return self.text(answer) or self.noun
+
     def distance_words(self, distance: float) -> str:
         """Return a distance of two answers in words."""
         return f"{distance:.3g} apart"
+
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        """Return in words how far answers are apart, and the largest distance that is allowed.
+
+        The distance has enough digits to differ from the limit.
+        """
+        return f"are {distinct_number(distance, limit)} apart", f"{limit:g}"
+
+    def pieces(self, answer: A) -> list[str] | None:
+        """Return the pieces of a text that `numbers` has a row for each of; None without text."""
+        return None
+
+    def to_cell(self, answer: A) -> Any:
+        """Return an answer as a cell of a data frame."""
+        return self.numbers(answer)
 
     def to_json(self, answer: A) -> Any:
         """Return an answer for files that programs read, as `jsonable` data."""
@@ -381,20 +481,50 @@ class AnswerKind(ABC, Generic[A]):
         """
         return None
 
-    def key_figures(self, figures: Any) -> Iterable[Any]:
-        """Yield the `reports.document.KeyFigure`s of what `figures` gave."""
+    def seed_differences(self, figures: Any) -> Any:
+        """Return what a ranking shows beside each candidate: a `DifferenceCounts`; None: nothing."""
+        return None
+
+    def figures_json(self, figures: Any) -> dict[str, Any]:
+        """Return what the JSON of a summary tells of `figures`, by its keys there."""
+        return {}
+
+    def key_figures(self, figures: Any) -> Iterable[KeyFigure]:
+        """Yield the key figures of what `figures` gave."""
         return ()
 
-    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
+    def setting_figures(self, figures: Any, models: Mapping[str, Any]) -> Iterable[KeyFigure]:
+        """Yield the key figures that say what the models' outputs are read as.
+
+        `models` is what is stored of both, by "original" and "deployed".
+        """
+        return ()
+
+    def blocks(self, figures: Any, name: Name, most: int) -> list[Block]:
         """Return the tables of a report, of `most` rows each, of what `figures` gave."""
         return []
+
+    def page_tables(self, figures: Any, name: Name, *, is_replay: bool) -> Any:
+        """Return what the page's part `page_part` shows of `figures`; None where it needs nothing."""
+        return None
+
+    def page_note(self, figures: Any) -> str:
+        """Return a sentence for the readers of the gallery; "": none."""
+        return ""
+
+    def pair_words(self, key: str, name: Name) -> str:
+        """Return a key of `Card.pairs` in words."""
+        return key
 
     def checks(self) -> Sequence[LimitRule]:
         """Return the rules of limits that not every campaign has, such as `max_lost`."""
         return ()
 
-    def panel(self, sample: Any, original: A, deployed: A) -> Any:
-        """Return a picture of two answers over a sample; None where it is shown as it is."""
+    def panel(self, sample: Sample, original: A, deployed: A) -> Sequence[Sample] | None:
+        """Return an image with each answer drawn over it; None where it is shown as it is.
+
+        `sample` is uint8 [height, width, 3]; images of the same shape come back.
+        """
         return None
 
     def card(self, original: A, deployed: A, seed: Sequence[Any] = ()) -> Card:
@@ -403,6 +533,10 @@ class AnswerKind(ABC, Generic[A]):
         `seed`: both models' answers to the seed, where that is another input.
         """
         return Card(self.difference(original, deployed))
+
+    def top_scores(self, original: A | None, deployed: A | None) -> list[list[Any]]:
+        """Return a card's `scores`; either answer may be missing."""
+        return []
 
 
 def later(name: str, *arguments: Any) -> Any:

@@ -299,6 +299,11 @@ def _stated_traits(name: str) -> type[ConfiguredOracle]:
     return type("UsersOracle", (ConfiguredOracle,), stated)
 
 
+def is_measured(search: Mapping[str, Any]) -> bool:
+    """Whether a stored campaign's oracle, of its table ``search``, decides by the distance of answers."""
+    return traits_in(search).compares_scores
+
+
 def traits_in(search: Mapping[str, Any]) -> type[ConfiguredOracle]:
     """Return `traits_of` the oracle of a stored campaign's table ``search``."""
     oracle = traits_of(search.get("oracle"))

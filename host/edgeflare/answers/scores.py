@@ -1,13 +1,27 @@
 """Scores of classes, of which one is meant: float64 [classes]; and labels alone, as such scores."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.kind import AnswerKind, Margins, Name, Pieces, decision_of
+from edgeflare._internal.text import distinct_number, percent_text
+from edgeflare.answers.kind import (
+    AnswerKind,
+    Card,
+    Margins,
+    Name,
+    Pieces,
+    ReportWords,
+    decision_of,
+)
 from edgeflare.types import Decision, Scores
+
+_TOLD = 3
+_SHOWN = 5
+"""Numbers of top classes in a sentence, and on a card."""
 
 
 class ScoresKind(AnswerKind[Scores]):
@@ -28,6 +42,11 @@ class ScoresKind(AnswerKind[Scores]):
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
     boundary_options = ""
+    lacks = ""
+    distance_name = "total_variation"
+    disagreement = "the share of probability that both models put on different classes"
+    shows_pairs = True
+    report_words = ReportWords(margin="how far a model's most probable class is above its next one")
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
@@ -93,12 +112,25 @@ class ScoresKind(AnswerKind[Scores]):
     def distance_words(self, distance: float) -> str:
         return f"a total variation distance of {distance:.3g}"
 
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"put {share} % of the probability on different classes", f"{most:g} %"
+
     def margin(self, answer: Scores) -> float | None:
         """Return top-1 minus top-2; None of less than two classes."""
         if answer.size < 2:
             return None
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
+
+    def class_count(self, answer: Scores) -> int:
+        return answer.size
+
+    def is_right(self, answer: Scores, label: int) -> bool | None:
+        return self.top_label(answer) == label
+
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        return float(np.abs(first - second).max())
 
     def same_finding(self, trigger: Scores, seed: Scores) -> bool:
         return self.top_label(trigger) == self.top_label(seed)
@@ -123,6 +155,37 @@ class ScoresKind(AnswerKind[Scores]):
         """Return None: the labels tell it."""
         return None
 
+    def answer_words(self, answer: Scores, name: Name = str) -> str:
+        """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""
+        if not answer.size:
+            return "no answer"
+        if not self.is_finite(answer):
+            return "NaN or infinity among its scores"
+        order = np.argsort(-answer, kind="stable")[:_TOLD]
+        return ", ".join(
+            f"{name(int(label))} ({percent_text(float(answer[label]))})"
+            for label in order
+            if answer[label] > 0
+        )
+
+    def pair_words(self, key: str, name: Name) -> str:
+        original, deployed = (name(int(label)) for label in key.split("-"))
+        return f"{original} by both" if original == deployed else f"{original} → {deployed}"
+
+    def card(self, original: Scores, deployed: Scores, seed: Sequence[Any] = ()) -> Card:
+        return Card(scores=self.top_scores(original, deployed))
+
+    def top_scores(self, original: Scores | None, deployed: Scores | None) -> list[list[Any]]:
+        """Return (class, original's score, deployed's score) for either's top classes."""
+        both = [answer for answer in (original, deployed) if answer is not None]
+        highest: dict[int, float] = {}
+        for answer in both:
+            for label in (-answer).argsort(kind="stable")[:_SHOWN].tolist():  # NaN comes last
+                scores = [float(scores[label]) for scores in both]
+                highest[label] = max(filter(math.isfinite, scores), default=0.0)
+        order = sorted(highest, key=lambda label: (-highest[label], label))
+        return [[label, _shown(original, label), _shown(deployed, label)] for label in order]
+
 
 class LabelsKind(ScoresKind):
     """Answers of which the deployed model tells the label alone: 1 at its class and 0 elsewhere.
@@ -145,11 +208,32 @@ class LabelsKind(ScoresKind):
         """Return 1 at the answer's class and 0 elsewhere."""
         return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
 
+    def score_difference(self, first: Scores, second: Scores) -> float | None:
+        """Return None: the scores are not the model's own."""
+        return None
+
+    def answers_words(
+        self, original: Scores | None, deployed: Scores | None, name: Name = str
+    ) -> tuple[str, str]:
+        first, second = super().answers_words(original, deployed, name)
+        label = None if deployed is None else self.top_label(deployed)
+        return first, second if label is None else name(label)
+
 
 def _only_top(scores: Scores) -> int | None:
     """Return the class of the highest score; None where several have it."""
     first = int(scores.argmax())
     return first if first == scores.size - 1 - int(scores[::-1].argmax()) else None
+
+
+def _shown(scores: Scores | None, label: int) -> float | str | None:
+    """Return a score, or "NaN", "inf" or "-inf"; None where the model was not asked."""
+    if scores is None:
+        return None
+    value = float(scores[label])
+    if math.isfinite(value):
+        return round(value, 5)
+    return "NaN" if math.isnan(value) else str(value)
 
 
 SCORES = ScoresKind()

@@ -16,6 +16,8 @@ class TagsKind(DetectionsKind):
     outputs = ("tags", "tag-logits")
     located = False
     stated_outputs = SCORES.stated_outputs[:-1]
+    disagreement = "the largest difference of both models' scores of a label"
+    is_drawn = False
 
     def suits(self, original: Any, deployed: Any) -> str | None:
         """Return None: their outputs look as those of one label do."""

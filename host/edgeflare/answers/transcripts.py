@@ -11,8 +11,9 @@ written without spaces is one word.
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -20,12 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.kind import AnswerKind, Margins, Pieces
+from edgeflare._internal.text import counted, distinct_number
+from edgeflare.answers.kind import AnswerKind, Card, Margins, Name, Pieces, ReportWords
+from edgeflare.document import Block, Heading, KeyFigure, table_of
+from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
 
+NO_WORD = "(nothing)"
+"""Stands for a word that one of two transcripts does not have."""
+_MOST_LISTED = 20
 _BEFORE = 2
 _FROM = 6
 """Number of words of an excerpt before the first that differs, and from there on."""
+_TO = "→"
+"""Between the words of a card's key, in which it can't stand."""
 _WORD = re.compile(r"w+(?:'w+)*")
 """Matches a word in a text in which every character of a word is replaced by w."""
 
@@ -222,6 +231,12 @@ def _normal(word: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
+class WordFigures(NamedTuple):
+    """Words of the original and the deployed model's in their places, over the triggering inputs."""
+
+    pairs: tuple[CountedPair[str], ...]
+
+
 class TranscriptKind(AnswerKind[Transcript]):
     """A deviation is another word."""
 
@@ -231,6 +246,15 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    distance_name = "word_difference"
+    disagreement = "the share of the words in which both models differ"
+    ranked_trigger = "the trigger"
+    shows_pairs = True
+    page_part = "words"
+    report_words = ReportWords(
+        margin="that of the least sure of the words that differ",
+        severer="",  # of transcripts the strategy boundary has no such budget
+    )
 
     stated_outputs = ("auto", "transcript")
     tries_preprocessing = False
@@ -312,8 +336,83 @@ class TranscriptKind(AnswerKind[Transcript]):
         return answer.text
 
     def example(self, original: Transcript, deployed: Transcript) -> str:
-        ours, theirs = excerpts(original.text, deployed.text)
-        return f'"{ours}" against "{theirs}"'
+        return " against ".join(self.answers_words(original, deployed))
+
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
+        return f"differ in {share} % of the words", f"{most:g} %"
+
+    def pieces(self, answer: Transcript) -> list[str] | None:
+        return list(answer.pieces)
+
+    def answers_words(
+        self, original: Transcript | None, deployed: Transcript | None, name: Name = str
+    ) -> tuple[str, str]:
+        """Return both texts in quotes, from near their first difference where there are both."""
+        texts = (
+            None if original is None else original.text,
+            None if deployed is None else deployed.text,
+        )
+        if original is not None and deployed is not None:
+            texts = excerpts(original.text, deployed.text)
+        first, second = ("no answer" if text is None else f'"{text}"' for text in texts)
+        return first, second
+
+    def figures(
+        self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
+    ) -> WordFigures:
+        counts: Counter[tuple[str, str]] = Counter()
+        for original, deployed in triggers:
+            counts.update(set(self.changes(original, deployed)))
+        return WordFigures(counted_pairs(counts.items()))
+
+    def figures_json(self, figures: WordFigures) -> dict[str, Any]:
+        return {"word_pairs": [asdict(pair) for pair in figures.pairs]}
+
+    def key_figures(self, figures: WordFigures) -> Iterable[KeyFigure]:
+        for pair in figures.pairs[:1]:
+            text = f"{pair.original or NO_WORD} -> {pair.deployed or NO_WORD}"
+            yield KeyFigure("most frequent words", text, counted(pair.count, "trigger"), main=True)
+
+    def blocks(self, figures: WordFigures, name: Name, most: int) -> list[Block]:
+        """Return the words returned differently; a trigger can have several, so they have no sum."""
+        rows = [
+            (pair.original or NO_WORD, pair.deployed or NO_WORD, f"{pair.count:,}")
+            for pair in figures.pairs[:most]
+        ]
+        if rest := figures.pairs[most:]:
+            rows.append((counted(len(rest), "more pair"), "", ""))
+        header = ["original returns", "deployed returns", "triggers"]
+        title = Heading("Words returned differently")
+        return [title, table_of(header, rows, text=2)] if rows else []
+
+    def page_tables(self, figures: WordFigures, name: Name, *, is_replay: bool) -> Any:
+        """Return the most frequent words, each with its key; None without any."""
+        pairs = [
+            (pair, _TO.join((pair.original, pair.deployed)))
+            for pair in figures.pairs[:_MOST_LISTED]
+        ]
+        more = len(figures.pairs) - len(pairs)
+        return {"pairs": pairs, "more": more, "no_word": NO_WORD} if pairs else None
+
+    def pair_words(self, key: str, name: Name) -> str:
+        original, _, deployed = key.partition(_TO)
+        return f"{original or NO_WORD} {_TO} {deployed or NO_WORD}"
+
+    def card(self, original: Transcript, deployed: Transcript, seed: Sequence[Any] = ()) -> Card:
+        """Return the words that differ, and both texts in stretches, marked where they do."""
+        both = transcript_diff(original, deployed)
+        if both is None:
+            return Card()
+        texts = [" ".join((answer.text if answer else "").split()) for answer in seed]
+        data = {
+            "changes": [list(change) for change in both.changes],
+            "original": [[part.text, int(part.differs)] for part in both.original],
+            "deployed": [[part.text, int(part.differs)] for part in both.deployed],
+            "seed": texts or None,
+        }
+        keys = dict.fromkeys(_TO.join(change) for change in both.changes)
+        return Card(transcripts=data, pairs=tuple(keys))
 
 
 def _smallest(spoken_words: Sequence[Word]) -> float | None:

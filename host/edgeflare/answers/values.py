@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, get_args
 
 import numpy as np
@@ -19,12 +19,15 @@ from edgeflare.answers.kind import (
     AnswerKind,
     Card,
     Name,
+    Picture,
     Pieces,
+    ReportWords,
     Tolerance,
     jsonable,
     later,
 )
 from edgeflare.answers.scores import SCORES
+from edgeflare.document import KeyFigure
 from edgeflare.errors import ModelError
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
@@ -53,6 +56,17 @@ LARGEST_DISTANCES: Mapping[ValueMeasure, float] = {"labels": 1.0, "cosine": 2.0}
 SMALLEST_SHARE = 1e-3
 """An element of the original smaller than this share of its largest one counts as this share of
 that, for relative differences: no element near 0 decides alone."""
+
+_MOST_ELEMENTS = 8
+_SMALLEST_MAP = 8
+_MAP_SIDE = 224
+_LABELS = (
+    *("1f2937", "e69f00", "56b4e9", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7"),
+    *("9ad1a3", "7f5fc9", "b3b3b3", "8c510a", "80cdc1", "f4a6c0", "4d9221", "c51b7d"),
+)
+"""Colours of labels, repeated beyond the last: Okabe and Ito's (2008), and others beside them."""
+_DIFFERS = ("d7dbe0", "c1121f")
+"""Colours of pixels with one label, and with two."""
 
 _MOST_BYTES = 1 << 30
 _MOST_STATE = 1024
@@ -263,6 +277,14 @@ class ValuesKind(AnswerKind[Values]):
     takes_tolerance = True
     largest_distance = math.inf
     settings = ValuesConfig
+    disagreement = "the distance of both models' answers, by the campaign's measure"
+    page_part = ""
+    report_words = ReportWords(
+        where_sure="",
+        severity="how far apart both answers to the worst trigger are",
+        beside="whose answers are just further apart than the tolerance",
+        severer="look for triggers with answers further apart with --device-budget 8",
+    )
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Values)
@@ -361,23 +383,58 @@ class ValuesKind(AnswerKind[Values]):
     def difference(self, original: Values, deployed: Values, name: Name = str) -> str | None:
         return distance_words(original, deployed)
 
+    def to_cell(self, answer: Values) -> Any:
+        return value_summary(answer)
+
+    def answer_words(self, answer: Values, name: Name = str) -> str:
+        return f"values of shape {list(answer.array.shape)}"
+
     def to_json(self, answer: Values) -> Any:
         return value_summary(answer)
 
     def card(self, original: Values, deployed: Values, seed: Sequence[Any] = ()) -> Card:
-        card: Card = later("edgeflare.reports.html.answers:values_card", self, original, deployed)
-        return card
+        maps = _maps(original, deployed)
+        values = {
+            "mean_iou": None,
+            "cosine": _cosine(original, deployed),
+            "elements": [] if maps else _elements(original, deployed),
+            "shape": list(original.array.shape),
+        }
+        is_finite = self.is_finite(original) and self.is_finite(deployed)
+        if original.rules.measure == "labels" and is_finite:
+            values["mean_iou"] = round(mean_iou(original, deployed), 4)
+        return Card(distance_words(original, deployed), values=values, maps=maps)
 
     def figures(
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
     ) -> Any:
-        return value_figures_of(list(seeds), list(triggers), settings)
+        pairs = list(seeds)
+        return value_figures_of(pairs, list(triggers), settings) if pairs else None
 
-    def key_figures(self, figures: Any) -> Iterable[Any]:
-        key_figures: Iterable[Any] = later(
-            "edgeflare.reports.answers.document:value_key_figures", figures
-        )
-        return key_figures
+    def figures_json(self, figures: ValueFigures) -> dict[str, Any]:
+        return {"values": asdict(figures)}
+
+    def key_figures(self, figures: ValueFigures) -> Iterable[KeyFigure]:
+        """Yield the distances."""
+        name = MEASURES[figures.measure].removeprefix("the ")
+        bound = "" if figures.tolerance is None else f", tolerance {figures.tolerance:g}"
+        if figures.by_element and figures.tolerance is not None:
+            bound = ", in multiples of its own tolerance"
+            if figures.tolerance != 1:
+                bound += f"; more than {figures.tolerance:g} deviates"
+        for where, distances in (("seeds", figures.seeds), ("triggers", figures.triggers)):
+            if distances is not None:
+                most = f"90 % at most {distances.p90:.3g}; {name}{bound}"
+                yield KeyFigure(
+                    f"distance on the {where}", f"median {distances.median:.3g}", most, main=True
+                )
+        if figures.mean_iou is not None:
+            yield KeyFigure("median mean IoU on the seeds", number_text(figures.mean_iou, 3))
+
+    def page_note(self, figures: ValueFigures) -> str:
+        limit = figures.tolerance
+        deviates = "" if limit is None else f"; above {limit:g} it is a deviation"
+        return f"The distance of two answers is {MEASURES[figures.measure]}{deviates}."
 
     def state(self, answer: Values) -> NDArray[np.float64]:
         numbers = answer.array.reshape(-1)
@@ -390,6 +447,78 @@ def value_summary(answer: Values) -> dict[str, Any]:
     array = answer.array
     figures = {"min": array.min(), "max": array.max(), "mean": array.mean()} if array.size else {}
     return {"shape": list(array.shape), **{k: jsonable(float(v)) for k, v in figures.items()}}
+
+
+def _cosine(original: Values, deployed: Values) -> float | None:
+    """Return the cosine of two finite answers, None of label maps and where one is 0 throughout."""
+    if original.rules.measure == "labels" or not (original.array.any() and deployed.array.any()):
+        return None
+    by_cosine = Values(original.array, ValueRules("cosine"))
+    cosine = 1 - distance(by_cosine, deployed)
+    return float(f"{cosine:.5g}") if np.isfinite(cosine) else None
+
+
+def _elements(original: Values, deployed: Values) -> list[list[Any]]:
+    """Return the elements that differ most: [place, original's value, deployed's value]."""
+    apart = np.abs(original.array - deployed.array)
+    if original.rules.tolerances and len(original.rules.tolerances) == apart.size:
+        apart = apart / np.array(original.rules.tolerances).reshape(apart.shape)
+    order = np.argsort(-np.nan_to_num(apart.reshape(-1), nan=np.inf), kind="stable")
+    rows = []
+    for flat in order[:_MOST_ELEMENTS]:
+        place = ", ".join(str(int(one)) for one in np.unravel_index(flat, apart.shape))
+        values = (float(one.array.reshape(-1)[flat]) for one in (original, deployed))
+        rows.append([place, *(f"{one:.5g}" for one in values)])
+    return rows
+
+
+def _maps(original: Values, deployed: Values) -> tuple[Picture, ...]:
+    """Return the pictures of both maps and of their difference; none of values that are no map.
+
+    Labels have a colour each, and red where they differ; a single channel is grey from the smallest
+    to the largest value of both, and its difference blue where it is lower and red where higher.
+    """
+    shape = original.array.shape
+    if shape != deployed.array.shape or not np.isfinite([original.array, deployed.array]).all():
+        return ()
+    if original.rules.measure == "labels" and len(shape) in (2, 3):
+        ours, theirs = label_map(original), label_map(deployed)
+        if min(ours.shape) < _SMALLEST_MAP:
+            return ()
+        colours = _palette(_LABELS)
+        maps = [_indexed(one % len(_LABELS), colours) for one in (ours, theirs)]
+        return (*maps, _indexed((ours != theirs).astype(np.int64), _palette(_DIFFERS)))
+    planes = [one.array.squeeze() for one in (original, deployed)]
+    if planes[0].ndim != 2 or min(planes[0].shape) < _SMALLEST_MAP:
+        return ()
+    low, high = min(one.min() for one in planes), max(one.max() for one in planes)
+    span = high - low if high > low else 1.0
+    greys = [np.rint(255 * (one - low) / span).astype(np.uint8) for one in planes]
+    change = planes[1] - planes[0]
+    most = float(np.abs(change).max()) or 1.0
+    palette = later("edgeflare.reports.media:change_colours")
+    shades = np.rint((change / most + 1) / 2 * (len(palette) - 1)).astype(np.int64)
+    return (*(Picture(_small(one)) for one in greys), _indexed(shades, palette))
+
+
+def _palette(colours: Sequence[str]) -> NDArray[np.uint8]:
+    return np.array([list(bytes.fromhex(one)) for one in colours], np.uint8)
+
+
+def _indexed(shades: NDArray[np.int64], palette: NDArray[np.uint8]) -> Picture:
+    return Picture(_small(shades.astype(np.uint8)), palette)
+
+
+def _small(plane: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a plane of at most 224 elements a side, by leaving out some."""
+    import cv2
+
+    scale = _MAP_SIDE / max(plane.shape)
+    if scale >= 1:
+        return plane
+    size = (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale)))
+    small: NDArray[np.uint8] = np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_NEAREST))
+    return small
 
 
 VALUES = ValuesKind()

@@ -7,30 +7,24 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
-
 from edgeflare._internal.files import natural_key, write_whole
-from edgeflare._internal.text import clean_text, counted, names_text, number_text, percent_text
+from edgeflare._internal.text import clean_text, counted, names_text, number_text
 from edgeflare.analysis import LimitCheck, check_limits
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import Commands, has_input
 from edgeflare.analysis.limits import applicable_rules, known_pairs
-from edgeflare.analysis.outcome_stats import output_kind
-from edgeflare.answers.detections.words import with_names
-from edgeflare.answers.metrics import difference_text, is_finite, is_scores, text_of
+from edgeflare.answers.metrics import difference_text
 from edgeflare.campaign import CampaignStatus, LimitsConfig, campaign_status
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.errors import StoreError
-from edgeflare.reports.answers.boxes import finding_panel
-from edgeflare.reports.campaign import text_parts
+from edgeflare.reports.media import finding_panel
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
-from edgeflare.types import TRIGGERS, Detections, Output, Status, Values
+from edgeflare.types import TRIGGERS, Output, Status
 
 PICTURE_NAME = "worst-trigger.png"
 _WIDTH = 96
 _LABEL_WIDTH = 12
 _NAMED = 3
-_TOP = 3
 _UNANSWERED = (Status.FAILED, Status.NONFINITE)
 
 Rank: TypeAlias = Callable[[OutcomeRecord], float | None]
@@ -171,8 +165,8 @@ def _outcome_lines(store: Store, worst: OutcomeRecord) -> list[str]:
     )
     if worst.replica:
         about += f", on {worst.replica}"
-    original, deployed = _answers(store, worst)
     namer = partial(class_name, known_class_names(store))
+    original, deployed = store.kind.answers_words(worst.original, worst.deployed, namer)
     differs = difference_text(worst.original, worst.deployed, namer)
     return [
         _label("seed") + about,
@@ -195,45 +189,6 @@ def _replay_line(store: Store, worst: OutcomeRecord) -> str:
     if worst.status in TRIGGERS:
         return _label("replay") + Commands(store).replay(worst.seed_id, worst.replica)
     return _label("campaign") + str(store.folder.resolve())
-
-
-def _answers(store: Store, worst: OutcomeRecord) -> tuple[str, str]:
-    """Return both models' answers in words."""
-    if isinstance(worst.original, Values) and isinstance(worst.deployed, Values):
-        shapes = (
-            f"values of shape {list(one.array.shape)}" for one in (worst.original, worst.deployed)
-        )
-        first, second = shapes
-        return first, second
-    if not is_scores(worst.original) or not is_scores(worst.deployed):
-        texts = (text_of(worst.original), text_of(worst.deployed))
-        if isinstance(worst.original, Detections):
-            namer = partial(class_name, known_class_names(store))
-            first, second = (with_names(text or "no answer", namer) for text in texts)
-            return first, second
-        first, second = (
-            "no answer" if text is None else f'"{text}"' for text in text_parts(*texts)
-        )
-        return first, second
-    names = known_class_names(store)
-    original = _scores_text(worst.original, names)
-    if output_kind(store.models) == "label" and worst.deployed_label is not None:
-        return original, class_name(names, worst.deployed_label)
-    return original, _scores_text(worst.deployed, names)
-
-
-def _scores_text(scores: Output | None, names: Sequence[str] | None) -> str:
-    """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""
-    if not is_scores(scores) or not scores.size:
-        return "no answer"
-    if not is_finite(scores):
-        return "NaN or infinity among its scores"
-    order = np.argsort(-scores, kind="stable")[:_TOP]
-    return ", ".join(
-        f"{class_name(names, int(label))} ({percent_text(float(scores[label]))})"
-        for label in order
-        if scores[label] > 0
-    )
 
 
 def _write_picture(

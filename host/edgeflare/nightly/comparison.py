@@ -5,19 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.text import capitalized, names_text
-from edgeflare.analysis.answer_stats import DETECTION_KINDS, kind_rate
 from edgeflare.analysis.limits import check_limits
-from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
-from edgeflare.answers.detections.words import KIND_VERBS, Namer, with_names
+from edgeflare.answers.detections.words import Namer, with_names
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.models import task_of
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
@@ -103,8 +100,7 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     words = ranking.verdict
     if duel.verdict != TIE:
         with Store.open(tonight) as store:
-            task = task_of(output_kind(store.models))
-        words = compared(duel, ranking.measure, _TONIGHT, task=task)
+            words = compared(duel, ranking.measure, _TONIGHT, kind=store.kind)
     return Check(
         part="comparison",
         name=ranking.measure,
@@ -121,21 +117,19 @@ def kinds_checks(last_green: Path, tonight: Path, since: str) -> list[Check]:
     """
     checks = []
     with Store.open(last_green) as before, Store.open(tonight) as now:
-        if output_kind(now.models) not in DETECTION_KINDS:
-            return []
-        for kind in DIFFERENCE_KINDS:
-            was, found = kind_rate(before, kind), kind_rate(now, kind)
+        for rule in now.kind.checks():
+            was, found = kind_rate(before, rule), kind_rate(now, rule)
             if was is None or found is None or not found.differing:
                 continue
-            of = "of the deployed model's" if kind == "ghost" else "of the original's"
             words = (
-                f"{found.differing} {of} {found.objects} objects on the seeds "
-                f"{KIND_VERBS[kind]} (at least {100 * found.low:.3g} %), in the last green night "
+                f"{found.differing} of the {rule.whose}'s {found.objects} objects on the seeds "
+                f"{rule.verb} (at least {100 * found.low:.3g} %), in the last green night "
                 f"({since}) {was.differing} of {was.objects} "
                 f"({100 * was.rate:.3g} %, at most {100 * was.high:.3g} %){_names(found.seeds)}"
             )
             crossed = found.low > was.high
-            checks.append(Check(part="comparison", name=kind, words=words, crossed=crossed))
+            name = rule.key.removeprefix("max_")
+            checks.append(Check(part="comparison", name=name, words=words, crossed=crossed))
     return checks
 
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from edgeflare._internal.text import names_text
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
-from edgeflare.analysis.outcome_stats import has_classes
+from edgeflare.analysis.corpus_import import fits_corpus
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
 from edgeflare.campaign.events import Event, Notice
@@ -279,7 +279,7 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
 
 def _without_corpus(campaign: Path) -> bool:
     with Store.open(campaign) as store:
-        return not has_classes(store)
+        return not fits_corpus(store)
 
 
 def _has_entries(folder: Path) -> bool:
@@ -300,7 +300,7 @@ def update_corpus(
     inputs are of another form than before.
     """
     with Store.open(night.campaign(run)) as store:
-        if not has_classes(store):  # no corpus: the last green night's own inputs are sent again
+        if not fits_corpus(store):  # the last green night's own inputs are sent again
             return
     corpus = history.corpus(run.model)
     for search in [*_red_since_green(history, night, run), night.campaign(run)]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.analysis.answer_stats import DETECTION_KINDS
 from edgeflare.answers.metrics import is_finite, is_scores, top_label
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
@@ -69,7 +68,7 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
     """
     with Store.open(folder) as store:
         kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
-        if kind in DETECTION_KINDS:
+        if store.kind.checks():  # answers of objects have limits of their own
             raise UsageError(
                 f"{folder}: the models answer with {kind}, and what corrects a model's "
                 "answers is made of one decision an input, with a probability for each class; "

@@ -10,22 +10,9 @@ from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.answers.detections.words import with_names
-from edgeflare.answers.oracles import MARGIN_FLOOR, traits_in
+from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
 from edgeflare.answers.transcripts import excerpts
-from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.answers.document import (
-    answers_key_figures,
-    detection_setting,
-    differences_tables,
-)
-from edgeflare.reports.devices import (
-    NO_SEARCH,
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-)
-from edgeflare.reports.document import (
+from edgeflare.document import (
     Block,
     Column,
     Figures,
@@ -39,6 +26,14 @@ from edgeflare.reports.document import (
     Tone,
     table_of,
 )
+from edgeflare.models.scaling import ScalingOptions
+from edgeflare.reports.devices import (
+    NO_SEARCH,
+    agreement_blocks,
+    devices_tables,
+    runtime_words,
+    telemetry_table,
+)
 from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
@@ -49,8 +44,6 @@ MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
 STEPS_SHOWN = 5
 """Number of steps to a trigger that files and pages show; the others are counted."""
-NO_WORD = "(nothing)"
-"""Stands for a word that one of two transcripts does not have."""
 END_WORDS = {
     "seed-deviates": "seeds that deviate already",
     "failed": "failed: a model can't answer",
@@ -91,10 +84,10 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     from edgeflare.reports.replay import replay_counts
 
     name: Name = str
-    if summary.detection is not None:
+    if not summary.kind.shows_pairs:
         name = class_namer(folder_at(summary.folder))
     lines = [_trigger_line(trigger, width, name) for trigger in summary.triggers]
-    if not traits_in(summary.search).compares_scores or summary.values:
+    if not is_measured(summary.search) or summary.kind.is_measured:
         lines = [line._replace(disagreement=None) for line in lines]
     shown = any(line.steps for line in lines) or answers_heading(summary) == DIFFERENCE
     triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
@@ -126,7 +119,7 @@ def campaign_blocks(
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
         *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
-        *differences_tables(summary.answers, name, _BRIEF if brief else MOST_SHOWN),
+        *_answers_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
         *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
@@ -192,8 +185,8 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         words = (f"{which} {scaling}" for which, scaling in scalings.items())
         text = next(iter(scalings.values())) if alike else "; ".join(words)
         yield KeyFigure("preprocessing", f"{text} (pixels are 0 to 255)")
-    if summary.detection is not None:
-        yield from detection_setting(summary.detection.settings, summary.models)
+    if summary.answers is not None:
+        yield from summary.kind.setting_figures(summary.answers.figures, summary.models)
     kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
     for device in summary.devices:
         known = device["fingerprint"]
@@ -241,15 +234,12 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
     ):
         if count:
             yield KeyFigure(text, f"{count:,}")
-    if summary.word_pairs:
-        word = summary.word_pairs[0]
-        text = f"{word.original or NO_WORD} -> {word.deployed or NO_WORD}"
-        yield KeyFigure("most frequent words", text, counted(word.count, "trigger"), main=True)
-    elif summary.label_pairs and not traits_in(summary.search).compares_scores:
+    if summary.label_pairs and not is_measured(summary.search):
         pair = summary.label_pairs[0]
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
-    yield from answers_key_figures(summary.answers)
+    if summary.answers is not None:
+        yield from summary.kind.key_figures(summary.answers.figures)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:
@@ -389,34 +379,18 @@ def control_setting(control: ControlFigures) -> str:
 
 
 def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
-    """Return which answers, classes or words, take the place of which, the `most` frequent."""
-    blocks: list[Block] = []
-    if words := summary.word_pairs:
-        rows = [
-            (word.original or NO_WORD, word.deployed or NO_WORD, f"{word.count:,}")
-            for word in words
-        ]
-        rest = ""  # a trigger can have several such pairs: their counts have no sum
-        blocks += _pairs("Words returned differently", "returns", rows, rest, most)
-    if labels := summary.label_pairs:
-        rows = [
-            (name(label.original), name(label.deployed), f"{label.count:,}") for label in labels
-        ]
-        rest = f"{sum(label.count for label in labels[most:]):,}"
-        blocks += _pairs("Pairs of labels", "says", rows, rest, most)
-    return blocks
+    """Return which labels take the place of which, the `most` frequent."""
+    pairs = summary.label_pairs
+    rows = [(name(pair.original), name(pair.deployed), f"{pair.count:,}") for pair in pairs[:most]]
+    if rest := pairs[most:]:
+        rows.append((counted(len(rest), "more pair"), "", f"{sum(pair.count for pair in rest):,}"))
+    header = ["original says", "deployed says", "triggers"]
+    return [Heading("Pairs of labels"), table_of(header, rows, text=2)] if rows else []
 
 
-def _pairs(
-    title: str, verb: str, rows: Sequence[tuple[str, str, str]], count_of_rest: str, most: int
-) -> list[Block]:
-    rest = len(rows) - most
-    shown = [
-        *rows[:most],
-        *([(counted(rest, "more pair"), "", count_of_rest)] if rest > 0 else []),
-    ]
-    header = [f"original {verb}", f"deployed {verb}", "triggers"]
-    return [Heading(title), table_of(header, shown, text=2)]
+def _answers_tables(summary: Summary, name: Name, most: int) -> list[Block]:
+    """Return the tables of the kind of answers."""
+    return summary.kind.blocks(summary.answers.figures, name, most) if summary.answers else []
 
 
 def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR) -> list[Block]:
@@ -443,7 +417,7 @@ def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR
 
 def answers_heading(summary: Summary) -> str:
     """Return the heading of the column with both models' answers to triggers."""
-    return PAIR if summary.detection is None and summary.values is None else DIFFERENCE
+    return PAIR if summary.kind.shows_pairs else DIFFERENCE
 
 
 def _trigger_line(one: TriggerFigures, width: int | None, name: Name) -> TriggerLine:

@@ -13,7 +13,7 @@ from edgeflare.analysis.agreement import (
 )
 from edgeflare.analysis.devices import TelemetryFigures
 from edgeflare.analysis.summary import Summary
-from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text, table_of
+from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text, table_of
 
 NO_SEARCH = "none"
 """The strategy of a campaign that only compares the models on the seeds."""

@@ -1,14 +1,11 @@
-"""A report as a list of blocks, worded once: printed to a terminal, written as Markdown, or as
-HTML.
+"""Documents rendered: printed to a terminal, written as Markdown, or as HTML.
 
 All texts in blocks are plain; each renderer escapes them for its format and drops control
 characters.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 from rich import box
@@ -17,156 +14,32 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from edgeflare._internal.text import NOTHING, clean_text
+from edgeflare._internal.text import clean_text
+from edgeflare.document import (
+    Block,
+    Column,
+    CommandLine,
+    Figures,
+    Heading,
+    Item,
+    KeyFigure,
+    Listing,
+    Picture,
+    Prose,
+    Table,
+    Text,
+    Tone,
+    table_of,
+)
 
-Name: TypeAlias = Callable[[int | None], str]
-"""Returns the name of a class, or its number; a dash or the like for None."""
-Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad"]
+__all__ = ["Block", "Column", "CommandLine", "Heading", "Item", "KeyFigure", "Listing", "Table"]
+__all__ += ["Text", "code", "plain", "print_document", "table_of", "to_html", "to_markdown"]
 
 _STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}
 _UNBOUNDED = 10_000  # columns of a terminal
 _CODE = re.compile(r"\\`(.*?)\\`")
 _ITSELF = r"\1"
 _ESCAPED = re.compile(r"\\(.)")
-
-
-@dataclass(frozen=True)
-class Heading:
-    """The title of a section; `level` 1 is that of the whole document."""
-
-    text: str
-    level: int = 3
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph. `has_code`: text between backticks is code."""
-
-    text: str
-    tone: Tone = "plain"
-    has_code: bool = False
-
-
-@dataclass(frozen=True)
-class Prose:
-    """Trusted Markdown that explains figures; a terminal shows the `brief` text instead."""
-
-    markdown: str
-    brief: str = ""
-
-
-@dataclass(frozen=True)
-class CommandLine:
-    """A command line for the reader to run."""
-
-    text: str
-
-
-class Item(NamedTuple):
-    """An entry of a list; the `label` comes before the text, in the colour of `tone`."""
-
-    text: str
-    tone: Tone = "plain"
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A list of sentences."""
-
-    items: tuple[Item, ...]
-
-
-class KeyFigure(NamedTuple):
-    """One result: name, value and a remark. `main`: it belongs on top of a page."""
-
-    name: str
-    value: str
-    about: str = ""
-    main: bool = False
-
-    @property
-    def text(self) -> str:
-        """Value and remark in one line."""
-        return f"{self.value} ({self.about})" if self.about else self.value
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Key figures, one below the other."""
-
-    rows: tuple[KeyFigure, ...]
-
-
-class Column(NamedTuple):
-    """A column of a table.
-
-    A terminal too narrow for all drops those of `drop_order` 1, then of 2, and so on; those of 0
-    never. `figure` returns a row's cell. A column of `text` is aligned to the left. One that is
-    `optional` is dropped everywhere if no row has a value in it.
-    """
-
-    heading: str
-    drop_order: int
-    figure: Callable[[Any], str]
-    text: bool = False
-    optional: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of any type, from which each column takes its figure; one without rows is left out.
-
-    `title` is a sentence above it, `identifier` the element's id in HTML. A table that is
-    `unbroken` has no cell folded, even if its lines are longer than the terminal's.
-    """
-
-    columns: tuple[Column, ...]
-    rows: Sequence[Any]
-    title: str = ""
-    identifier: str = ""
-    unbroken: bool = False
-
-    @property
-    def shown(self) -> list[Column]:
-        """The columns that have a value in some row, or are not optional."""
-        return [
-            column
-            for column in self.columns
-            if not column.optional
-            or any(column.figure(row) not in ("", NOTHING) for row in self.rows)
-        ]
-
-    def cells(self, columns: Sequence[Column]) -> list[list[str]]:
-        """Return the texts of some columns, row by row; where an optional one has none, a dash."""
-        return [
-            [column.figure(row) or (NOTHING if column.optional else "") for column in columns]
-            for row in self.rows
-        ]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture by reference: its file's relative address in a URL, and what it shows.
-
-    Only Markdown has it.
-    """
-
-    address: str
-    text: str
-
-
-Block: TypeAlias = Heading | Text | Prose | CommandLine | Listing | Figures | Table | Picture
-"""A part of a document."""
-
-
-def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
-    """Return a table of ready cells; the first `text` columns are aligned to the left."""
-
-    def column(number: int, heading: str) -> Column:
-        return Column(heading, 0, lambda row: str(row[number]), text=number < text)
-
-    return Table(tuple(column(*one) for one in enumerate(header)), rows)
 
 
 # Terminal

@@ -8,6 +8,7 @@ from statistics import median
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
 from edgeflare.analysis.agreement import agreements
+from edgeflare.document import Block, Column, Heading, Item, Listing, Name, Table, Text, table_of
 from edgeflare.errors import UsageError
 from edgeflare.explanation import (
     Explanation,
@@ -21,17 +22,6 @@ from edgeflare.explanation import (
     explained_devices,
 )
 from edgeflare.reports.devices import agreement_blocks
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Heading,
-    Item,
-    Listing,
-    Name,
-    Table,
-    Text,
-    table_of,
-)
 from edgeflare.store import Store
 
 CAUSE_WORDS: Mapping[FindingCause, str] = {

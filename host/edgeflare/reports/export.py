@@ -109,7 +109,7 @@ def export_campaign(
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
     seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
     triggering input, pixel by pixel, their amplified difference, and a panel of the three; of
-    detectors the panel has both models' boxes (see `detection_panel`). Of audio `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
+    detectors the panel has both models' boxes (see `answers_panel`). Of audio `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
     campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
     their difference. `survey.jsonl` has a line for each input of the survey, with the same files of
     each confident deviation. Numbers that JSON lacks are the texts "nan", "inf", "-inf". Where any device
@@ -229,21 +229,15 @@ class _Files(NamedTuple):
 
 
 def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> _Files:
-    from edgeflare.reports.answers.boxes import detection_panel, located
-    from edgeflare.reports.media import difference, panel, png
+    from edgeflare.reports.media import answers_panel, difference, panel, png
 
     change = difference(seed, trigger)
-    found = located(answers)
-    shown = (
-        png(panel(seed, trigger, change.picture))
-        if found is None
-        else detection_panel(seed, trigger, *found)
-    )
+    drawn = answers_panel(seed, trigger, answers, None)
     files = [
         ("seed", "png", png(seed)),
         ("trigger", "png", png(trigger)),
         ("difference", "png", png(change.picture)),
-        ("panel", "png", shown),
+        ("panel", "png", drawn or png(panel(seed, trigger, change.picture))),
     ]
     return _Files(files, change.amplification)
 

@@ -15,11 +15,11 @@ from edgeflare.analysis.limits import LimitCheck, applicable_rules, known_pairs
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.document import Name
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.devices import NO_SEARCH
-from edgeflare.reports.document import Name
 from edgeflare.reports.explanation import nearest_words
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words

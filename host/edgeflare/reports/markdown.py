@@ -12,7 +12,17 @@ from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import clean_text
 from edgeflare.analysis.findings import Finding, findings, results
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.reports.answers.boxes import finding_panel
+from edgeflare.document import (
+    Block,
+    Column,
+    CommandLine,
+    Figures,
+    Heading,
+    Listing,
+    Picture,
+    Table,
+    Text,
+)
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
@@ -24,25 +34,15 @@ from edgeflare.reports.campaign import (
     notices_list,
     triggers_table,
 )
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    CommandLine,
-    Figures,
-    Heading,
-    Listing,
-    Picture,
-    Table,
-    Text,
-    to_markdown,
-)
+from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import file_stem
+from edgeflare.reports.media import finding_panel
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import campaign_text
 from edgeflare.store.samples import SampleReader
 from edgeflare.strategies.operators import describe_last_mutations
-from edgeflare.types import TRIGGERS, Detections
+from edgeflare.types import TRIGGERS
 
 MOST_BYTES = 1_000_000
 """The largest size of the text in UTF-8. A step summary of GitHub takes 1024 * 1024 bytes, and the
@@ -180,7 +180,7 @@ def _pictures(
     if not blocks:
         return notices_list(reader.notices)
     title = "Seed, trigger, and their difference"
-    if isinstance(shown[0].outcome.original, Detections):
+    if data.store.kind.is_drawn:
         title = "Seed, and trigger with the original's and with the deployed model's boxes"
     if data.replay:
         title = "Inputs that deviate"

@@ -11,9 +11,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers import common_kind
 from edgeflare.errors import StoreError
 from edgeflare.reports.charts import Axis
-from edgeflare.types import Sample
+from edgeflare.types import Output, Sample
 
 Palette = NDArray[np.uint8]
 """Colours, uint8 [colours, 3], RGB."""
@@ -128,6 +129,7 @@ def _shades(values: NDArray[np.float64], low: float, high: float) -> Shades:
 _MID_GREY = 128
 _LARGEST_STEP = 127
 _PANEL_SIDE = 256
+_DRAWN_SIDE = 320
 _GAP = 8
 
 
@@ -193,6 +195,50 @@ def small_panel(seed: Sample, trigger: Sample, rate: int | None) -> bytes:
     if seed.shape == trigger.shape and not np.array_equal(seed, trigger):
         images = [seed, trigger, difference(seed, trigger).picture]
     return png(panel(*(reduced(image, _PANEL_SIDE) for image in images)))
+
+
+def finding_panel(
+    seed: Sample,
+    trigger: Sample,
+    answers: tuple[Output | None, Output | None],
+    rate: int | None,
+) -> bytes:
+    """Return a finding's picture: the `answers_panel` where there is one, else the `small_panel`.
+
+    `answers` are the original's and the deployed model's to the trigger; `rate` is that of audio.
+    """
+    return answers_panel(seed, trigger, answers, rate) or small_panel(seed, trigger, rate)
+
+
+def answers_panel(
+    seed: Sample,
+    trigger: Sample,
+    answers: tuple[Output | None, Output | None],
+    rate: int | None,
+) -> bytes | None:
+    """Return the seed, and the trigger with each model's answer drawn over it, as one PNG.
+
+    None of audio, and of answers that are not drawn (`edgeflare.answers.AnswerKind.panel`). Small
+    images are enlarged to 320 pixels. A trigger that is its seed, or has another shape, is shown
+    without that.
+    """
+    original, deployed = answers
+    if rate is not None or original is None or deployed is None:
+        return None
+    drawn = common_kind(original, deployed).panel(_enlarged(trigger), original, deployed)
+    if drawn is None:
+        return None
+    is_changed = seed.shape == trigger.shape and not np.array_equal(seed, trigger)
+    return png(panel(*([_enlarged(seed)] if is_changed else []), *drawn))
+
+
+def _enlarged(image: Sample) -> Sample:
+    """Return an image in RGB whose longer side is 320 pixels."""
+    small = reduced(image, _DRAWN_SIDE)
+    scale = _DRAWN_SIDE / max(small.shape[:2])
+    size = (round(small.shape[1] * scale), round(small.shape[0] * scale))
+    large = cv2.resize(small, size, interpolation=cv2.INTER_NEAREST).reshape(size[1], size[0], -1)
+    return np.array(np.broadcast_to(large, (size[1], size[0], 3)), np.uint8)
 
 
 def indexed_png(shades: Shades, palette: Palette) -> bytes:

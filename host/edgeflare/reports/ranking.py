@@ -14,9 +14,8 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKind
-from edgeflare.answers.detections.words import KIND_WORDS
-from edgeflare.reports.answers.document import kinds_text
-from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
+from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
+from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text
 from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45

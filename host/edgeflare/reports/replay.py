@@ -14,14 +14,7 @@ from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
-from edgeflare.reports.campaign import (
-    MOST_SHOWN,
-    answer_words,
-    answers_text,
-    limits_list,
-    text_parts,
-)
-from edgeflare.reports.document import (
+from edgeflare.document import (
     Block,
     Column,
     Figures,
@@ -31,6 +24,13 @@ from edgeflare.reports.document import (
     Table,
     Text,
     table_of,
+)
+from edgeflare.reports.campaign import (
+    MOST_SHOWN,
+    answer_words,
+    answers_text,
+    limits_list,
+    text_parts,
 )
 from edgeflare.reports.verdict import unusable_sentences
 from edgeflare.store.corpus.records import CorpusRemoved

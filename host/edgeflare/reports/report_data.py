@@ -9,7 +9,7 @@ from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.answers.metrics import difference_text, text_of
-from edgeflare.answers.oracles import traits_in
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import campaign_status
 from edgeflare.reports.campaign import answers_text
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
@@ -103,8 +103,7 @@ def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
         return words
     texts = (text_of(outcome.original), text_of(outcome.deployed))
     answers = answers_text(labels, texts, data.name)
-    by_scores = traits_in(data.summary.search).compares_scores
-    if not by_scores or outcome.disagreement is None:
+    if not is_measured(data.summary.search) or outcome.disagreement is None:
         return answers
     both = f"{data.name(labels[0])} by both" if labels[0] == labels[1] else answers
     return f"{both}, scores {margin_text(outcome.disagreement)} apart"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.summary import Summary
-from edgeflare.answers.detections.words import DETECTION_MARGIN
 from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.campaign.status import CONTROL_NAME, CampaignStatus, count_alarms
@@ -127,15 +126,10 @@ def _survey_sentences(summary: Summary) -> list[str]:
     if summary.soundness is not None:
         first = soundness_sentence(summary.soundness)
     elif rate is not None:
-        sure = " on which the original is sure"
-        differently = "differently"
-        if summary.detection is not None:
-            sure, differently = "", "differently, and the original is sure of it,"
-        elif summary.values is not None:
-            sure = ""
+        words = summary.kind.report_words
         first = (
-            f"Far from the seeds the models decide {differently} on {rate.deviations:,} of "
-            f"{counted(rate.inputs, 'input')}{sure} ({rate_words(rate)})."
+            f"Far from the seeds the models decide {words.deviate} on {rate.deviations:,} of "
+            f"{counted(rate.inputs, 'input')}{words.where_sure} ({rate_words(rate)})."
         )
     else:
         return []
@@ -172,33 +166,18 @@ def _of_search(result: Verdict, summary: Summary) -> tuple[str, ...]:
         return _covered(summary)
     itself, searches = summary.by_status.get("seed-deviates", 0), summary.finished
     far = "" if summary.l2 is None else f" (here a median L2 of {number_text(summary.l2)})"
-    margin = "a margin is how far a model's most probable class is above its next one"
-    if summary.word_pairs:
-        margin = "a margin is that of the least sure of the words that differ"
-    if summary.detection is not None:
-        margin = f"a margin is {DETECTION_MARGIN}"
-    severity = (
-        f"how severe the severest trigger is (by the smaller of both models' margins; {margin})"
-    )
-    if summary.values is not None:
-        severity = "how far apart both answers to the worst trigger are"
-    beside = "right beside its decision boundary"
-    severer = "look for severer triggers with --device-budget 8, "
-    if summary.values is not None:
-        beside = "whose answers are just further apart than the tolerance"
-        severer = "look for triggers with answers further apart with --device-budget 8, "
+    words = summary.kind.report_words
+    severity = words.severity.format(margin=words.margin)
     stated = (summary.search.get("options") or {}).get("device_budget")
-    if stated or summary.word_pairs:  # of transcripts there is no such budget
-        severer = ""
+    severer = "" if stated or not words.severer else f"{words.severer}, "
     meaning = (
-        f"From nearly every seed there is such an input for a good model, too, {beside}. "
+        f"From nearly every seed there is such an input for a good model, too, {words.beside}. "
         "What tells a good model from a bad one: how many seeds deviate as they are "
         f"(here {itself:,} of {searches:,}), {severity}, and how far the triggers are from their "
         f"seeds{far}."
     )
-    limit = "max_disagreement" if summary.detection is None else "max_lost"
     next_steps = (
-        f"What to do next: set limits, such as {limit}, {severer}or rank models with "
+        f"What to do next: set limits, such as {words.limit}, {severer}or rank models with "
         "edgeflare compare."
     )
     return meaning, next_steps

@@ -72,7 +72,6 @@ class SurveyColumns(NamedTuple):
     All have the shape [inputs], in the order of `Store.survey`. `position` is what
     `Store.survey_at` takes, `seed` the seed's place among all seeds. Margins and total variation
     are NaN where there are none. `repeated`: the replica was asked about the same input before.
-    `without_scores`: the answers are transcripts, detections or values.
     """
 
     position: NDArray[np.int64]
@@ -86,7 +85,6 @@ class SurveyColumns(NamedTuple):
     deployed_margin: NDArray[np.float64]
     total_variation: NDArray[np.float64]
     repeated: NDArray[np.bool_]
-    without_scores: bool
 
 
 class LabelCounts(NamedTuple):
@@ -129,7 +127,6 @@ class Columns:
         query = select(*(table[name] for name in types)).where(this).order_by(*ORDER)
         several = select(*whose).where(this).group_by(*whose).having(func.count() > 1)
         same = select(table.position, *whose).where(this, tuple_(*whose).in_(several))
-        others = select(table.position).where(this, table.original_pieces.is_not(None)).limit(1)
         seen: set[tuple[str, str]] = set()
         again: list[int] = []
         with self._database.reading(TABLE) as connection:
@@ -140,9 +137,7 @@ class Columns:
                     if (one := tuple(input_)) in seen:
                         again.append(position)
                     seen.add(one)
-            without_scores = connection.execute(others).first() is not None
-        repeated = np.isin(found["position"], again)
-        return SurveyColumns(**found, repeated=repeated, without_scores=without_scores)
+        return SurveyColumns(**found, repeated=np.isin(found["position"], again))
 
     def outcome_names(self, status: Status) -> list[tuple[int, str, str]]:
         """Position, seed and replica of each outcome of this status, in the order they were added."""
@@ -245,7 +240,7 @@ def _types(kind: type[NamedTuple]) -> dict[str, type[Any]]:
     return {
         name: str if hint is Texts else get_args(get_args(hint)[1])[0]
         for name, hint in hints.items()
-        if name not in ("repeated", "without_scores")
+        if name != "repeated"
     }
 
 

@@ -8,16 +8,8 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Heading,
-    Item,
-    Listing,
-    Table,
-    Text,
-    to_markdown,
-)
+from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text
+from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import translate_write_errors
 from edgeflare.statistics import upper_bound
 from edgeflare_bench.faults.evaluation import (

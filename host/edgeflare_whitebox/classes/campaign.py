@@ -193,11 +193,10 @@ def classes_of_campaign(
     folder = Path(folder).absolute()
     with Store.open(folder) as store:
         model = stored_original(store, original)
-        if not model.has_classes:
-            raise UsageError(
-                f"classes are compared by models' decisions for them, and {model.path.name} "
-                f"{model.returns}"
-            )
+        model.kind.check_classes(
+            f"classes are compared by models' decisions for them, and {model.path.name} "
+            f"{model.returns}"
+        )
         answers, notices = _answers(store)
         source = None if profile is None else profile_source(store, model.spec, profile, resize)
         count = answers.original.shape[1]
@@ -321,13 +320,11 @@ def _answers(store: Store) -> tuple[_Answers, list[str]]:
             f"the deployed model's answers are those of {replica}, the first of "
             f"{counted(len(replicas), 'device')} that has any"
         )
-    with decoding(store.folder, "what is known of the deployed model"):
-        kind = store.models["deployed"]["output"]["kind"]
     whole = np.array(labels, np.int64) if all(fits) else None
     agree = np.array(
         [seed.outputs is not None and seed.outputs.decision in AGREED for seed in seeds]
     )
-    return _Answers(seeds, original, deployed, agree, whole, kind != "label"), notices
+    return _Answers(seeds, original, deployed, agree, whole, store.kind.is_scored), notices
 
 
 def _figures_of_pairs(

@@ -93,26 +93,26 @@ class InputGradients:
 
 
 def logarithms(
-    model: DifferentiableModel, output: str, kind: OutputKind
+    model: DifferentiableModel, output: str, form: OutputKind
 ) -> tuple[str, Callable[[Any], Any]]:
     """Return a tensor's name, and what makes log-probabilities of it, up to one constant.
 
-    Where the model ends in the softmax or sigmoid that `kind` says, the tensor is its argument.
+    Where the model ends in the softmax or sigmoid that `form` says, the tensor is its argument.
     """
     torch, end, name = extras.torch(), model.node_of(output), output
-    closing = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(kind)
+    closing = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(form)
     if end is not None and closing == end.kind:
         name = end.inputs[0]
-        kind = "logits" if kind == "probabilities" else "sigmoid-logits"
+        form = "logits" if form == "probabilities" else "sigmoid-logits"
 
     def logs(value: Any) -> Any:
         flat = value.reshape(-1)
-        if kind == "logits":
+        if form == "logits":
             return flat
-        if kind == "sigmoid-logits":
+        if form == "sigmoid-logits":
             sure = torch.nn.functional.logsigmoid
             return torch.stack([sure(-flat[0]), sure(flat[0])]) if len(flat) == 1 else sure(flat)
-        if kind == "sigmoid" and len(flat) == 1:
+        if form == "sigmoid" and len(flat) == 1:
             flat = torch.stack([1.0 - flat[0], flat[0]])
         return flat.clamp(min=_SMALLEST).log()
 

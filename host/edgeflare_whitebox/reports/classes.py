@@ -11,7 +11,7 @@ from edgeflare._internal.text import (
     p_value_text,
     percent_text,
 )
-from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Name, Table, Text
+from edgeflare.document import Block, Column, Heading, Item, Listing, Name, Table, Text
 from edgeflare_whitebox import (
     LEVEL,
     BiasChange,

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.document import to_html
 from edgeflare.reports.html.templates import render_part
 from edgeflare.reports.media import small_panel
 from edgeflare.store import Store

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from edgeflare._internal.text import counted, names_text, percent_text
-from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare_whitebox import CRITERIA, CoverageFound, CriterionCoverage
 
 SET_NAMES = {

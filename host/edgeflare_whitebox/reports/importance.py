@@ -3,7 +3,7 @@
 import math
 
 from edgeflare._internal.text import NOTHING, counted, names_text, number_text, percent_text
-from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare_whitebox import ImportanceFound, LayerImportance
 from edgeflare_whitebox.reports.coverage import NO_MEASURE, SET_NAMES
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.document import to_html
 from edgeflare.reports.html.templates import render_part
 from edgeflare.reports.media import panel, png
 from edgeflare.store import Store

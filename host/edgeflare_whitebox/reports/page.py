@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from edgeflare.analysis import PagePart
-from edgeflare.reports.document import Name, to_html
+from edgeflare.document import Name
+from edgeflare.reports.document import to_html
 from edgeflare.store import Store
 from edgeflare_whitebox import stored_classes, stored_coverage, stored_importance, stored_units
 from edgeflare_whitebox.reports.classes_page import classes_html

@@ -10,7 +10,7 @@ from edgeflare._internal.text import (
     p_value_text,
     percent_text,
 )
-from edgeflare.reports.document import Block, Item, Listing, Table, Text, table_of
+from edgeflare.document import Block, Item, Listing, Table, Text, table_of
 from edgeflare_whitebox import PRIORITY_MEASURES, FindingsComparison, PriorityComparison
 
 _KINDS = {

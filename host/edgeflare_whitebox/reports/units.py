@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from edgeflare._internal.text import NOTHING, capitalized, counted, number_text
-from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare_whitebox import MEASURES, HypothesisScores, LayerScore, UnitScore, UnitsFound
 
 _SETS = {

@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import FiniteFloat
 
 from edgeflare._internal.text import counted
-from edgeflare.answers.metrics import is_scores
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
@@ -322,7 +321,7 @@ def _class_count(store: Store) -> int | None:
     """Return the number of the original's classes, None where no seed was answered with scores."""
     answers = (seed.outputs.original for seed in store.seeds() if seed.outputs is not None)
     first = next((answer for answer in answers if answer is not None), None)
-    return len(first) if is_scores(first) else None
+    return None if first is None else store.kind.class_count(first) or None
 
 
 def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:

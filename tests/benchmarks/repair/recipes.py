@@ -21,11 +21,11 @@ from campaigns import NAMES, SPEECH, Device, row, run
 from edgeflare import replay_base, replay_config
 from edgeflare._internal.text import p_value_text
 from edgeflare.analysis import rank_campaigns
+from edgeflare.document import Text
 from edgeflare.errors import EdgeFlareError
 from edgeflare.explanation import explain_campaign
 from edgeflare.repair import RecipesFound, recipes_campaign
 from edgeflare.reports import recipes_document, write_front
-from edgeflare.reports.document import Text
 
 _COLUMNS = (
     *("pair", "recipe", "bytes", "disagreement", "share of the present", "p", "ms", "accuracy"),

@@ -15,9 +15,9 @@ from small_models import damaged_onnx
 
 from edgeflare.answers.metrics import total_variation
 from edgeflare.campaign.seeds import partner_samples
+from edgeflare.document import Table, Text
 from edgeflare.errors import UsageError
 from edgeflare.reports import priority_document
-from edgeflare.reports.document import Table, Text
 from edgeflare.store import Store
 from edgeflare.types import Scores, SeedInput, Status
 from edgeflare_whitebox import (

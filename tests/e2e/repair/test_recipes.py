@@ -11,12 +11,12 @@ from command import DEMO, DEMO_PAIR, edgeflare
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.analysis import Estimate
+from edgeflare.document import Text
 from edgeflare.explanation import explain_campaign
 from edgeflare.repair import PRESENT, RecipeFigures, RecipesFound
 from edgeflare.repair.recipes import front_of, winner_of
 from edgeflare.repair.tflite_recipes import find_quantizer
 from edgeflare.reports import recipes_document
-from edgeflare.reports.document import Text
 
 MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 6}

@@ -8,7 +8,7 @@ from answer_stores import NAMES, detection_campaign, value_campaign, values
 from pydantic import ValidationError
 
 from edgeflare.analysis import LimitCheck, check_limits
-from edgeflare.analysis.answer_stats import kind_rate
+from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.answers import kind_of_task
 from edgeflare.campaign import LimitsConfig
 from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
@@ -156,7 +156,8 @@ def test_objects_of_one_seed_on_several_replicas_are_one_group(tmp_path: Path) -
     several = ("pi #1", "pi #2", "pi #3")
     folder = detection_campaign(tmp_path / "c", [], natural=natural, seeds=20, replicas=several)
     with Store.open(folder) as store:
-        rate = kind_rate(store, "lost")
+        (rule,) = (rule for rule in store.kind.checks() if rule.key == "max_lost")
+        rate = kind_rate(store, rule)
     assert rate is not None
     assert (rate.differing, rate.objects) == (9, 180)
     assert (rate.low, rate.high) == clustered_interval([3] * 3 + [0] * 17, [9] * 20)

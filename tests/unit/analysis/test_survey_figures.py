@@ -11,7 +11,8 @@ from plugin_distributions import install_corruption, write_distribution
 
 from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
 from edgeflare.campaign import LimitsConfig
-from edgeflare.reports.document import Table, to_markdown
+from edgeflare.document import Table
+from edgeflare.reports.document import to_markdown
 from edgeflare.reports.survey.document import (
     charted_groups,
     survey_blocks,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from edgeflare.document import Text
 from edgeflare.repair import Abstention, Caught, CurvePoint, RepairedCampaign
 from edgeflare.reports import repaired_document
-from edgeflare.reports.document import Text
 
 FOUND = Abstention(
     threshold=0.4,

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from edgeflare.reports.document import (
+from edgeflare.document import (
     Block,
     Column,
     Figures,
@@ -13,10 +13,8 @@ from edgeflare.reports.document import (
     Listing,
     Table,
     Text,
-    print_document,
-    to_html,
-    to_markdown,
 )
+from edgeflare.reports.document import print_document, to_html, to_markdown
 
 HOSTILE = "[bold]<b>|`x`\x1b[31m\n"
 COLUMNS = (

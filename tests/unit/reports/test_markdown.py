@@ -16,19 +16,10 @@ from report_stores import audio_campaign
 
 from edgeflare.analysis import summarize
 from edgeflare.analysis.agreement import Agreement
+from edgeflare.document import Block, CommandLine, Heading, Item, Listing, Picture, Text, table_of
 from edgeflare.reports import report_text
 from edgeflare.reports.campaign import campaign_blocks
-from edgeflare.reports.document import (
-    Block,
-    CommandLine,
-    Heading,
-    Item,
-    Listing,
-    Picture,
-    Text,
-    table_of,
-    to_markdown,
-)
+from edgeflare.reports.document import to_markdown
 from edgeflare.reports.markdown import MOST_BYTES, fitted_markdown
 from edgeflare.reports.media import small_panel
 from edgeflare.reports.text_reports import write_text_report

@@ -12,10 +12,10 @@ import pytest
 from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from small_models import wrong_in_the_dark_onnx
 
+from edgeflare.document import Listing
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.reports import coverage_document
-from edgeflare.reports.document import Listing
 from edgeflare.store import CampaignLock, SeedInput, Store
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_whitebox import (

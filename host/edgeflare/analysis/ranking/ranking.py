@@ -284,7 +284,7 @@ def rank_campaigns(
     judged = {name: _judged(one) for name, one in zip(reads, campaigns, strict=True)}
     notes = _check_comparable(reads)
     chosen = _measure(measure, reads)
-    task = next(iter(reads.values())).task
+    kind = next(iter(reads.values())).kind
     common = _common(reads)
     seeds = {name: [read.done[sample] for sample in common] for name, read in reads.items()}
     values = {name: [_value(one, chosen) for one in of] for name, of in seeds.items()}
@@ -334,7 +334,7 @@ def rank_campaigns(
         duels=duels,
         success=success,
         original=original,
-        verdict=verdict(order, duels, chosen, len(common), task=task),
+        verdict=verdict(order, duels, chosen, len(common), kind=kind),
         success_verdict=success_verdict(successes, success, apart) if more else None,
         accuracy_verdict=accuracy_verdict(
             {candidate.name: candidate.figures.accuracy for candidate in candidates},
@@ -343,7 +343,7 @@ def rank_campaigns(
             apart,
             chosen,
         ),
-        differences=differences(chosen, task=task),
+        differences=differences(chosen, kind=kind),
         notes=(*notes, *unclear),
         unclear=unclear,
     )
@@ -382,7 +382,9 @@ def _measure(measure: Measure | None, reads: Mapping[str, CandidateCampaign]) ->
     strategy = next(iter(reads.values())).search["strategy"]
     if measure is None:
         measure = "disagreement" if strategy == STRATEGY else "queries"
-    check_rankable(measure, strategy, [name for name, read in reads.items() if read.label_only])
+    check_rankable(
+        measure, strategy, [name for name, read in reads.items() if not read.kind.is_scored]
+    )
     return measure
 
 

@@ -11,20 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.analysis.answer_stats import detection_figures
-from edgeflare.analysis.outcome_stats import output_kind
+from edgeflare.analysis.outcome_stats import answer_figures
+from edgeflare.answers import AnswerKind
 from edgeflare.answers.detections.figures import DifferenceCounts
-from edgeflare.answers.metrics import decides_equally, disagreement, is_scores, top_label
-from edgeflare.answers.oracles import VALUE_TASKS, margins
+from edgeflare.answers.metrics import decides_equally, disagreement
+from edgeflare.answers.oracles import margins
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.models import task_of
 from edgeflare.statistics import bootstrap_interval, median, wilson
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.types import TRIGGERS, Status, Task, Transcript
+from edgeflare.types import TRIGGERS, Status
 
 _WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Results without an answer, or without one that repeats, are not compared."""
@@ -88,22 +87,13 @@ class CandidateCampaign:
     unanswered: int
     timeouts: int
     alike: bool
+    kind: AnswerKind[Any]
     differences: DifferenceCounts | None = None
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left of it."""
         return self.all_seeds and len(self.done) + self.unanswered >= len(self.seeds)
-
-    @property
-    def label_only(self) -> bool:
-        """Whether the deployed model returns a class and no probabilities."""
-        return bool(self.deployed.get("output", {}).get("kind") == "label")
-
-    @property
-    def task(self) -> Task:
-        """What the models answer with; of all kinds of values "vector"."""
-        return task_of(output_kind(self.models))
 
     @property
     def models(self) -> Mapping[str, Any]:
@@ -135,13 +125,14 @@ def read_campaign(store: Store) -> CandidateCampaign:
         of = seeds.get((outcome.replica, outcome.seed_id))
         if of is not None:
             ended[of.sample].append(_compared_search(outcome, of, search.max_queries))
-            right.setdefault(of.sample, _right(of))
+            right.setdefault(of.sample, _right(of, store.kind))
     done, unanswered = {}, 0
     for sample, outcomes in ended.items():
         if any(one.status in _WITHOUT_ANSWER for one in outcomes):
             unanswered += 1
         elif len(outcomes) == expected[sample]:
             done[sample] = SeedResults(tuple(outcomes), *right[sample])
+    answers = answer_figures(store)
     return CandidateCampaign(
         id=store.id,
         folder=store.folder,
@@ -159,7 +150,8 @@ def read_campaign(store: Store) -> CandidateCampaign:
         timeouts=sum(
             one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
         ),
-        differences=None if (known := detection_figures(store)) is None else known.seeds,
+        kind=store.kind,
+        differences=None if answers is None else store.kind.seed_differences(answers.figures),
         alike=bool(done)
         and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
         and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),
@@ -190,7 +182,7 @@ def nonfinite_as_worst(campaigns: Sequence[CandidateCampaign]) -> list[Candidate
 
     return [
         replace(campaign, done={sample: counted(seed) for sample, seed in campaign.done.items()})
-        if campaign.task in VALUE_TASKS
+        if math.isinf(campaign.kind.largest_distance)
         else campaign
         for campaign in campaigns
     ]
@@ -234,18 +226,16 @@ def _same_answers(seed: SeedRecord) -> bool:
     original, deployed = seed.outputs.original, seed.outputs.deployed
     if original is None or deployed is None or not decides_equally(original, deployed):
         return False
-    return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
+    return disagreement(original, deployed) <= _ROUNDING
 
 
-def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
+def _right(seed: SeedRecord, kind: AnswerKind[Any]) -> tuple[bool | None, bool | None]:
     if seed.label is None or seed.outputs is None:
         return None, None
-    original, deployed = seed.outputs.original, seed.outputs.deployed
+    original, deployed, _ = seed.outputs
     if original is None or deployed is None:
         return None, None
-    if not is_scores(original) or not is_scores(deployed):
-        return None, None
-    return top_label(original) == seed.label, top_label(deployed) == seed.label
+    return kind.is_right(original, seed.label), kind.is_right(deployed, seed.label)
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,23 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from edgeflare._internal.text import counted, margin_text, p_text, percent_text
 from edgeflare.analysis.ranking.paired_tests import TIE, Duel
 from edgeflare.analysis.ranking.scores import Accuracy
-from edgeflare.types import Task
+from edgeflare.answers import SCORES, AnswerKind
 
 _SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3
 _MEANS = {
-    "disagreement": "the share of probability that both models put on different classes",
     "severity": "the smaller of both models' margins",
     "queries": "those up to the first trigger, with a search that found none above all others",
 }
 
 
-_DISTANCES: Mapping[Task, str] = {
-    "transcript": "the share of the words in which both models differ",
-    "detection": "the largest difference of both models' scores of an object",
-    "multi-label": "the largest difference of both models' scores of a label",
-    "dense": "the distance of both models' answers, by the campaign's measure",
-    "embedding": "the distance of both models' answers, by the campaign's measure",
-    "vector": "the distance of both models' answers, by the campaign's measure",
-}
-"""What the disagreement is of other tasks than classification."""
-
-
-def _means(measure: str, task: Task) -> str:
-    return _DISTANCES.get(task, _MEANS[measure]) if measure == "disagreement" else _MEANS[measure]
+def _means(measure: str, kind: AnswerKind[Any]) -> str:
+    return kind.disagreement if measure == "disagreement" else _MEANS[measure]
 
 
 def verdict(
@@ -38,13 +27,13 @@ def verdict(
     measure: str,
     seeds: int,
     *,
-    task: Task = "classification",
+    kind: AnswerKind[Any] = SCORES,
 ) -> str:
     """Return who is hardest to make deviate, who ties with it, and by how much others are easier.
 
-    `task`: what the candidates answer with.
+    `kind`: that of the candidates' answers.
     """
-    means = _means(measure, task)
+    means = _means(measure, kind)
     first, *others = order
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
@@ -53,7 +42,7 @@ def verdict(
         apart = f"A tie: {cannot_tell} {_listed(order)} apart by {measure} ({means})."
         return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
     if len(duels) == 1:
-        return f"Of the two, {compared(duels[0], measure, first, task=task)}"
+        return f"Of the two, {compared(duels[0], measure, first, kind=kind)}"
     ties = f"; it ties with {_listed(tied)} ({cannot_tell} them apart)" if tied else ""
     sentences = [f"Hardest to make deviate is {first}{ties}."]
     explained = f"{measure} ({means})"
@@ -63,11 +52,11 @@ def verdict(
     return " ".join(sentences)
 
 
-def compared(duel: Duel, measure: str, name: str, *, task: Task = "classification") -> str:
+def compared(duel: Duel, measure: str, name: str, *, kind: AnswerKind[Any] = SCORES) -> str:
     """Return how the candidate `name` compares with the other one, in a duel that is no tie."""
     other = duel.second if name == duel.first else duel.first
     harder = duel.verdict == name
-    means = _means(measure, task)
+    means = _means(measure, kind)
     gap = _gap(duel, f"{measure} ({means})", harder=harder)
     return f"{name} is {'harder' if harder else 'easier'} to make deviate than {other}: {gap}."
 
@@ -172,7 +161,7 @@ def shared_places(
         )
 
 
-def differences(measure: str, *, task: Task = "classification") -> tuple[str, ...]:
+def differences(measure: str, *, kind: AnswerKind[Any] = SCORES) -> tuple[str, ...]:
     """Return where a ranking is not the paper's comparison."""
     paper = (
         "Section 5.4.2 of the DFLARE paper compares the mean queries of the searches that found a "
@@ -186,14 +175,9 @@ def differences(measure: str, *, task: Task = "classification") -> tuple[str, ..
             "max_queries, which says little of how many it would have needed."
         )
         return (queries,)
-    at = (
-        "the trigger"
-        if task == "transcript"
-        else "the most severe trigger within the device budget"
-    )
     ranked = (
-        f"{paper}; ranked here is {measure}, {_means(measure, task)}, at "
-        f"{at} (0 where there is none). Where the models differ on a seed before it is changed, "
+        f"{paper}; ranked here is {measure}, {_means(measure, kind)}, at "
+        f"{kind.ranked_trigger} (0 where there is none). Where the models differ on a seed before it is changed, "
         "the seed itself is that trigger."
     )
     return (ranked,)

@@ -1,12 +1,14 @@
 """Boxes with classes and scores: a deviation is an object lost, seen alone, of another class, or moved."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import distinct_number
 from edgeflare.answers.detections.matching import (
     DIFFERENCE_KINDS,
     Difference,
@@ -17,6 +19,13 @@ from edgeflare.answers.detections.matching import (
     worst,
 )
 from edgeflare.answers.detections.settings import DetectionConfig
+from edgeflare.answers.detections.words import (
+    BROKEN,
+    DETECTION_MARGIN,
+    differences_words,
+    pair_words,
+    with_names,
+)
 from edgeflare.answers.kind import (
     AnswerKind,
     Card,
@@ -25,11 +34,15 @@ from edgeflare.answers.kind import (
     Name,
     ObjectCounts,
     Pieces,
+    ReportWords,
     decision_of,
     jsonable,
-    later,
 )
-from edgeflare.types import Decision, DetectionRules, Detections
+from edgeflare.document import Block, KeyFigure
+from edgeflare.types import Decision, DetectionRules, Detections, Sample
+
+if TYPE_CHECKING:
+    from edgeflare.answers.detections.figures import DetectionFigures
 
 
 class DetectionsKind(AnswerKind[Detections]):
@@ -42,6 +55,17 @@ class DetectionsKind(AnswerKind[Detections]):
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
     boundary_options = "detections"
     settings = DetectionConfig
+    disagreement = "the largest difference of both models' scores of an object"
+    lacks = "pairs of classes"
+    is_drawn: ClassVar[bool] = True
+    page_part = "differences"
+    report_words = ReportWords(
+        deviate="differently, and the original is sure of it,",
+        where_sure="",
+        margin=DETECTION_MARGIN,
+        limit="max_lost",
+        unpaired="NaN, infinity or no answer",
+    )
     located: ClassVar[bool] = True
     """Whether objects have places."""
 
@@ -160,11 +184,16 @@ class DetectionsKind(AnswerKind[Detections]):
     def difference(
         self, original: Detections, deployed: Detections, name: Name = str
     ) -> str | None:
-        from edgeflare.answers.detections.words import BROKEN, differences_words
-
         if not (self.is_finite(original) and self.is_finite(deployed)):
             return BROKEN
         return differences_words(original, deployed, name)
+
+    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
+        by = distinct_number(distance, limit)
+        return f"differ by {by} in the score of an object", f"{limit:g}"
+
+    def to_cell(self, answer: Detections) -> Any:
+        return self.to_json(answer)
 
     def to_json(self, answer: Detections) -> Any:
         parts = (
@@ -198,11 +227,27 @@ class DetectionsKind(AnswerKind[Detections]):
             for difference in differences(original, deployed)
         ]
 
+    def answer_words(self, answer: Detections, name: Name = str) -> str:
+        return with_names(summary(answer), name)
+
+    def pair_words(self, key: str, name: Name) -> str:
+        return pair_words(key, name)
+
+    def panel(
+        self, sample: Sample, original: Detections, deployed: Detections
+    ) -> Sequence[Sample] | None:
+        if not self.located:
+            return None
+        from edgeflare.answers.detections.pictures import box_marks, drawn
+
+        marks = box_marks(original, deployed, differences(original, deployed))
+        return [drawn(sample, one) for one in marks]
+
     def card(self, original: Detections, deployed: Detections, seed: Sequence[Any] = ()) -> Card:
-        card: Card = later(
-            "edgeflare.reports.html.answers:detections_card", self, original, deployed, seed
-        )
-        return card
+        from edgeflare.answers.detections.pictures import card
+
+        finite = self.is_finite(original) and self.is_finite(deployed)
+        return card(original, deployed, seed, finite=finite)
 
     def figures(
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
@@ -215,6 +260,12 @@ class DetectionsKind(AnswerKind[Detections]):
             difference_counts(triggers, floor),
             dict(settings.get("detection") or {}),
         )
+
+    def figures_json(self, figures: "DetectionFigures") -> dict[str, Any]:
+        return {"detection": asdict(figures)}
+
+    def seed_differences(self, figures: "DetectionFigures") -> Any:
+        return figures.seeds
 
     def checks(self) -> Sequence[LimitRule]:
         """Return the limits of the kinds of differences; without places the first two."""
@@ -231,17 +282,27 @@ class DetectionsKind(AnswerKind[Detections]):
             for kind in (DIFFERENCE_KINDS if self.located else DIFFERENCE_KINDS[:2])
         ]
 
-    def key_figures(self, figures: Any) -> Iterable[Any]:
-        key_figures: Iterable[Any] = later(
-            "edgeflare.reports.answers.document:detection_key_figures", figures
-        )
-        return key_figures
+    def key_figures(self, figures: "DetectionFigures") -> Iterable[KeyFigure]:
+        from edgeflare.answers.detections.tables import key_figures
 
-    def blocks(self, figures: Any, name: Name, most: int) -> list[Any]:
-        blocks: list[Any] = later(
-            "edgeflare.reports.answers.document:difference_blocks", figures, name, most
-        )
-        return blocks
+        return key_figures(figures)
+
+    def setting_figures(
+        self, figures: "DetectionFigures", models: Mapping[str, Any]
+    ) -> Iterable[KeyFigure]:
+        from edgeflare.answers.detections.tables import setting_figures
+
+        return setting_figures(figures.settings, models)
+
+    def blocks(self, figures: "DetectionFigures", name: Name, most: int) -> list[Block]:
+        from edgeflare.answers.detections.tables import difference_blocks
+
+        return difference_blocks(figures, name, most)
+
+    def page_tables(self, figures: "DetectionFigures", name: Name, *, is_replay: bool) -> Any:
+        from edgeflare.answers.detections.tables import page_tables
+
+        return page_tables(figures, name, is_replay=is_replay, is_located=self.located)
 
 
 DETECTIONS = DetectionsKind()

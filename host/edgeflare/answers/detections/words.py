@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from edgeflare._internal.text import number_text
-from edgeflare.answers.detections.matching import Difference, DifferenceKind, differences
+from edgeflare.answers.detections.matching import (
+    DIFFERENCE_KINDS,
+    Difference,
+    DifferenceKind,
+    differences,
+)
 from edgeflare.types import Detections
 
 Namer: TypeAlias = Callable[[int], str]
@@ -126,3 +131,21 @@ def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -
     if len(counts) > most:
         shown.append(f"{len(counts) - most} more")
     return ", ".join(shown)
+
+
+def kinds_text(kinds: Mapping[str, int]) -> str:
+    """Return counts by kind: ``2 lost, 11 ghost, 3 shifted``; kinds that don't occur are left out."""
+    texts = [f"{kinds[kind]:,} {KIND_WORDS[kind]}" for kind in DIFFERENCE_KINDS if kinds[kind]]
+    return ", ".join(texts) or "no difference"
+
+
+def pair_key(kind: str, label: int) -> str:
+    """Return the page's key of differences of a kind in a class, like ``lost:0``."""
+    return f"{kind}:{label}"
+
+
+def pair_words(key: str, name: Namer) -> str:
+    """Return a `pair_key` in words: ``lost person``."""
+    kind, _, label = key.partition(":")
+    words = {str(kind): words for kind, words in KIND_WORDS.items()}
+    return f"{words[kind]} {class_words(int(label), name)}"

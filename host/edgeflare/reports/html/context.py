@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
 from edgeflare.analysis.base import PagePart, shown_analyses, stored_results
-from edgeflare.analysis.outcome_stats import counted_pairs, output_kind, transcribes, units_of
+from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.answers.detections.words import DETECTION_MARGIN, KIND_WORDS, class_words, with_names
-from edgeflare.answers.metrics import difference_text
-from edgeflare.answers.oracles import traits_in
-from edgeflare.answers.transcripts import WordChange, excerpts
-from edgeflare.answers.values import MEASURES
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.detections.words import with_names
+from edgeflare.answers.metrics import difference_text, text_of
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import (
     END_WORDS,
-    NO_WORD,
     key_figures,
     limits_list,
+    text_parts,
 )
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
@@ -32,19 +32,8 @@ from edgeflare.reports.devices import (
     telemetry_table,
     value_words,
 )
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Figures,
-    Heading,
-    KeyFigure,
-    Name,
-    Table,
-    Text,
-    to_html,
-)
+from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
-from edgeflare.reports.html.differences import differences_context
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
 from edgeflare.reports.html.gallery import (
@@ -52,9 +41,7 @@ from edgeflare.reports.html.gallery import (
     STATUS_WORDS,
     Collected,
     SeverestTrigger,
-    change_key,
     matrix,
-    pair_key,
 )
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
@@ -68,7 +55,7 @@ from edgeflare.reports.media import (
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store, campaign_text
-from edgeflare.types import Status, Transcript
+from edgeflare.types import Status
 
 
 class Headline(NamedTuple):
@@ -112,21 +99,19 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
         words = difference_text(outcome.original, outcome.deployed, name)
         if words is not None:
             margins = (
-                f", with margins of {margin_text(outcome.original_margin)} and "
+                ""
+                if summary.kind.is_measured
+                else f", with margins of {margin_text(outcome.original_margin)} and "
                 f"{margin_text(outcome.deployed_margin)}"
-                if summary.detection
-                else ""
             )
             return [*more, f"The severest: {words}{margins} (from {worst.finding.seed.id})."]
-        if traits_in(summary.search).compares_scores:
+        if is_measured(summary.search):
             return [*more, _furthest(worst, name)]
         verb = "says"
         answers = [name(outcome.original_label), name(outcome.deployed_label)]
-        if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
-            verb, answers = (
-                "returns",
-                [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
-            )
+        texts = text_parts(text_of(outcome.original), text_of(outcome.deployed))
+        if None not in texts:
+            verb, answers = "returns", [f"“{text}”" for text in texts]
         more.append(
             f"The severest: the original {verb} {answers[0]}, the deployed model {answers[1]}, "
             f"with margins of {margin_text(outcome.original_margin)} and "
@@ -152,10 +137,6 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
-_KINDS: dict[str, str] = {str(kind): words for kind, words in KIND_WORDS.items()}
-_DETECTIONS = COLUMNS.index("detections")
-_TRANSCRIPTS = COLUMNS.index("transcripts")
-_LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)
 
 
 def context(
@@ -169,7 +150,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
-    boxes = output_kind(summary.models) == "detections"
+    kind, answered = summary.kind, summary.answers
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
@@ -188,24 +169,16 @@ def context(
         "analyses": _analyses(store, name),
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
-        "transcribes": transcribes(store),
-        "differences": differences_context(
-            summary.detection, name, replay=replay is not None, boxes=boxes
-        ),
-        "boxes": boxes,
-        "values": summary.values,
+        "part": kind.page_part,
+        "tables": answered
+        and kind.page_tables(answered.figures, name, is_replay=replay is not None),
+        "drawn": kind.is_drawn,
+        "note": kind.page_note(answered.figures) if answered else "",
         "has_maps": any(one.maps for one in collected.cards),
-        "detection_margin": DETECTION_MARGIN,
-        "measure": MEASURES[summary.values.measure] if summary.values else "",
-        "word_pairs": [
-            (pair, change_key(WordChange(pair.original, pair.deployed)))
-            for pair in counted_pairs(collected.changes.items())[:_MOST_LISTED]
-        ],
-        "no_word": NO_WORD,
-        "more_words": max(0, len(collected.changes) - _MOST_LISTED),
+        "margin": kind.report_words.margin,
         "sound": _sound() if summary.sample_rate else None,
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
-        "facets": _facets(collected, name),
+        "facets": _facets(collected, kind, name),
         "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
         "listed": to_html(_listed(collected, name, replayed=replay is not None)),
         "histograms": _histograms(collected, summary.sample_rate),
@@ -282,30 +255,21 @@ def _spreads(summary: Summary) -> list[Block]:
     return [Table(columns, [row for row in rows if row[1]], title)]
 
 
-def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, int]]]:
+def _facets(
+    collected: Collected, kind: AnswerKind[Any], name: Name
+) -> dict[str, list[tuple[str, str, int]]]:
     """Return the choices of each filter: value, words and count, the most frequent first."""
-    words = {
-        pair_key(original, deployed): _pair_words(name(original), name(deployed))
-        for original, deployed in (card.row[_LABELS] for card in collected.cards)
-    }
-    words |= {
-        change_key(change): _arrow(change)
-        for card in collected.cards
-        for change in map(WordChange._make, (card.row[_TRANSCRIPTS] or {"changes": ()})["changes"])
-    }
-    for card in collected.cards:
-        for key in card.pairs if card.row[_DETECTIONS] is not None else ():
-            kind, _, label = key.partition(":")
-            if label:
-                words[key] = f"{_KINDS[kind]} {class_words(int(label), name)}"
-    detects = any(card.row[_DETECTIONS] is not None for card in collected.cards)
-    words["none"] = "NaN, infinity or no answer" if detects else "no labels"
     facets = {
         name_: [(value, value, count) for value, count in counts.most_common()]
         for name_, counts in vars(collected.facets).items()
     }
     facets["pair"] = [
-        (value, words.get(value, value), count) for value, _, count in facets["pair"][:MOST_PAIRS]
+        (
+            value,
+            kind.report_words.unpaired if value == "none" else kind.pair_words(value, name),
+            count,
+        )
+        for value, _, count in facets["pair"][:MOST_PAIRS]
     ]
     facets["status"] = [
         (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
@@ -317,14 +281,6 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
     ]
     facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
     return facets
-
-
-def _arrow(change: WordChange) -> str:
-    return f"{change.original or NO_WORD} → {change.deployed or NO_WORD}"
-
-
-def _pair_words(original: str, deployed: str) -> str:
-    return f"{original} by both" if original == deployed else f"{original} → {deployed}"
 
 
 def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:

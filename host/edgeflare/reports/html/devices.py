@@ -9,9 +9,9 @@ from markupsafe import Markup
 from edgeflare._internal.text import NOTHING
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.devices import DeviceMinute, DeviceStatus
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.reports.charts import time_chart
 from edgeflare.reports.devices import runtime_words
-from edgeflare.reports.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.store import Store
 
 _MOST_CHARTED = 24

@@ -4,9 +4,10 @@ import base64
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import capitalized, counted
+from edgeflare.document import Name
 from edgeflare.errors import StoreError
 from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
-from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.document import to_html
 from edgeflare.reports.explanation import (
     GROUPS_SHOWN,
     explanation_blocks,

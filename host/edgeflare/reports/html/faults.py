@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from edgeflare.analysis.faults import FaultFigures
 from edgeflare.analysis.survey import SurveyedInput
 from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.answers.boxes import finding_panel
-from edgeflare.reports.document import Name, to_html
+from edgeflare.reports.document import to_html
+from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.document import answers, input_name, margins_words
 from edgeflare.reports.survey.faults import fault_title, faults_list
 from edgeflare.store import Store

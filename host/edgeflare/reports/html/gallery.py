@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.answers.metrics import is_scores, text_of
-from edgeflare.answers.transcripts import TranscriptDiff, WordChange, transcript_diff
+from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers.kind import Card as ShownAnswers
+from edgeflare.answers.kind import Picture
+from edgeflare.document import shade
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.reports.html.answers import shown_answers
 from edgeflare.reports.html.media import Media
+from edgeflare.reports.media import indexed_png, png
 from edgeflare.strategies.operators import describe_last_mutations
-from edgeflare.types import TRIGGERS, Detections, Output, Scores, Status, Values
+from edgeflare.types import TRIGGERS, Output, Status
 
-_TOP_CLASSES = 5
 MOST_SHOWN = 20_000
 """Largest number of findings in the gallery, the most severe of each group first."""
 
@@ -29,8 +30,8 @@ COLUMNS = (
     "detail",
     "scores",  # of both models' top classes: class, original's score, deployed's score
     *("snr_db", "disagreement"),
-    "transcripts",  # null of classes, see `_transcripts`
-    *("difference", "detections", "values"),  # null of classes, see `ShownAnswers`
+    "transcripts",  # null of classes, as what follows: see `edgeflare.answers.kind.Card`
+    *("difference", "detections", "values"),
     "replayed",  # of an input of a replay: state, kind, its seed's id, what became of it; else null
     "command",
 )
@@ -45,6 +46,9 @@ SHOWN_COLUMNS = (
     *("seed_sound", "trigger_sound", "sound_seconds"),
     "maps",  # both models' maps and their difference; else null
 )
+
+_TOLD = COLUMNS.index("transcripts"), COLUMNS.index("difference")
+"""Columns that tell how two answers differ, where labels don't."""
 
 STATUS_WORDS = {
     "found": "found by the search",
@@ -107,7 +111,7 @@ def card(finding: Finding) -> Card:
     severity = _number(outcome.severity)
     device = outcome.device_name or outcome.replica
     other = outcome.trigger not in (None, seed.sample) and seed.outputs is not None
-    answers = shown_answers(
+    answers = _shown_answers(
         outcome.original, outcome.deployed, seed.outputs[:2] if other and seed.outputs else ()
     )
     row: list[Any] = [
@@ -128,22 +132,17 @@ def card(finding: Finding) -> Card:
         outcome.confirmed,
         describe_last_mutations(outcome.mutations, STEPS_SHOWN),
         outcome.detail,
-        answers.scores or _top(outcome.original, outcome.deployed),
+        answers.scores,
         _number(outcome.snr_db),
         _number(outcome.disagreement),
-        None,
+        answers.transcripts,
         answers.difference,
         answers.detections,
         answers.values,
         None,
         finding.command,
     ]
-    pairs: tuple[str, ...] = (pair_key(outcome.original_label, outcome.deployed_label),)
-    both = transcript_diff(outcome.original, outcome.deployed)
-    if both is not None:
-        row[COLUMNS.index("transcripts")] = _transcripts(both, finding)
-        pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
-    pairs = answers.pairs or pairs
+    pairs = answers.pairs or (pair_key(outcome.original_label, outcome.deployed_label),)
     return Card(
         row,
         (pairs[0], device, outcome.status.value),
@@ -151,18 +150,31 @@ def card(finding: Finding) -> Card:
         seed.sample,
         outcome.trigger,
         pairs=pairs,
-        maps=answers.maps,
+        maps=tuple(map(_media, answers.maps)),
     )
+
+
+def _shown_answers(
+    original: Output | None, deployed: Output | None, seed: Sequence[Output | None]
+) -> ShownAnswers:
+    """Return what a card shows of both answers; `seed` are those to the seed, if it is another."""
+    if original is not None and deployed is not None:
+        return common_kind(original, deployed).card(original, deployed, seed)
+    answer = deployed if original is None else original
+    if answer is None:
+        return ShownAnswers()
+    return ShownAnswers(scores=kind_of(answer).top_scores(original, deployed))
+
+
+def _media(picture: Picture) -> Media:
+    pixels, palette = picture
+    data = png(pixels[:, :, None]) if palette is None else indexed_png(pixels, palette)
+    return Media(data, "image/png", "png")
 
 
 def pair_key(original: int | None, deployed: int | None) -> str:
     """Return the page's key of a pair of labels, like ``4-9``; "none" without a label."""
     return "none" if original is None or deployed is None else f"{original}-{deployed}"
-
-
-def change_key(change: WordChange) -> str:
-    """Return the page's key of a pair of words, like ``no→go``."""
-    return f"{change.original}→{change.deployed}"
 
 
 def by_importance(cards: Sequence[Card]) -> list[int]:
@@ -180,52 +192,6 @@ def by_importance(cards: Sequence[Card]) -> list[int]:
         for rank, number in enumerate(numbers)
     ]
     return [number for *_, number in sorted(ranked)]
-
-
-def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
-    """Return the pairs of words that differ, and both texts in stretches, marked where they do.
-
-    `seed` has both models' texts on the seed where that is another input.
-    """
-    texts = None
-    if finding.outcome.trigger not in (None, finding.seed.sample) and finding.seed.outputs:
-        both_texts = (text_of(output) or "" for output in finding.seed.outputs[:2])
-        texts = [" ".join(text.split()) for text in both_texts]
-    return {
-        "changes": [list(change) for change in both.changes],
-        "original": [[part.text, int(part.differs)] for part in both.original],
-        "deployed": [[part.text, int(part.differs)] for part in both.deployed],
-        "seed": texts,
-    }
-
-
-def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
-    """Return (class, original's score, deployed's score) for either model's top classes."""
-    known = [scores for scores in (original, deployed) if is_scores(scores)]
-    chosen: dict[int, float] = {}
-    for scores in known:
-        for number in _largest(scores):
-            chosen[number] = max(
-                (float(one[number]) for one in known if math.isfinite(one[number])), default=0.0
-            )
-    order = sorted(chosen, key=lambda number: (-chosen[number], number))
-    answers = [one if is_scores(one) else None for one in (original, deployed)]
-    return [[number, *(_score(one, number) for one in answers)] for number in order]
-
-
-def _largest(scores: Scores) -> Iterable[int]:
-    ranked = (-scores).argsort(kind="stable")[:_TOP_CLASSES]  # NaN comes last
-    return (int(number) for number in ranked)
-
-
-def _score(scores: Scores | None, number: int) -> float | str | None:
-    """Return a score, or "NaN", "inf" or "-inf"; None where the model was not asked."""
-    if scores is None:
-        return None
-    value = float(scores[number])
-    if math.isfinite(value):
-        return round(value, 5)
-    return "NaN" if math.isnan(value) else str(value)
 
 
 def _number(value: float | None) -> float | None:
@@ -267,15 +233,14 @@ class SeverestTrigger(NamedTuple):
 class Collected:
     """The findings as cards, and the figures of triggers that no other summary has.
 
-    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels,
-    `changes` by the words that differ; `worst` is the most severe one of all. `queries` (up to the
+    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels;
+    `worst` is the most severe one of all. `queries` (up to the
     first trigger), `seconds`, `l2` and `snr_db` are those of the searches that found one.
     """
 
     cards: list[Card] = field(default_factory=list)
     facets: Facets = field(default_factory=Facets)
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
-    changes: Counter[WordChange] = field(default_factory=Counter)
     worst: SeverestTrigger | None = None
     queries: "array[int]" = field(default_factory=lambda: array("q"))
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
@@ -297,8 +262,9 @@ def collect(
     """
     collected = Collected()
     for one in results:
+        made = card(one)
         if one.outcome.status in TRIGGERS:
-            _add_trigger(collected, one, by_disagreement)
+            _add_trigger(collected, one, made, by_disagreement)
         else:
             ends = collected.ends.setdefault(one.outcome.status, EndedSearches())
             ends.count += 1
@@ -306,7 +272,6 @@ def collect(
                 device = one.outcome.device_name or one.outcome.replica
                 asked = one.outcome.search_queries, one.outcome.host_only_queries
                 ends.named.append(EndedSearch(one.seed.id, device, *asked, one.outcome.detail))
-        made = card(one)
         if made is not None and by_disagreement:
             apart = made.row[COLUMNS.index("disagreement")]
             made = made._replace(severity=-1.0 if apart is None else apart)
@@ -316,20 +281,18 @@ def collect(
     return collected
 
 
-def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
+def _add_trigger(
+    collected: Collected, one: Finding, card: Card | None, by_disagreement: bool
+) -> None:
     outcome = one.outcome
-    both = transcript_diff(outcome.original, outcome.deployed)
-    known = (outcome.original_label is not None and outcome.deployed_label is not None) or (
-        both is not None or isinstance(outcome.deployed, Detections | Values)
-    )
+    is_told = card is not None and any(card.row[column] is not None for column in _TOLD)
     if outcome.original_label is not None and outcome.deployed_label is not None:
+        is_told = True
         collected.pairs[outcome.original_label, outcome.deployed_label] += 1
-    if both is not None:
-        collected.changes.update(set(both.changes))
     severe = outcome.disagreement if by_disagreement else outcome.severity
     severity = -1.0 if severe is None else severe
     worst = collected.worst
-    if known and (worst is None or severity > worst.severity):
+    if is_told and (worst is None or severity > worst.severity):
         collected.worst = SeverestTrigger(severity, one)
     if outcome.status is not Status.FOUND:
         return
@@ -343,7 +306,6 @@ def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> N
 
 _MOST_CLASSES = 40
 _MOST_PAIRS = 20
-_SHADES = 5
 
 
 @dataclass(frozen=True)
@@ -402,8 +364,3 @@ def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
     ]
     totals = [sum(pairs.get((one, other), 0) for one in lines) for other in columns]
     return Matrix(columns, rows, totals, ranked[:_MOST_PAIRS], 0, sum(pairs.values()))
-
-
-def shade(count: int, most: int) -> int:
-    """Return the shade of a count, 1 to 5, by the root of the share, so that rare pairs differ, too."""
-    return min(_SHADES, 1 + int(_SHADES * math.sqrt((count - 1) / most)))

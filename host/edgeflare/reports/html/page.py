@@ -12,10 +12,9 @@ from typing import Any
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
-from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.answers.detections.words import KIND_WORDS
-from edgeflare.answers.oracles import traits_in
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors
@@ -122,7 +121,7 @@ def _page(
     replay: ReplaySummary | None,
     cards: ReplayCards | None,
 ) -> HtmlReport:
-    by_disagreement = traits_in(store.campaign.get("search", {})).compares_scores
+    by_disagreement = is_measured(store.campaign.get("search", {}))
     make = cards.card if cards else found_card
     collected = collect(results(store), make, by_disagreement=by_disagreement)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
@@ -132,8 +131,7 @@ def _page(
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     reader = SampleReader(cards.read if cards else store.sample_to_show)
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
-    boxed = output_kind(store.models) == "detections"
-    side = {"side": BOXED_SIDE} if boxed else {}
+    side = {"side": BOXED_SIDE} if store.kind.is_drawn else {}
     bundle = MediaBundle(reader, folder, min(embed_mb * _MB, room), rate=rate, **side)
     data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
     about = context(store, collected, partial(class_name, names), replay)

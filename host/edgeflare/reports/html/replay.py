@@ -8,8 +8,8 @@ from pathlib import Path
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, ReplayState, replay_fact
+from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.document import Name
 from edgeflare.reports.html.gallery import COLUMNS, Card, card
 from edgeflare.reports.replay import replayed_words
 from edgeflare.store import Store, open_store

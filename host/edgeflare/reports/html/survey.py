@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from edgeflare._internal.text import margin_text
 from edgeflare.analysis.survey import SurveyFigures
 from edgeflare.campaign.survey.inputs import SurveyInputs
+from edgeflare.document import Figures, Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.answers.boxes import finding_panel
-from edgeflare.reports.document import Figures, Name, to_html
+from edgeflare.reports.document import to_html
+from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.document import (
     answers,
     charted_groups,

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.files import is_unused, replacing, write_whole
-from edgeflare.analysis.answer_stats import DETECTION_KINDS
-from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
 from edgeflare.reports.media import pcm_wav, png
 from edgeflare.store import SeedRecord, Store
-from edgeflare.types import TRIGGERS, Output, Transcript
+from edgeflare.types import TRIGGERS, Output
 
 _COLUMNS = ("file", "kind", "seed", "wanted", "deployed", "true")
 _FILES = "files"
@@ -53,9 +51,9 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             instead="choose another folder",
         ),
     ):
-        if (kind := output_kind(store.models)) in (*DETECTION_KINDS, "values"):
+        if not store.kind.shows_pairs:
             raise UsageError(
-                f"{campaign}: the models answer with {kind}, and examples.csv has one class or text "
+                f"{campaign}: the models answer with {store.kind.noun}, and examples.csv has one class or text "
                 "for an input; write the inputs with `edgeflare export`"
             )
         if folder.exists() and not is_unused(folder, ()):
@@ -104,6 +102,5 @@ def _row(
 
 
 def _answer(output: Output | None) -> str | int | None:
-    if isinstance(output, Transcript):
-        return text_of(output)
-    return None if output is None else top_label(output)
+    text = text_of(output)
+    return top_label(output) if text is None else text

@@ -12,6 +12,8 @@ from edgeflare._internal.text import (
     percent_text,
     size_text,
 )
+from edgeflare.answers.detections.words import kinds_text
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.repair import (
     LATENCY_SLACK_S,
     LATENCY_TOLERANCE,
@@ -20,9 +22,7 @@ from edgeflare.repair import (
     RecipeFigures,
     RecipesFound,
 )
-from edgeflare.reports.answers.document import kinds_text
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
-from edgeflare.reports.document import Block, Column, Item, Listing, Table, Text
 from edgeflare.reports.explanation import layer_words
 
 _NEARLY = 0.1

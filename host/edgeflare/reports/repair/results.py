@@ -6,9 +6,9 @@ from pathlib import Path
 
 from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import counted, number_text, p_text, percent_text
+from edgeflare.document import Block, Heading, Item, Listing, Text, table_of
 from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
 from edgeflare.reports.charts import curve_chart, standalone
-from edgeflare.reports.document import Block, Heading, Item, Listing, Text, table_of
 from edgeflare.statistics import upper_bound
 
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}

@@ -10,17 +10,8 @@ from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.reports.charts import Interval, Line, interval_chart
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Figures,
-    Heading,
-    KeyFigure,
-    Name,
-    Table,
-    Text,
-)
 
 MOST_WORST = 5
 """Number of the worst inputs in a table."""

@@ -5,17 +5,7 @@ from itertools import islice
 
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Heading,
-    Item,
-    KeyFigure,
-    Listing,
-    Name,
-    Table,
-    Text,
-)
+from edgeflare.document import Block, Column, Heading, Item, KeyFigure, Listing, Name, Table, Text
 
 _MOST_NAMES = 3
 

@@ -25,12 +25,12 @@ from answer_stores import (
 
 from edgeflare.analysis.data_frames import to_frames
 from edgeflare.analysis.faults import Fault, FaultFigures, FaultPair
+from edgeflare.answers import DETECTIONS
+from edgeflare.answers.detections.tables import setting_figures
 from edgeflare.answers.metrics import difference_text
+from edgeflare.document import Table
 from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
-from edgeflare.reports.answers.boxes import detection_panel
-from edgeflare.reports.answers.document import detection_setting
-from edgeflare.reports.document import Table
-from edgeflare.reports.html.answers import shown_answers
+from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.faults import faults_list
 from edgeflare.types import Detections, ValueRules
 
@@ -171,7 +171,7 @@ def test_a_lost_object_without_a_candidate_is_drawn_where_the_original_saw_it() 
     without = Detections(
         deployed.boxes[:2], deployed.labels[:2], deployed.scores[:2], deployed.rules
     )
-    shown = shown_answers(original, without)
+    shown = DETECTIONS.card(original, without)
     assert shown.detections is not None
     assert [*shown.detections["trigger"][1][-1]] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
     assert shown.detections["differences"][0][3] == "0.62 against none"
@@ -191,7 +191,7 @@ def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
         )
         for one in (original, deployed)
     ]
-    shown = shown_answers(crowd[0], crowd[1])
+    shown = DETECTIONS.card(crowd[0], crowd[1])
     assert shown.detections is not None
     for marks in shown.detections["trigger"]:
         assert len(marks) == 60
@@ -285,6 +285,14 @@ def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
     )
 
 
+def test_a_picture_of_several_labels_is_not_said_to_have_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"], located=False)
+    assert write_text_report(folder, "markdown", tmp_path / "r.md").pictures == 1
+    text = (tmp_path / "r.md").read_text()
+    assert "Seed, trigger, and their difference" in text
+    assert "boxes" not in text
+
+
 def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path: Path) -> None:
     alike, apart = (values(1.0), values(1.0)), (values(1.0), values(2.0))
     text = report_text(value_campaign(tmp_path / "c", alike, apart), "markdown").replace("\\", "")
@@ -301,7 +309,7 @@ def test_an_exported_panel_has_both_models_boxes(tmp_path: Path) -> None:
     seed, trigger = (
         np.asarray(cv2.imread(str(files[kind])))[:, :, ::-1] for kind in ("seed", "trigger")
     )
-    assert files["panel"].read_bytes() == detection_panel(seed, trigger, *of_kind("lost"))
+    assert files["panel"].read_bytes() == finding_panel(seed, trigger, of_kind("lost"), None)
 
 
 def test_an_exported_panel_of_several_labels_is_seed_trigger_and_difference(tmp_path: Path) -> None:
@@ -336,12 +344,12 @@ def test_each_model_s_decoder_is_named_and_suppression_only_where_one_has_it() -
         "original": {"output": {"detector": {"kind": "end-to-end"}}},
         "deployed": {"output": {"detector": {"kind": "ssd"}}},
     }
-    (one,) = detection_setting(settings, models)
+    (one,) = setting_figures(settings, models)
     assert one.text.startswith("original end-to-end, deployed ssd, confidence 0.3, same object")
     models["deployed"]["output"]["detector"] = {"kind": "ssd", "suppress": True}
-    (one,) = detection_setting(settings, models)
+    (one,) = setting_figures(settings, models)
     assert "suppression 0.6" in one.text
-    assert not [*detection_setting({}, models)], "of an older campaign it is not known"
+    assert not [*setting_figures({}, models)], "of an older campaign it is not known"
 
 
 def test_faults_of_detectors_have_no_column_of_classes() -> None:

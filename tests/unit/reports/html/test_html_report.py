@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from edgeflare import StoreError, UsageError, write_html_report
-from edgeflare.reports.html import gallery
+from edgeflare.answers import SCORES
 from edgeflare.reports.html import page as html_page
 from edgeflare.reports.html.media import picture
 from edgeflare.types import Status
@@ -222,6 +222,6 @@ def test_too_few_class_names_are_refused_and_leave_an_earlier_report(
 
 
 def test_scores_that_are_no_numbers_are_reported_as_such() -> None:
-    top = gallery._top(np.array([0.2, np.nan, np.inf]), None)
+    top = SCORES.top_scores(np.array([0.2, np.nan, np.inf]), None)
     assert [2, "inf", None] in top
     assert [1, "NaN", None] in top

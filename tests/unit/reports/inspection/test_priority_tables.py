@@ -1,7 +1,8 @@
 """The tables of how early orders of the seeds bring findings."""
 
+from edgeflare.document import Listing, Table, Text
 from edgeflare.reports import priority_document
-from edgeflare.reports.document import Listing, Table, Text, to_markdown
+from edgeflare.reports.document import to_markdown
 from edgeflare_whitebox import FindingsComparison, PriorityComparison, PriorityFigures
 
 

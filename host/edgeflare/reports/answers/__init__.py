@@ -1,1 +1,0 @@
-"""Answers without a top-1 class in reports: detections and values."""
