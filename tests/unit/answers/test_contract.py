@@ -381,6 +381,16 @@ class TestDetections:
         assert DETECTIONS.accepts(objects(UNPLACED))
         assert not TAGS.accepts(objects(PLACED))
 
+    def test_figures_count_what_the_floor_of_the_campaign_leaves(self) -> None:
+        ours, nothing = objects(PLACED, (0, 0.875), (1, 0.625)), objects(PLACED)
+        bad = broken(ours, math.nan, last=True)
+        pairs = [(ours, nothing), (ours, ours), (bad, ours), (ours, bad)]
+        for floor, lost in ((None, 2), (0.125, 2), (0.126, 1)):
+            found = DETECTIONS.figures(pairs, [], {"search": {"margin_floor": floor}}).seeds
+            assert (found.inputs, found.differing, found.original, found.deployed) == (2, 1, 4, 2)
+            assert found.kinds == {"lost": lost, "ghost": 0, "class": 0, "shift": 0}
+        assert DETECTIONS.figures(pairs, [], {}).triggers.inputs == 0
+
     def test_limits_count_objects_of_a_class(self) -> None:
         rules = {rule.key: rule for rule in DETECTIONS.checks()}
         assert list(rules) == ["max_lost", "max_ghost", "max_class", "max_shift"]
@@ -408,7 +418,7 @@ class TestTranscripts:
     def test_silence_has_no_margin_and_no_state(self) -> None:
         silence = heard("")
         assert TRANSCRIPTS.margin(silence) is None
-        assert TRANSCRIPTS.state(silence).size == 0
+        assert TRANSCRIPTS.state(silence).size == TRANSCRIPTS.top_difference(silence, silence) == 0
         assert TRANSCRIPTS.decide(silence, silence) is Decision.AGREE
         assert TRANSCRIPTS.decide(silence, heard("go")) is Decision.DEVIATION
         assert TRANSCRIPTS.margins(silence, heard("go"))[0] is None
@@ -473,6 +483,28 @@ class TestValues:
     def test_a_state_of_a_search_has_few_numbers(self, size: int, kept: int) -> None:
         state = VALUES.state(numbers(*range(size)))
         assert (state.size, state[0], state[1]) == (kept, 0, math.ceil(size / 1024))
+
+    def test_distances_are_told_by_their_measure(self) -> None:
+        def words(measure: Any, *tolerances: float) -> str | None:
+            rules = ValueRules(measure, tolerances=tolerances)
+            return VALUES.difference(numbers(1, 2, rules=rules), numbers(1, 2.5, rules=rules))
+
+        assert words("absolute") == "an element is 0.5 apart"
+        assert words("absolute", 1.0, 0.25) == "an element is 2 times its tolerance apart"
+        assert words("relative") == "an element is 25 % apart"
+        assert words("cosine") == "1 less the cosine is 0.00345"
+        maps = ValueRules("labels", axis=None)
+        told = VALUES.difference(numbers(0, 0, rules=maps), numbers(0, 1, rules=maps))
+        assert told == "50.0 % of the pixels have another label (mean IoU 0.25)"
+        broken = VALUES.difference(numbers(math.nan), numbers(1))
+        assert broken == "NaN or infinity among the values"
+
+    def test_figures_are_of_the_pairs_on_seeds_and_of_triggers(self) -> None:
+        pairs = [(numbers(0, 0), numbers(0, apart)) for apart in (0.25, 0.5, 1.0)]
+        found = VALUES.figures(pairs, pairs[2:], {"search": {"tolerance": 0.5}})
+        assert (found.measure, found.tolerance, found.mean_iou) == ("absolute", 0.5, None)
+        assert (found.seeds.median, found.triggers.median, found.by_element) == (0.5, 1.0, False)
+        assert VALUES.figures(pairs, [], {}).tolerance is None
 
     def test_they_are_no_decision(self) -> None:
         assert VALUES.uncertainty(numbers(1), 2) is None

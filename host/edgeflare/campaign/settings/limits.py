@@ -15,7 +15,6 @@ from pydantic import (
 
 from edgeflare._internal.flags import KINDS_OF_LIMITS
 from edgeflare.answers import KINDS, AnswerKind
-from edgeflare.answers.detections.matching import DifferenceKind
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
 
@@ -44,14 +43,6 @@ KindLimit: TypeAlias = Annotated[
 
 CLASS_NAMES = "class_names"
 """The fact of a campaign with the names of its classes, in the order of their numbers."""
-
-KIND_LIMITS: Mapping[str, DifferenceKind] = {
-    "max_lost": "lost",
-    "max_ghost": "ghost",
-    "max_class": "class",
-    "max_shift": "shift",
-}
-"""The limits of detectors, each of the differences of one kind on the seeds as they are."""
 
 
 class LimitsConfig(BaseModel):
