@@ -8,15 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import distinct_number, percent_text
-from edgeflare.answers.kind import (
-    AnswerKind,
-    Card,
-    Margins,
-    Name,
-    Pieces,
-    ReportWords,
-    decision_of,
-)
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, decision_of
 from edgeflare.types import Decision, Scores
 
 _TOLD = 3

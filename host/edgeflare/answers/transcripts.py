@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, distinct_number
-from edgeflare.answers.kind import AnswerKind, Card, Margins, Name, Pieces, ReportWords
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords
 from edgeflare.document import Block, Heading, KeyFigure, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript

@@ -14,9 +14,9 @@ from edgeflare._internal import exact
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
 from edgeflare._internal.text import number_text, percent_text, shape_text
 from edgeflare._internal.toml import AbsolutePath
-from edgeflare.answers.kind import (
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     ROUNDING,
-    AnswerKind,
     Card,
     Name,
     Picture,

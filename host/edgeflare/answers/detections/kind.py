@@ -26,8 +26,8 @@ from edgeflare.answers.detections.words import (
     pair_words,
     with_names,
 )
-from edgeflare.answers.kind import (
-    AnswerKind,
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     Card,
     LimitRule,
     Margins,
