@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
-from edgeflare.answers.metrics import decides_equally, text_of, top_label
+from edgeflare.answers import kind_of
+from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.errors import UsageError
@@ -18,7 +19,7 @@ from edgeflare.metrics import ssim
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice
 from edgeflare.strategies.operators import describe_finding
-from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
+from edgeflare.types import Decision, FrontPoint, Output, Status
 from edgeflare_bench.cells import Bench, Cell
 
 SEARCHES_NAME = "searches.csv"
@@ -234,24 +235,25 @@ def _row(
             "trigger": outcome.trigger,
             "words": describe_finding(
                 outcome.mutations,
-                _answer(outcome.original_label, outcome.original),
-                _answer(outcome.deployed_label, outcome.deployed),
+                _told(outcome.original),
+                _told(outcome.deployed),
                 _STEPS_SHOWN,
             ),
         }
     )
 
 
-def _answer(label: int | None, output: Output | None) -> int | str | None:
-    return output.text if isinstance(output, Transcript) else label
+def _told(answer: Output | None) -> int | str | None:
+    """Return the class or the text that an answer is; None of others."""
+    if answer is None or not kind_of(answer).shows_pairs:
+        return None
+    text = text_of(answer)
+    return top_label(answer) if text is None else text
 
 
 def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
     """Whether the original answers the trigger with the seed's label, or the same words."""
-    if seed.outputs is None or seed.outputs.original is None:
+    before = seed.outputs.original if seed.outputs else None
+    if before is None or outcome.original is None or _told(outcome.original) is None:
         return None
-    if isinstance(outcome.original, Transcript):
-        return decides_equally(seed.outputs.original, outcome.original)
-    if outcome.original_label is None:
-        return None
-    return top_label(seed.outputs.original) == outcome.original_label
+    return kind_of(outcome.original).same_finding(outcome.original, before)

@@ -249,8 +249,8 @@ class AnswerKind(ABC, Generic[A]):
         """Return each thing in which two answers differ, as `Change`; none where labels tell it."""
         return ()
 
-    def classes(self, answer: A) -> int:
-        """Return the number of classes of which an answer means one; 0 without."""
+    def class_count(self, answer: A) -> int:
+        """Return the number of classes of which an answer means one, each with a score; 0 without."""
         return 0
 
     def top_label(self, answer: A) -> int | None:
@@ -296,17 +296,17 @@ class AnswerKind(ABC, Generic[A]):
         """Return how far deployment's error may move an answer, finite; `seed` is that to the seed."""
         return min(self.distance(seed, answer), sys.float_info.max)
 
-    def class_count(self, answer: A) -> int:
-        """Return how many classes have a score; 0 of answers without such scores."""
-        return 0
-
     def total_variation(self, original: A, deployed: A) -> float | None:
         """Return how far the scores of classes are apart, 0 to 1; None without such scores."""
         return None
 
     def repeat_difference(self, first: A, second: A) -> float:
-        """Return how far one model's two answers to one input are apart: by default 1 for another decision."""
-        return float(not self.agree(first, second))
+        """Return how far one model's two answers to one input are apart.
+
+        By default that is the largest difference of a score, without scores 1 for another decision.
+        """
+        difference = self.score_difference(first, second)
+        return float(not self.agree(first, second)) if difference is None else difference
 
     def finding(self, original: A, deployed: A) -> str:
         """Return what sort of deviation two answers are, which stays the same when it shrinks."""

@@ -138,11 +138,6 @@ class AnswerReader(Protocol):
         """What the model's outputs are."""
         ...
 
-    @property
-    def labels_only(self) -> bool:
-        """Whether its scores are a label written as scores: 1 and zeros."""
-        ...
-
     def read(self, raw: RawOutput | Output) -> Output:
         """Return the answer for one sample. Raises ModelError for outputs that can't be read."""
         ...
@@ -158,11 +153,6 @@ class OutputReader(NamedTuple):
     tensor: TensorInfo
     kind: OutputKind
     classes: int = 0
-
-    @property
-    def labels_only(self) -> bool:
-        """Whether its scores are a label written as scores: 1 and zeros."""
-        return self.kind == "label"
 
     @property
     def is_scored(self) -> bool:

@@ -72,9 +72,6 @@ class ScoresKind(AnswerKind[Scores]):
     def numbers(self, answer: Scores) -> NDArray[np.float64]:
         return answer
 
-    def classes(self, answer: Scores) -> int:
-        return answer.size
-
     def top_label(self, answer: Scores) -> int | None:
         """Return the top-1 class; None of an answer with NaN."""
         return None if np.isnan(answer).any() else int(answer.argmax())
@@ -139,10 +136,6 @@ class ScoresKind(AnswerKind[Scores]):
     def total_variation(self, original: Scores, deployed: Scores) -> float | None:
         """Return their distance; 1 where that of the deployed model is not finite."""
         return self.distance(original, deployed) if self.is_finite(deployed) else 1.0
-
-    def repeat_difference(self, first: Scores, second: Scores) -> float:
-        """Return the largest difference of a score."""
-        return float(np.abs(first - second).max())
 
     def uncertainty(self, answer: Scores, k: int) -> float | None:
         ordered = np.sort(answer)[::-1]

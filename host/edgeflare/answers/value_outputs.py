@@ -39,7 +39,6 @@ class ValuesReader(NamedTuple):
     moved_axes: tuple[int, int] | None = None
     as_labels: bool = False
     kind: OutputKind = "values"
-    labels_only: bool = False
 
     def read(self, raw: RawOutput | Output) -> Output:
         """Return the answer for one sample, an array or one for each tensor, dequantised.
@@ -81,7 +80,6 @@ class TagsReader(NamedTuple):
     tensor: TensorInfo
     rules: DetectionRules
     logits: bool = False
-    labels_only: bool = False
 
     @property
     def kind(self) -> OutputKind:
@@ -126,7 +124,6 @@ class GalleryReader(NamedTuple):
     tensor: TensorInfo
     gallery: NDArray[np.float64]
     kind: OutputKind = "gallery"
-    labels_only: bool = False
 
     def read(self, raw: RawOutput | Output) -> Output:
         """Return float64 [entries]; NaN throughout where the embedding is 0 or not finite."""

@@ -108,7 +108,7 @@ def gini(output: Output | None) -> float:
     if output is None:
         return np.nan
     kind = kind_of(output)
-    if not (kind.classes(output) and kind.is_finite(output)):
+    if not (kind.class_count(output) and kind.is_finite(output)):
         return np.nan
     return float(1 - np.sum(kind.numbers(output) ** 2))
 
@@ -154,7 +154,7 @@ def answers(seeds: Iterable[SeedInput], scores: Answerer) -> Iterator[Output | N
     samples = (seed.sample for seed in seeds)
     while batch := list(islice(samples, FIRST_SEEDS)):
         for score in scores(batch):
-            if score is not None and not kind_of(score).classes(score):
+            if score is not None and not kind_of(score).class_count(score):
                 raise UsageError(
                     "seeds are ordered by probabilities of classes, and the original returns text, "
                     "boxes or values"

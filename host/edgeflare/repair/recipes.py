@@ -368,6 +368,8 @@ def recipes_campaign(
 
 def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
     summary = summarize(Path(ranked.folder))
+    answers = summary.answers
+    counts = None if answers is None else summary.kind.seed_differences(answers.figures)
     known = [one.latency_median_s for one in summary.telemetry if one.latency_median_s is not None]
     rate = summary.survey.overall if summary.survey else None
     count = int(ranked.name.removeprefix(_FLOAT_NAME)) if _FLOAT_NAME in ranked.name else 0
@@ -386,7 +388,7 @@ def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
         searched=figures.searched,
         found=figures.found,
         queries=figures.queries.value if figures.queries else None,
-        objects=ObjectDifferences.of(summary.detection.seeds) if summary.detection else None,
+        objects=None if counts is None else ObjectDifferences.of(counts),
     )
 
 

@@ -310,7 +310,7 @@ class TestScores:
 
     def test_scores_of_two_lengths_do_not_fit_and_none_are_no_answer(self) -> None:
         assert not SCORES.fits(scores(1, 0), scores(1, 0, 0))
-        assert (SCORES.classes(PAIR[0]), VALUES.classes(numbers(1))) == (3, 0)
+        assert (SCORES.class_count(PAIR[0]), VALUES.class_count(numbers(1))) == (3, 0)
         assert not is_answer(scores())
 
     def test_labels_alone_are_scores_of_which_one_is_1(self) -> None:

@@ -158,7 +158,7 @@ class SeedFigures(NamedTuple):
             return cls(seed_id, label, decision, None, None, 0)
         kind = kind_of(original)
         tops = kind.top_label(original), None if deployed is None else kind.top_label(deployed)
-        figures = cls(seed_id, label, decision, *tops, kind.classes(original))
+        figures = cls(seed_id, label, decision, *tops, kind.class_count(original))
         figures = figures._replace(has_tolerance=kind.is_measured)
         if deployed is None:
             return figures

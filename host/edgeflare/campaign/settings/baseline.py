@@ -64,7 +64,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     if scores is None:
         return
     kind = kind_of(scores)
-    count = kind.classes(scores)
+    count = kind.class_count(scores)
     if not count:
         raise UsageError(
             f"limits.baseline: the models of {folder} return {kind.noun}, so that it has no "

@@ -67,7 +67,6 @@ class DetectionReader:
     decoder: Decoder = field(init=False)
 
     kind: OutputKind = field(default="detections", init=False)
-    labels_only: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Find the tensors that the format needs, and check them."""
