@@ -1,6 +1,7 @@
 """What a kind of answer is: everything that the rest of EdgeFlare asks of two models' answers."""
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pkgutil import resolve_name
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from edgeflare._internal.text import distinct_number
 from edgeflare.document import Block, KeyFigure
 from edgeflare.errors import UsageError
-from edgeflare.types import Decision, Sample
+from edgeflare.types import Decision, Sample, Search, Seed
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
@@ -145,9 +146,18 @@ class AnswerKind(ABC, Generic[A]):
     """Whether the oracle `tolerance` compares its answers."""
     largest_distance: ClassVar[float] = 1.0
     """What no distance of two of its answers exceeds; infinity where there is no such bound."""
+    counts_objects: ClassVar[bool] = False
+    """Whether an answer is any number of objects, each a decision of its own."""
+    takes_device_budget: ClassVar[bool] = True
+    """Whether `boundary` makes a finding more severe with the queries that a device budget leaves."""
+    moves_with_input: ClassVar[bool] = True
+    """Whether an answer moves the more the farther an input is changed; that to a class is as sure
+    at both ends of a way between two classes."""
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
     """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
+    boundary_by_distance: ClassVar[str] = boundary
+    """The same where a user's oracle compares scores (`OracleTraits.compares_scores`)."""
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
 
@@ -155,8 +165,6 @@ class AnswerKind(ABC, Generic[A]):
     """What the mean distance is called in the figures of a survey, behind "mean_"."""
     disagreement: ClassVar[str] = "the distance of both models' answers"
     """What a distance is, in a noun, for the ranking of candidates."""
-    ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
-    """At which trigger of a seed candidates are ranked by their disagreement."""
     lacks: ClassVar[str] = "classes"
     """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
     shows_pairs: ClassVar[bool] = False
@@ -294,10 +302,6 @@ class AnswerKind(ABC, Generic[A]):
         """Return the class that is meant; None without one."""
         return None
 
-    def class_count(self, answer: A) -> int:
-        """Return the number of classes; 0 without."""
-        return 0
-
     def is_right(self, answer: A, label: int) -> bool | None:
         """Whether a model gives the label of its seed; None without classes."""
         return None
@@ -317,9 +321,41 @@ class AnswerKind(ABC, Generic[A]):
 
     # Search
 
+    def search_boundary(
+        self, options: Any, operators: Any, seed: Seed, rng: np.random.Generator
+    ) -> Search:
+        """Return the strategy boundary's search from a seed; the arguments are those of `boundary`."""
+        name = self.boundary_by_distance if seed.compares_scores else self.boundary
+        search: Search = later(name, options, operators, seed, rng)
+        return search
+
+    def is_decided_by_label(self, seed: Seed) -> bool:
+        """Whether another top-1 class is what a search from this seed is for."""
+        return self.has_classes and not seed.compares_scores
+
     def state(self, answer: A) -> NDArray[np.float64]:
         """Return what a state of DFLARE's search consists of: float64 [n]."""
         return self.numbers(answer).reshape(-1)
+
+    def sensitivity(self, seed: A, answer: A) -> float:
+        """Return how far deployment's error may move an answer, finite; `seed` is that to the seed."""
+        return min(self.distance(seed, answer), sys.float_info.max)
+
+    def class_count(self, answer: A) -> int:
+        """Return how many classes have a score; 0 of answers without such scores."""
+        return 0
+
+    def total_variation(self, original: A, deployed: A) -> float | None:
+        """Return how far the scores of classes are apart, 0 to 1; None without such scores."""
+        return None
+
+    def repeat_difference(self, first: A, second: A) -> float:
+        """Return how far one model's two answers to one input are apart: by default 1 for another decision."""
+        return float(not self.agree(first, second))
+
+    def finding(self, original: A, deployed: A) -> str:
+        """Return what sort of deviation two answers are, which stays the same when it shrinks."""
+        return ""
 
     def top_difference(self, original: A, deployed: A) -> float:
         """Return DFLARE's D(x): the difference of both models' certainty of their decisions."""
@@ -396,6 +432,19 @@ class AnswerKind(ABC, Generic[A]):
     def differences_json(self, original: A, deployed: A) -> list[dict[str, Any]] | None:
         """Return what differs for files that programs read; None where labels tell it."""
         return None
+
+    def stated_output(self, form: str) -> str:
+        """Return how --output states an output of a form that `outputs` has."""
+        return form
+
+    # Repair
+
+    def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
+        """Return the tensors that a recipe keeps in float, by its name, and why there are none.
+
+        `config` is the campaign's, `store` its `Store`. By default there are none.
+        """
+        return {}, ""
 
     # Figures and reports
 

@@ -248,13 +248,13 @@ class TranscriptKind(AnswerKind[Transcript]):
     boundary_options = "transcript"
     distance_name = "word_difference"
     disagreement = "the share of the words in which both models differ"
-    ranked_trigger = "the trigger"
     shows_pairs = True
     page_part = "words"
     report_words = ReportWords(
         margin="that of the least sure of the words that differ",
         severer="",  # of transcripts the strategy boundary has no such budget
     )
+    takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)

@@ -252,6 +252,9 @@ class ValuesKind(AnswerKind[Values]):
         least = ROUNDING * float(size.max(initial=0.0))
         return bool((np.abs(ours - theirs) <= np.maximum(ROUNDING * size, least)).all())
 
+    def repeat_difference(self, first: Values, second: Values) -> float:
+        return self.distance(first, second)
+
     def uncertainty(self, answer: Values, k: int) -> float | None:
         """Return None: values are no decision."""
         return None
