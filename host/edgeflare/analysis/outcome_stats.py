@@ -297,7 +297,7 @@ def kind_rate(store: Store, rule: LimitRule, label: int | None = None) -> KindRa
     for seed, replica, (original, deployed) in _answered_seeds(store):
         every, differ = (
             sum(label in (None, number) for number in labels)
-            for labels in rule.count(original, deployed, floor)
+            for labels in rule.compare(original, deployed, floor)
         )
         objects[seed] += every
         differing[seed] += differ

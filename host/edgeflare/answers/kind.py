@@ -57,7 +57,7 @@ class LimitRule(NamedTuple):
     """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
 
     `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
-    `verb` is what a number of them does, such as "are lost". `count` takes both models' answers to
+    `verb` is what a number of them does, such as "are lost". `compare` takes both models' answers to
     a seed and the margin floor, and returns the classes of the objects and of those that differ so;
     none of answers that can't be compared.
     """
@@ -65,7 +65,7 @@ class LimitRule(NamedTuple):
     key: str
     whose: Literal["original", "deployed model"]
     verb: str
-    count: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
+    compare: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
 
 
 class Picture(NamedTuple):
