@@ -332,10 +332,10 @@ class Seed:
     first 32 inputs of the campaign's source, whatever its limit, maybe this one among them, read on
     access; empty where a strategy runs without a campaign. `labels_only`: the deployed model
     returns a label and no scores, as `kind` says, too; its scores are then 1 at that class and 0
-    elsewhere, which is no measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
-    deviation. `known`: both models' answers to `others`, the same for every search; None without
-    any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
-    of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
+    elsewhere, which is no measure of certainty. `margin_floor`: the oracle's, which both models'
+    margins must reach for a deviation. `known`: both models' answers to `others`, the same for every
+    search; None without any, where there are only labels or transcripts, and for other strategies
+    than boundary. `rate`: of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
     whatever their labels (see `edgeflare.oracles.OracleTraits`). `row`: the seed's in the arrays of
     the models' other inputs; None where they have none for each seed. `kind`: the campaign's
     `edgeflare.answers.AnswerKind`; where it isn't stated that of the original's answer.

@@ -134,7 +134,7 @@ def _content(models: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_DATA = Path(__file__).parent  # stands in for the folder of --data: any that exists
+_DATA = Path(__file__).parent / "faults"  # stands in for the folder of --data: any without assets
 _NUMBERS = ("seeds", "repeats", "max_queries")
 
 

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 import edgeflare
 from edgeflare._internal import extras, toml
+from edgeflare._internal.flags import problems_of
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.fleet import Seconds
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.errors import UsageError

@@ -43,6 +43,8 @@ _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
         (r"data:([\w/+.-]+);base64,[A-Za-z0-9+/=]+", r"data:\1"),
         (r"(?s)(<svg[^>]* aria-label=\"(?:Time of a search|Latency)).*?</svg>", rf"\1{MASK}</svg>"),
         (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
+        # Drawn of a run that was going on when a minute of the clock ended.
+        (r"(?s)<h3>Minute by minute</h3>\n<div class=\"grid courses\">.*?</figure></div>\n", ""),
         (
             r"<dt>seconds .*?</dd>|<th scope=\"row\">seconds.*?</tr>",
             lambda match: _without_numbers(match[0]),

@@ -90,7 +90,7 @@ def load(kind: Kind, name: str) -> Any:
         raise unusable(
             kind,
             name,
-            f"can't be loaded from {declared[0].value}: {type(error).__name__}: {error}; "
+            f"can't be loaded from {declared[0].value} ({type(error).__name__}: {error}); "
             "repair or uninstall that distribution",
         ) from error
 

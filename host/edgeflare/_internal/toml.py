@@ -5,7 +5,9 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator
 
 from edgeflare._internal.text import reason
 from edgeflare.errors import UsageError
@@ -138,3 +140,7 @@ def leaves(value: Any, deepest: int, too_deep: str, key: str = "") -> Iterator[t
         if isinstance(value, dict):
             yield name, name
         yield from leaves(below, deepest - 1, too_deep, name)
+
+
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: expand_home(path).absolute())]
+"""A setting that is a path: absolute, with the home folder in place of ``~``."""

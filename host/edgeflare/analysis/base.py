@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
-from edgeflare.campaign.settings.flags import problems_of
+from edgeflare._internal.flags import problems_of
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.store import CampaignLock, Store
 
@@ -35,7 +35,7 @@ class Analysis(Protocol[S, R]):
     """One analysis.
 
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
-    `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a dataclass of numbers and
+    `edgeflare._internal.flags.Flag` states flags; `result` is a dataclass of numbers and
     codes, which is stored as JSON and printed by ``--json``.
     """
 

@@ -1,16 +1,17 @@
 """The names that a file with a kind of answer needs; `edgeflare.answers.kind` has each in words."""
 
-from edgeflare.answers.kind import (
-    A,
-    AnswerKind,
+from edgeflare.answers.kind import A, AnswerKind
+from edgeflare.answers.parts import (
     Card,
     Change,
     LimitRule,
     Margins,
     Name,
+    ObjectCounts,
     Picture,
     Pieces,
     ReportWords,
+    Tolerance,
     decision_of,
     jsonable,
 )
@@ -23,9 +24,11 @@ __all__ = [
     "LimitRule",
     "Margins",
     "Name",
+    "ObjectCounts",
     "Picture",
     "Pieces",
     "ReportWords",
+    "Tolerance",
     "decision_of",
     "jsonable",
 ]

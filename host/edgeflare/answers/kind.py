@@ -3,119 +3,33 @@
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pkgutil import resolve_name
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from edgeflare._internal.text import distinct_number
+from edgeflare.answers.parts import (
+    Card,
+    LimitRule,
+    Margins,
+    Name,
+    ObjectCounts,
+    Pieces,
+    ReportWords,
+    Tolerance,
+    decision_of,
+    jsonable,
+    later,
+)
 from edgeflare.document import Block, KeyFigure
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Sample, Search, Seed
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
-Name: TypeAlias = Callable[[int], str]
-"""Returns a class's name, its number as text where it has none."""
-Pieces: TypeAlias = Sequence[str] | Mapping[str, Any] | None
-"""What an answer consists of beside numbers, as JSON: nothing of class scores, the texts of a
-transcript; an object of others, which names their kind by the key "kind" (those of edgeflare 0.2
-are told apart without)."""
-
-ROUNDING = 0.05
-"""The largest share by which a number of two answers to one input may differ by rounding alone."""
-
-
-class Margins(NamedTuple):
-    """How sure each model is of its answer, 0 to 1; None where it has no margin."""
-
-    original: float | None
-    deployed: float | None
-
-    @property
-    def smaller(self) -> float | None:
-        """The smaller of both; that of one alone where the other has none, else None."""
-        return min((margin for margin in self if margin is not None), default=None)
-
-
-class Change(NamedTuple):
-    """One thing in which two answers differ, for tables, filters and faults.
-
-    `kind`: what happened to it, such as "lost"; `label`: the class it is counted for, None without
-    classes; `margins`: how sure both models are of it.
-    """
-
-    kind: str
-    label: int | None
-    margins: Margins
-
-
-class LimitRule(NamedTuple):
-    """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
-
-    `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
-    `verb` is what a number of them does, such as "are lost". `compare` takes both models' answers to
-    a seed and the margin floor, and returns the classes of the objects and of those that differ so;
-    none of answers that can't be compared.
-    """
-
-    key: str
-    whose: Literal["original", "deployed model"]
-    verb: str
-    compare: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
-
-
-class Picture(NamedTuple):
-    """A picture of one plane: uint8 [height, width], numbers of colours of a palette.
-
-    `palette` is uint8 [colours, 3], RGB; None: the numbers are greys.
-    """
-
-    pixels: NDArray[np.uint8]
-    palette: NDArray[np.uint8] | None = None
-
-
-class Card(NamedTuple):
-    """What the gallery of a page shows of two answers; each empty of answers that don't have it.
-
-    `difference` is what differs in words; `detections`, `values` and `transcripts` are as
-    ``report.js`` reads them. `scores` are rows of (class, original's score, deployed's score),
-    `pairs` the keys that the card is found by, of which `pair_words` gives the words, and `maps`
-    pictures of both models' maps and of their difference.
-    """
-
-    difference: str | None = None
-    detections: dict[str, Any] | None = None
-    values: dict[str, Any] | None = None
-    transcripts: dict[str, Any] | None = None
-    scores: Sequence[list[Any]] = ()
-    pairs: tuple[str, ...] = ()
-    maps: tuple[Picture, ...] = ()
-
-
-class ReportWords(NamedTuple):
-    """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
-
-    `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
-    filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
-    ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
-    without a key of `Card.pairs`.
-    """
-
-    deviate: str = "differently"
-    where_sure: str = " on which the original is sure"
-    margin: str = "how sure a model is of its answer"
-    severity: str = (
-        "how severe the severest trigger is (by the smaller of both models' margins; a margin is "
-        "{margin})"
-    )
-    beside: str = "right beside its decision boundary"
-    severer: str = "look for severer triggers with --device-budget 8"
-    limit: str = "max_disagreement"
-    unpaired: str = "no labels"
 
 
 class AnswerKind(ABC, Generic[A]):
@@ -134,6 +48,8 @@ class AnswerKind(ABC, Generic[A]):
     outputs: ClassVar[tuple[str, ...]] = ()
     """What a campaign's models are stored to return (`edgeflare.answers.outputs.OutputKind`) where
     that is not the kind's name."""
+    stated_outputs: ClassVar[tuple[str, ...]] = ("auto",)
+    """What may be stated of both models' outputs (--output); of the original not "label"."""
     settings: ClassVar[type[BaseModel] | None] = None
     """Its table in campaign.toml; None: it has none."""
     has_classes: ClassVar[bool] = False
@@ -144,6 +60,8 @@ class AnswerKind(ABC, Generic[A]):
     """Whether the deployed model tells how sure it is; not where it tells a label alone."""
     takes_tolerance: ClassVar[bool] = False
     """Whether the oracle `tolerance` compares its answers."""
+    tries_preprocessing: ClassVar[bool] = True
+    """Whether the usual mistakes of preprocessing are tried on the first seeds; not where that is slow."""
     largest_distance: ClassVar[float] = 1.0
     """What no distance of two of its answers exceeds; infinity where there is no such bound."""
     counts_objects: ClassVar[bool] = False
@@ -151,8 +69,9 @@ class AnswerKind(ABC, Generic[A]):
     takes_device_budget: ClassVar[bool] = True
     """Whether `boundary` makes a finding more severe with the queries that a device budget leaves."""
     moves_with_input: ClassVar[bool] = True
-    """Whether an answer moves the more the farther an input is changed; that to a class is as sure
-    at both ends of a way between two classes."""
+    """Whether deployment moves an answer the more, the farther its input is from the seed: a search by
+    distance then asks about the ends of ways alone. It moves scores of classes most where two
+    classes meet."""
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
     """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
@@ -182,23 +101,42 @@ class AnswerKind(ABC, Generic[A]):
 
     # What a model's outputs are read as
 
-    def suits(self, original: Any, deployed: Any) -> str:
-        """Return why two models' outputs are taken for this kind where no task is stated; "": not.
+    def suits(self, original: Any, deployed: Any) -> str | None:
+        """Return why two models' outputs are taken for this kind where no task is stated; None: not.
 
-        Both are `campaign.pair.tasks.ModelOutputs`.
+        "" where something else states it. Both are `answers.interface.ModelOutputs`. Raises
+        ModelError and UsageError where they are of this kind, but don't fit.
         """
-        return ""
+        return None
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+    def check_files(self, task: str, original: Any, deployed: Any) -> None:
+        """Raise ModelError or UsageError where two models' files tell that they aren't both of it.
+
+        `task` as it is stated; `original` and `deployed` are `ModelOutputs` whose inputs aren't known
+        yet.
+        """
+        return
+
+    def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
+        """Return what a tolerance is compared with; `settings` are those stated of its table."""
+        found = Tolerance(f"the distance of {self.noun}", self.largest_distance)
+        if self.takes_tolerance:
+            return found
+        answers = f"its answers are {self.tasks[task]}"
+        return found._replace(
+            refusal=f"{{task}} has no tolerance: {answers}; leave {{tolerance}} out"
+        )
+
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' `ModelInterface`: by default each with its only output.
 
-        `config` is the campaign's, `original` and `deployed` are `ModelOutputs`. Raises ModelError
-        and UsageError where outputs or settings don't fit.
+        `settings` is the kind's table of the campaign's configuration, None without one, `original`
+        and `deployed` are `ModelOutputs`. Raises ModelError and UsageError where outputs or settings
+        don't fit.
         """
-        interfaces = later(
-            "edgeflare.campaign.pair.interface:plain_interfaces", task, original, deployed
-        )
-        return interfaces[0], interfaces[1]
+        from edgeflare.answers.interface import plain_interfaces
+
+        return plain_interfaces(self, task, original, deployed)
 
     def settle(
         self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
@@ -275,6 +213,17 @@ class AnswerKind(ABC, Generic[A]):
         margin = self.finite_margin(answer) if floor > 0 else None
         return margin is not None and margin < floor
 
+    def as_deployed(self, answer: A) -> A:
+        """Return the original's answer as a deployed model of this kind would tell it."""
+        return answer
+
+    def object_counts(self, original: A, deployed: A, clear: float) -> ObjectCounts | None:
+        """Return how many objects two answers have, of which differences of a margin `clear` count.
+
+        None where answers have no objects.
+        """
+        return None
+
     def certainty(self, answer: A) -> float | None:
         """Return how sure a model is of an answer alone, before the other model is asked."""
         return self.finite_margin(answer)
@@ -297,6 +246,10 @@ class AnswerKind(ABC, Generic[A]):
     def changes(self, original: A, deployed: A) -> Sequence[Any]:
         """Return each thing in which two answers differ, as `Change`; none where labels tell it."""
         return ()
+
+    def classes(self, answer: A) -> int:
+        """Return the number of classes of which an answer means one; 0 without."""
+        return 0
 
     def top_label(self, answer: A) -> int | None:
         """Return the class that is meant; None without one."""
@@ -406,6 +359,19 @@ class AnswerKind(ABC, Generic[A]):
         """Return an answer in words."""
         return self.text(answer) or self.noun
 
+    def example(self, original: A, deployed: A) -> str:
+        """Return how two answers differ, in a few words for a list of examples."""
+        texts = self.text(original), self.text(deployed)
+        if texts != (None, None) and texts[0] != texts[1]:
+            return f"{texts[0]} against {texts[1]}"
+        labels = self.top_label(original), self.top_label(deployed)
+        if labels[0] is not None and labels[0] != labels[1]:
+            return f"{labels[0]} against {labels[1]}"
+        apart = self.distance(original, deployed)
+        if labels[0] is None:
+            return f"answers {apart:.2g} apart"
+        return f"{labels[0]} both times, with scores {apart:.2g} apart"
+
     def distance_words(self, distance: float) -> str:
         """Return a distance of two answers in words."""
         return f"{distance:.3g} apart"
@@ -513,26 +479,3 @@ class AnswerKind(ABC, Generic[A]):
     def top_scores(self, original: A | None, deployed: A | None) -> list[list[Any]]:
         """Return a card's `scores`; either answer may be missing."""
         return []
-
-
-def later(name: str, *arguments: Any) -> Any:
-    """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
-    return resolve_name(name)(*arguments)
-
-
-def decision_of(margin: float | None, floor: float) -> Decision:
-    """Return the decision on two answers that differ, by the smaller margin of what does."""
-    if margin is None or margin <= 0:
-        return Decision.TIE
-    return Decision.BELOW_FLOOR if margin < floor else Decision.DEVIATION
-
-
-def jsonable(value: Any) -> Any:
-    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [jsonable(part) for part in value]
-    return value

@@ -310,10 +310,6 @@ def traits_in(search: Mapping[str, Any]) -> type[ConfiguredOracle]:
     return ConfiguredOracle if search.get(oracle.setting) is None else oracle
 
 
-DEFAULT_TOLERANCES: Mapping[Task, float] = {"dense": 0.01, "embedding": 0.01}
-"""The tolerance where none is stated: of pixels with another label, and of 1 less the cosine."""
-
-
 def oracle_for(
     name: OracleName,
     settings: Mapping[str, Any],
@@ -339,7 +335,7 @@ def oracle_for(
     if name == "auto":
         name = fitting[0]
         if settings.get(ToleranceOracle.name) is None:
-            settings[ToleranceOracle.name] = DEFAULT_TOLERANCES.get(task)
+            settings[ToleranceOracle.name] = answers.tolerance(task, {}).default
     kind: Any = traits_of(name)
     if labels_only and kind.compares_scores:
         raise UsageError(

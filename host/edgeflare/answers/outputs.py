@@ -7,15 +7,16 @@ Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, whi
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from edgeflare._internal import exact, toml
+from edgeflare._internal import exact
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import clean_text, reason, shape_text
+from edgeflare._internal.toml import AbsolutePath
 from edgeflare.answers import kind_of_output
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Task, Transcript
@@ -309,11 +310,6 @@ _LONGEST = 1_000_000
 """Bytes of a vocabulary as JSON, which is sent to the device in a frame's header."""
 
 
-AbsolutePath: TypeAlias = Annotated[
-    Path, AfterValidator(lambda path: toml.expand_home(path).absolute())
-]
-
-
 class DecoderOptions(BaseModel):
     """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
 
@@ -324,6 +320,7 @@ class DecoderOptions(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    task: ClassVar[Task] = "transcript"
 
     kind: Literal["ctc", "tokens"] = "ctc"
     vocabulary: AbsolutePath

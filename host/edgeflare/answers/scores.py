@@ -8,16 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import distinct_number, percent_text
-from edgeflare.answers.kind import (
-    AnswerKind,
-    Card,
-    Margins,
-    Name,
-    Pieces,
-    ReportWords,
-    decision_of,
-    later,
-)
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, decision_of
 from edgeflare.types import Decision, Scores
 
 _TOLD = 3
@@ -38,6 +30,7 @@ class ScoresKind(AnswerKind[Scores]):
         "sigmoid-logits",
         "gallery",
     )
+    stated_outputs = ("auto", "probabilities", "logits", "sigmoid", "sigmoid-logits", "label")
     has_classes = True
     takes_tolerance = True
     boundary = "edgeflare.strategies.boundary.strategy:search_scores"
@@ -52,19 +45,20 @@ class ScoresKind(AnswerKind[Scores]):
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' interfaces; the deployed model may return a label alone."""
-        name = "edgeflare.campaign.pair.model_pair:classifying_sides"
-        first, second = later(name, config, original, deployed)
-        return first, second
+        from edgeflare.answers.class_interfaces import classifying_interfaces
+
+        return classifying_interfaces(original, deployed)
 
     def settle(
         self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
     ) -> tuple[Any, str]:
         if side.compared.gallery is not None:
             return side._replace(form="gallery"), ""
-        name = "edgeflare.campaign.pair.model_pair:scores_form"
-        form, notice = later(name, side, stated, raws, whose, original)
+        from edgeflare.answers.class_interfaces import scores_form
+
+        form, notice = scores_form(side, stated, raws, whose, original)
         return side._replace(form=form), notice
 
     def reader(self, side: Any) -> Any:
@@ -77,6 +71,9 @@ class ScoresKind(AnswerKind[Scores]):
 
     def numbers(self, answer: Scores) -> NDArray[np.float64]:
         return answer
+
+    def classes(self, answer: Scores) -> int:
+        return answer.size
 
     def top_label(self, answer: Scores) -> int | None:
         """Return the top-1 class; None of an answer with NaN."""
@@ -218,6 +215,15 @@ class LabelsKind(ScoresKind):
         first, second = super().answers_words(original, deployed, name)
         label = None if deployed is None else self.top_label(deployed)
         return first, second if label is None else name(label)
+
+    def settle(
+        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
+    ) -> tuple[Any, str]:
+        return side._replace(form="label"), ""
+
+    def as_deployed(self, answer: Scores) -> Scores:
+        """Return 1 at the answer's class and 0 elsewhere."""
+        return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
 
     def total_variation(self, original: Scores, deployed: Scores) -> float | None:
         """Return None: 1 and zeros are no scores."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgeflare.answers.detections.kind import DetectionsKind
-from edgeflare.answers.kind import later
+from edgeflare.answers.scores import SCORES
 
 
 class TagsKind(DetectionsKind):
@@ -17,22 +17,36 @@ class TagsKind(DetectionsKind):
     located = False
     disagreement = "the largest difference of both models' scores of a label"
     is_drawn = False
+    stated_outputs = SCORES.stated_outputs[:-1]
 
-    def suits(self, original: Any, deployed: Any) -> str:
-        """Return "": their outputs look as those of one label do."""
-        return ""
+    def suits(self, original: Any, deployed: Any) -> str | None:
+        """Return None: their outputs look as those of one label do."""
+        return None
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
-        first, second = later(
-            "edgeflare.campaign.pair.model_pair:tagging_sides", config, original, deployed
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
+        from edgeflare.answers.class_interfaces import class_outputs
+        from edgeflare.answers.interface import Comparison, ModelInterface, check_same_classes
+        from edgeflare.answers.outputs import has_one_value, output_classes
+
+        models, outputs = (original, deployed), class_outputs(original, deployed)
+        counts = [
+            1 if has_one_value(output) else output_classes(output, model.whose)
+            for model, output in zip(models, outputs, strict=True)
+        ]
+        check_same_classes(*counts)
+        compared = Comparison(settings.rules(located=False))
+        first, second = (
+            ModelInterface(model.spec, output, kind=self, task=task, compared=compared)
+            for model, output in zip(models, outputs, strict=True)
         )
         return first, second
 
     def settle(
         self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
     ) -> tuple[Any, str]:
-        name = "edgeflare.campaign.pair.model_pair:scores_form"
-        form, _ = later(name, side, stated, raws, whose, original)
+        from edgeflare.answers.class_interfaces import scores_form
+
+        form, _ = scores_form(side, stated, raws, whose, original)
         logits = form in ("logits", "sigmoid-logits")
         return side._replace(form="tag-logits" if logits else "tags"), ""
 

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, distinct_number
-from edgeflare.answers.kind import AnswerKind, Card, Margins, Name, Pieces, ReportWords
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords
 from edgeflare.document import Block, Heading, KeyFigure, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
@@ -254,10 +255,31 @@ class TranscriptKind(AnswerKind[Transcript]):
         margin="that of the least sure of the words that differ",
         severer="",  # of transcripts the strategy boundary has no such budget
     )
+
+    stated_outputs = ("auto", "transcript")
+    tries_preprocessing = False
     takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)
+
+    def suits(self, original: Any, deployed: Any) -> str | None:
+        """Return "" where both models return text, as stated or as in their files."""
+        from edgeflare.answers.text_interfaces import text_sources
+
+        return None if text_sources("auto", original, deployed) is None else ""
+
+    def check_files(self, task: str, original: Any, deployed: Any) -> None:
+        """Raise where only one of the models returns text, before their inputs are compared."""
+        from edgeflare.answers.text_interfaces import text_sources
+
+        if task in ("auto", *self.tasks):
+            text_sources(task, original, deployed)
+
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
+        from edgeflare.answers.text_interfaces import text_interfaces
+
+        return text_interfaces(original, deployed)
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.outputs import OutputReader
@@ -389,6 +411,10 @@ class TranscriptKind(AnswerKind[Transcript]):
         }
         keys = dict.fromkeys(_TO.join(change) for change in both.changes)
         return Card(transcripts=data, pairs=tuple(keys))
+
+    def example(self, original: Transcript, deployed: Transcript) -> str:
+        ours, theirs = excerpts(original.text, deployed.text)
+        return f'"{ours}" against "{theirs}"'
 
 
 def _smallest(spoken_words: Sequence[Word]) -> float | None:

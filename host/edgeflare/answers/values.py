@@ -4,24 +4,29 @@ import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare._internal import exact
+from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
 from edgeflare._internal.text import number_text, percent_text, shape_text
-from edgeflare.answers.kind import (
+from edgeflare._internal.toml import AbsolutePath
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     ROUNDING,
-    AnswerKind,
     Card,
     Name,
     Picture,
     Pieces,
     ReportWords,
+    Tolerance,
     jsonable,
     later,
 )
+from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
 from edgeflare.errors import ModelError
 from edgeflare.statistics import Spread, median, spread
@@ -41,6 +46,9 @@ DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "vector": "absolute",
 }
 """The measure of each task with answers of real values, where none is stated."""
+
+DEFAULT_TOLERANCES: Mapping[Task, float] = {"dense": 0.01, "embedding": 0.01}
+"""The tolerance where none is stated: of pixels with another label, and of 1 less the cosine."""
 
 LARGEST_DISTANCES: Mapping[ValueMeasure, float] = {"labels": 1.0, "cosine": 2.0}
 """The largest distance of each measure that has one."""
@@ -66,6 +74,70 @@ _MOST_STATE = 1024
 
 _ROUNDED_PIXELS = 0.01
 """The largest share of pixels whose label may differ by rounding alone; as the default tolerance."""
+
+
+class ValuesConfig(BaseModel):
+    """How answers of real values are compared: maps, embeddings and vectors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    measure: Annotated[
+        ValueMeasure | None,
+        Flag("--measure", metavar="NAME", panel=OUTPUTS),
+        ForTasks("dense", "embedding", "vector"),
+    ] = Field(
+        default=None,
+        description="What --tolerance is compared with: labels (the share of pixels whose label differs; of "
+        "maps the default), absolute (the largest difference of an element; of vectors the default), "
+        "relative (that relative to the original's) or cosine (1 less the cosine; of embeddings the default).",
+        examples=["absolute"],
+    )
+    threshold: Annotated[
+        float, Flag("--threshold", metavar="F", panel=OUTPUTS), ForTasks("dense")
+    ] = Field(
+        default=0.5,
+        allow_inf_nan=False,
+        description="Of maps with a single channel, the least value of label 1; default 0.5.",
+    )
+    axis: Annotated[
+        int | None, Flag("--channel-axis", metavar="N", panel=OUTPUTS), ForTasks("dense")
+    ] = Field(
+        default=None,
+        ge=-1,
+        le=3,
+        description="Of maps, the axis of the labels' scores in the original's output, without the batch: 0 "
+        "(channels first) or -1 (last); by default as the sizes of input and output tell.",
+        examples=[-1],
+    )
+    tolerances: Annotated[
+        tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...], ForTasks("vector")
+    ] = Field(
+        default=(),
+        description="A tolerance for each element of a vector, in place of --tolerance.",
+        examples=[[0.1, 0.1, 2.0]],
+    )
+    gallery: Annotated[
+        AbsolutePath | None, Flag("--gallery", panel=OUTPUTS), ForTasks("embedding")
+    ] = Field(
+        default=None,
+        description="An .npz with embeddings [n, size] as `embeddings`: models of embeddings are compared by the "
+        "nearest one of them, which is then a class.",
+        examples=["gallery.npz"],
+    )
+
+    def rules(self, default: ValueMeasure, axis: int | None = 0) -> ValueRules:
+        """Return the rules that the answers carry; `axis`: that of the channels, None of label maps."""
+        return ValueRules(self.measure or default, self.threshold, axis, self.tolerances)
+
+    @model_validator(mode="after")
+    def _divides_by_tolerances(self) -> "ValuesConfig":
+        if self.tolerances and self.measure in LARGEST_DISTANCES:
+            raise conflict(
+                "{tolerances} are of the elements of a vector, with measure absolute or relative, not with {measure}",
+                tolerances=Key("tolerances"),
+                measure=Key("measure", f'measure = "{self.measure}"', str(self.measure)),
+            )
+        return self
 
 
 def distance(original: Values, deployed: Values) -> float:
@@ -212,16 +284,32 @@ class ValuesKind(AnswerKind[Values]):
         beside="whose answers are just further apart than the tolerance",
         severer="look for triggers with answers further apart with --device-budget 8",
     )
+    settings = ValuesConfig
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Values)
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' interfaces; with a gallery they have classes."""
-        first, second = later(
-            "edgeflare.campaign.pair.values:value_sides", config, task, original, deployed
+        from edgeflare.answers.value_interfaces import value_interfaces
+
+        return value_interfaces(settings, task, original, deployed)
+
+    def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
+        """Return the measure's; embeddings with a gallery are compared by its nearest entry."""
+        if task == "embedding" and settings.get("gallery") is not None:
+            refusal = (
+                "with a gallery there is no tolerance: embeddings are compared by the nearest entry; "
+                "leave {tolerance} out"
+            )
+            return SCORES.tolerance(task, settings)._replace(refusal=refusal)
+        measure = settings.get("measure") or DEFAULT_MEASURES[task]
+        default = 1.0 if task == "vector" and settings.get("tolerances") else None
+        return Tolerance(
+            MEASURES.get(measure, measure),
+            LARGEST_DISTANCES.get(measure, math.inf),
+            DEFAULT_TOLERANCES.get(task, default),
         )
-        return first, second
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.value_outputs import ValuesReader

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from edgeflare._internal import toml
 from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import duration
 from edgeflare.assertions.failure import failure_text, wrapped
 from edgeflare.assertions.running_test import RUNNING_TEST
 from edgeflare.campaign.api import PathOrTable, SearchResult, SeedInputs, search
 from edgeflare.campaign.settings.config import PATHS
-from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import (
     DeviceBusyError,

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import names_text
-from edgeflare.answers.oracles import DETECTION_TASKS
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
@@ -24,7 +24,6 @@ from edgeflare.campaign.fleet import (
 )
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
@@ -174,9 +173,8 @@ def start(
                     "runtime can make a difference"
                 )
             baseline = baseline_pairs(config.limits, sides[0].classes)
-            names = None
-            if sides[0].task in DETECTION_TASKS:
-                names = _class_names(config, original.metadata)
+            is_limited_by_class = bool(sides[0].kind.checks())
+            names = _class_names(config, original.metadata) if is_limited_by_class else None
             check_kind_limits(config.limits, sides[0].kind, names)
             found = environment(search) | answer_digest(original, sides[0].spec)
             if cluster is not None:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare.answers.metrics import is_finite, is_scores
+from edgeflare.answers import kind_of
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import margin
 from edgeflare.answers.outputs import has_one_value
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import RawOriginal, original_reader
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import PRIORITIES, SeedsConfig
@@ -105,9 +105,12 @@ def gini(output: Output | None) -> float:
     NaN for no answer, and for one with NaN or infinity. Source: Feng et al., "DeepGini", ISSTA
     2020, equation 1.
     """
-    if not is_scores(output) or not is_finite(output):
+    if output is None:
         return np.nan
-    return float(1 - np.sum(output**2))
+    kind = kind_of(output)
+    if not (kind.classes(output) and kind.is_finite(output)):
+        return np.nan
+    return float(1 - np.sum(kind.numbers(output) ** 2))
 
 
 OF_SCORES: Mapping[str, Callable[[Output | None], float]] = {"margin": least_margin, "gini": gini}
@@ -151,7 +154,7 @@ def answers(seeds: Iterable[SeedInput], scores: Answerer) -> Iterator[Output | N
     samples = (seed.sample for seed in seeds)
     while batch := list(islice(samples, FIRST_SEEDS)):
         for score in scores(batch):
-            if score is not None and not is_scores(score):
+            if score is not None and not kind_of(score).classes(score):
                 raise UsageError(
                     "seeds are ordered by probabilities of classes, and the original returns text, "
                     "boxes or values"
@@ -187,7 +190,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
     if measure is None:
         return
     stated = f"{_FLAG} {measure}"
-    if not all(side.has_classes for side in sides):
+    if not all(side.classes for side in sides):
         raise UsageError(
             f"{stated} needs an original with a score for each class, and these models answer with "
             f"{sides[0].answers}: leave {_FLAG} out"
@@ -197,7 +200,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} orders the seeds before their rows of the other inputs are known: leave {_FLAG} "
             "out, or take drift"
         )
-    if sides[0].labels_only:
+    if not sides[0].kind.is_scored:
         raise UsageError(
             f"{stated} needs an original with a score for each class, and this one returns a label: "
             f"leave {_FLAG} out"
@@ -217,7 +220,7 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} orders the searches by the survey's answers: leave the survey on (--survey), "
             f"or take {_FLAG} margin"
         )
-    if sides[1].labels_only:
+    if not sides[1].kind.is_scored:
         raise UsageError(
             f"{stated} needs a deployed model with a score for each class, and this one returns a "
             f"label: take {_FLAG} margin"

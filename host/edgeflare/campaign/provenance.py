@@ -13,9 +13,9 @@ from edgeflare._internal import plugins
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import raw_bytes
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices.fingerprints import differences

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare._internal.text import names_text
-from edgeflare.answers.kind import AnswerKind, Margins
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import is_measured
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.detectors import class_names_notice
 from edgeflare.campaign.pair.health import (
     ANSWERS_CHECKED,
     MODELS,
@@ -17,8 +17,12 @@ from edgeflare.campaign.pair.health import (
     count_constant,
     is_other_answer,
 )
-from edgeflare.campaign.pair.interface import ModelInterface
-from edgeflare.campaign.pair.model_pair import RawOriginal, readers
+from edgeflare.campaign.pair.model_pair import (
+    RawOriginal,
+    class_names_notice,
+    readers,
+    stored_reader,
+)
 from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
@@ -90,7 +94,7 @@ class SeedStage(CampaignStage):
         models = self._store.models
         if models:
             original, deployed = (
-                side.stored_reader(models[which]["output"], self._store.folder)
+                stored_reader(side, models[which]["output"], self._store.folder)
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return OutputReaders(original, deployed)

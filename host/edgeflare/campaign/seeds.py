@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
+from edgeflare.answers.text_interfaces import transcribes
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.pair.preflight import check_labels
-from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.priority import is_ordered_before, order_of
 from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig

@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from edgeflare._internal.text import capitalized, names_text
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.inputs import store_seed_rows
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import (
     SEEDS_TRIED,
@@ -148,7 +148,7 @@ class Campaign:
                 self._config.seeds,
                 self._store,
                 self._reporter,
-                classes=side.classes if side.has_classes else None,
+                classes=side.classes or None,
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
                 partners=partner_source(self._config, self._original),
                 priority=partial(source_priorities, self._config, self._original, side)
@@ -173,7 +173,7 @@ class Campaign:
             self._part("survey")
             self._part("pursuit")
             ReferenceStage(*self._common()).answer(original, read.original)
-        scored = original.has_classes and not deployed.labels_only
+        scored = original.classes and deployed.kind.is_scored
         if search.strategy == STRATEGY and scored and not self._part("partners"):
             SearchStage(*self._common()).report_remaining()
             return
@@ -234,7 +234,7 @@ class Campaign:
         """Return what every stage is made with."""
         search, (original, deployed) = self._config.search, self._sides
         oracle = oracle_for(
-            search.oracle, dict(search), task=original.task, labels_only=deployed.labels_only
+            search.oracle, dict(search), task=original.task, labels_only=not deployed.kind.is_scored
         )
         return (
             *(self._config, self._original, self._fleet, oracle),
@@ -340,8 +340,8 @@ class Campaign:
                 if seed.outputs is not None
             ]
             specs = [side.spec for side in self._sides if isinstance(side.spec, InputSpec)]
-            is_tried = len(specs) == len(self._sides) and not self._sides[0].transcribes
-            explanation = self._explanation(replica, specs, read.deployed) if is_tried else None
+            is_tried = len(specs) == len(self._sides) and self._sides[0].kind.tries_preprocessing
+            explanation = self._explanation(replica, specs) if is_tried else None
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
             for notice in check_pair(
@@ -360,16 +360,14 @@ class Campaign:
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)
 
-    def _explanation(
-        self, replica: str, specs: Sequence[InputSpec], reader: AnswerReader
-    ) -> BetterPreprocessing | None:
+    def _explanation(self, replica: str, specs: Sequence[InputSpec]) -> BetterPreprocessing | None:
         """Return a preprocessing of images that fits clearly better, if there is one."""
         original, deployed = specs
         return better_preprocessing(
             list(islice(self._with_samples(replica), SEEDS_TRIED)),
             (original, deployed),
             lambda sample, spec: self._original.scores([sample], spec)[0],
-            labels_only=reader.labels_only,
+            self._sides[1].kind,
         )
 
     def _saturation(self, replica: str, reader: AnswerReader) -> str | None:

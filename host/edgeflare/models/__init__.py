@@ -1,5 +1,6 @@
 """The original model on the host; inputs and outputs of both models."""
 
+from edgeflare._internal.toml import AbsolutePath
 from edgeflare.answers.detections.formats import (
     DetectionReader,
     DetectorOptions,
@@ -12,9 +13,9 @@ from edgeflare.answers.detections.formats import (
     infer_format,
     keep_anchors,
 )
+from edgeflare.answers.interface import ChosenInput
 from edgeflare.answers.outputs import (
     SINGLE_KINDS,
-    AbsolutePath,
     AnswerReader,
     DecoderOptions,
     OutputKind,
@@ -30,7 +31,7 @@ from edgeflare.answers.outputs import (
     text_output,
 )
 from edgeflare.models.audio_input import audio_input
-from edgeflare.models.fixed_inputs import SEED_NAMES, ChosenInput, choose_input
+from edgeflare.models.fixed_inputs import SEED_NAMES, choose_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.usual_inputs import stated_options

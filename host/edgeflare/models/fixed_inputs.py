@@ -1,15 +1,16 @@
 """Models with several inputs: which one the samples become, and what the others are given."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.npz import read_npz
 from edgeflare._internal.text import OTHER_INPUTS, counted, names_text, shape_text
+from edgeflare.answers.interface import ChosenInput
 from edgeflare.errors import UsageError
 from edgeflare.models.image_input import image_layout
 from edgeflare_agent import errors as agent_errors
@@ -19,17 +20,6 @@ from edgeflare_agent.image_spec import TensorInfo
 SEED_NAMES = "seeds"
 """The array of a file of fixed inputs that names the seed of each row."""
 _MOST_BYTES = 128 << 20
-
-
-class ChosenInput(NamedTuple):
-    """The input of a model that samples become, and what the others are given.
-
-    `rows`: where inputs have a row for each seed, that of each by the seed's name; else empty.
-    """
-
-    tensor: TensorInfo
-    given: GivenInputs
-    rows: Mapping[str, int]
 
 
 def choose_input(

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
+from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import check_healthy
 from edgeflare.campaign.executor import check_families, check_files
@@ -30,7 +31,6 @@ from edgeflare.campaign.settings.config import (
     load_config,
     merge,
 )
-from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig

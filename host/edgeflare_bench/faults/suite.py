@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field, ValidationError, field_validator
 
 from edgeflare._internal.files import check_regular, read_regular
+from edgeflare._internal.flags import problems_of
 from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
-from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.models import Section
 from edgeflare.errors import UsageError
 from edgeflare.store import CampaignLock

@@ -11,11 +11,11 @@ from typing import Any
 from edgeflare import errors
 from edgeflare._internal.files import file_sha256
 from edgeflare._version import __version__
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import DecoderOptions
 from edgeflare.campaign.events import Event, Notice, Reporter, silent
 from edgeflare.campaign.executor import opened_original
 from edgeflare.campaign.fleet import Fleet, LeaseOwner, TelemetryWriter
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.provenance import answer_digest, check_same_devices, environment
 from edgeflare.campaign.settings.config import CampaignConfig, config_from

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.events import Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet, check_one_model
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.search_stage import FloorCounts, SearchStage
 from edgeflare.campaign.seed_stage import SeedStage
 from edgeflare.campaign.settings.config import CampaignConfig

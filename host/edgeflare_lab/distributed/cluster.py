@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from edgeflare._internal import extras
 from edgeflare._internal.text import names_text
 from edgeflare._version import __version__
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import LeaseOwner
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.provenance import environment_differences
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.stages import Part

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from speech_models import LETTERS, ctc_model
 
+from edgeflare.answers.detections.interfaces import detector_format, detector_interfaces
+from edgeflare.answers.interface import ModelOutputs
+from edgeflare.answers.text_interfaces import transcribes
 from edgeflare.campaign import provenance
-from edgeflare.campaign.pair.detectors import detector_format, detector_sides
-from edgeflare.campaign.pair.tasks import ModelOutputs
-from edgeflare.campaign.pair.texts import transcribes
 from edgeflare.campaign.settings.config import config_from, load_config
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.cli.options import typed
@@ -70,7 +70,7 @@ def outputs_of(decoder: dict[str, Any], **metadata: str) -> ModelOutputs:
     config = ModelConfig.model_validate({"path": "m.onnx", "decoder": decoder})
     again = ModelConfig.model_validate(config.model_dump(mode="json"))  # as a store has it
     assert again == config
-    return ModelOutputs(RAW_OUTPUTS, metadata, again, IMAGES, "the original model")
+    return ModelOutputs(RAW_OUTPUTS, metadata, again, "the original model", IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,9 @@ def test_a_background_beyond_the_classes_is_refused(background: int) -> None:
     flags = {"original": {"path": "m"}, "deployed": {"path": "m"}, "seeds": {"path": "s"}}
     original = outputs_of({"background": background})
     with pytest.raises(ModelError, match=f"background must be -1 to 1, not {background}: output"):
-        detector_sides(config_from(flags, "run"), original, outputs_of({"background": 0}))
+        detector_interfaces(
+            config_from(flags, "run").detection, original, outputs_of({"background": 0})
+        )
 
 
 def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from search_models import WEIGHTS, softmax
 
+from edgeflare.answers import LABELS
 from edgeflare.answers.oracles import LabelOracle
 from edgeflare.campaign.pair.preflight import better_preprocessing
 from edgeflare.models import InputSpec
@@ -45,7 +46,7 @@ def seeds(model: Model, deployed_spec: InputSpec) -> list[Seed]:
 
 def test_a_change_that_only_makes_the_original_surer_explains_no_label() -> None:
     alike = seeds(unsure, SPEC)
-    assert better_preprocessing(alike, (SPEC, SPEC), unsure, labels_only=True) is None
+    assert better_preprocessing(alike, (SPEC, SPEC), unsure, LABELS) is None
     misled = better_preprocessing(alike, (SPEC, SPEC), unsure)
     assert misled is not None, "not a pair on which scores mislead"
 
@@ -59,15 +60,13 @@ def test_the_original_is_asked_with_the_row_of_each_seed() -> None:
         return biased(query.sample, spec)
 
     known = [replace(one, row=31 - place) for place, one in enumerate(seeds(biased, BRIGHT))]
-    explained = better_preprocessing(known, (SPEC, BRIGHT), answer, labels_only=True)
+    explained = better_preprocessing(known, (SPEC, BRIGHT), answer, LABELS)
     assert explained is not None
     assert asked[:32] == [*range(31, -1, -1)]
 
 
 def test_another_scale_is_distinguished_from_labels() -> None:
-    explained = better_preprocessing(
-        seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, labels_only=True
-    )
+    explained = better_preprocessing(seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, LABELS)
     assert explained is not None
     assert explained.change == "the deployed model's scale, mean and std"
     assert explained.distance == 0

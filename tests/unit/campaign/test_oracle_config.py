@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from edgeflare.answers.values import ValuesConfig
 from edgeflare.campaign.replay.results import replay_config
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.outputs import ValuesConfig
 from edgeflare.errors import UsageError
 
 BASE = {"original": {"path": "a.onnx"}, "deployed": {"path": "b.onnx"}, "seeds": {"path": "s"}}

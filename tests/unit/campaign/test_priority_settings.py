@@ -10,19 +10,20 @@ from model_pairs import Pair, stated
 from plugin_distributions import write_distribution
 from small_models import dense_onnx, flat_weights
 
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare import answers
+from edgeflare._internal.flags import flags_of
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.priority import check_priority, is_ordered_before, source_priorities
 from edgeflare.campaign.seeds import partner_source, seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
-from edgeflare.campaign.settings.flags import flags_of
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, TensorInfo
 
 SPEC = InputSpec((8, 8), 1, "NHWC", "float32", (1.0, 1.0), (0.0,), (1.0,))
 SCORES = ModelInterface(SPEC, TensorInfo("y", (1, 4), "float32", None), 4)
 SINGLE = SCORES._replace(output=TensorInfo("y", (1, 1), "float32", None), classes=2)
-SPEECH = SCORES._replace(task="transcript", classes=0)
-LABELS = SCORES._replace(labels_only=True)
+SPEECH = SCORES._replace(kind=answers.TRANSCRIPTS, task="transcript", classes=0)
+LABELS = SCORES._replace(kind=answers.LABELS)
 MEASURES = ("margin", "gini", "surprise", "rarity", "drift")
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers import DETECTIONS
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.seed_stage import SeedStage
 from edgeflare.errors import StoreError
 from edgeflare.models import InputSpec, TensorInfo
@@ -13,7 +14,7 @@ from edgeflare.store import Store
 
 BOXES = TensorInfo("boxes", (1, 84, 100), "float32", None)
 IMAGES = InputSpec(shape=(1, 64, 64, 3), dtype="float32", channels=3, size=(64, 64))
-SIDE = ModelInterface(IMAGES, BOXES, task="detection", outputs=(BOXES,))
+SIDE = ModelInterface(IMAGES, BOXES, kind=DETECTIONS, task="detection", outputs=(BOXES,))
 
 
 def read(folder: Path, **output: Any) -> Any:

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig
-from edgeflare.campaign.settings.flags import flags_of
+from edgeflare._internal.flags import flags_of
 from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.cli.app import app
 

@@ -76,8 +76,9 @@ def test_every_command_line_is_one_of_edgeflare(place: str, line: str) -> None:
     while hasattr(command, "commands"):
         assert words, f"{place}: {line} names no command"
         name = words.pop(0)
-        assert name in command.commands, f"{place}: there is no command {name} ({line})"
-        command = command.commands[name]
+        inner = command.get_command(typer.Context(command), name)
+        assert inner is not None, f"{place}: there is no command {name} ({line})"
+        command = inner
     if not words or "..." in words:
         return  # a command's name in a sentence
     with command.make_context(line, words):

@@ -17,7 +17,6 @@ from edgeflare.errors import EdgeFlareError
 from edgeflare.seeds import load_label_mapping, open_seeds
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.shrink import ShrinkOptions
-from edgeflare_whitebox import NC
 
 OF_A_LIBRARY = re.compile(
     r"allow_pickle|weights_only|'\w+' object|NoneType|argument must|not subscriptable|Expecting|"
@@ -86,7 +85,6 @@ CONTENTS = {
     "nothing": b"",
 }
 READERS: dict[str, Callable[[Path], Any]] = {
-    "coverage.npz": lambda path: NC("0" * 64, ("a",)).load(path),
     "repair.npz": load_repair,
     "labels.json": load_label_mapping,
     "triggers.npz": lambda path: build_strategy("shrink", {"triggers": str(path)}),

@@ -13,10 +13,12 @@ from edgeflare.answers.detections.matching import (
     DIFFERENCE_KINDS,
     Difference,
     differences,
+    kind_counts,
     score_distance,
     summary,
     worst,
 )
+from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.detections.words import (
     BROKEN,
     DETECTION_MARGIN,
@@ -24,12 +26,13 @@ from edgeflare.answers.detections.words import (
     pair_words,
     with_names,
 )
-from edgeflare.answers.kind import (
-    AnswerKind,
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     Card,
     LimitRule,
     Margins,
     Name,
+    ObjectCounts,
     Pieces,
     ReportWords,
     decision_of,
@@ -65,6 +68,7 @@ class DetectionsKind(AnswerKind[Detections]):
         limit="max_lost",
         unpaired="NaN, infinity or no answer",
     )
+    settings = DetectionConfig
     located: ClassVar[bool] = True
     """Whether objects have places."""
 
@@ -72,24 +76,24 @@ class DetectionsKind(AnswerKind[Detections]):
         """Whether these are objects; those without places are of the kind `tags`, too."""
         return isinstance(answer, Detections) and (self.located or not answer.rules.located)
 
-    def suits(self, original: Any, deployed: Any) -> str:
+    def suits(self, original: Any, deployed: Any) -> str | None:
         """Return the format that the original's outputs have in words, of a model of upright images."""
-        reason: str = later("edgeflare.campaign.pair.detectors:detecting_reason", original)
-        return reason
+        from edgeflare.answers.detections.interfaces import detecting_reason
 
-    def interfaces(self, config: Any, task: str, original: Any, deployed: Any) -> tuple[Any, Any]:
-        first, second = later(
-            "edgeflare.campaign.pair.detectors:detector_sides", config, original, deployed
-        )
-        return first, second
+        return detecting_reason(original, deployed)
+
+    def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
+        from edgeflare.answers.detections.interfaces import detector_interfaces
+
+        return detector_interfaces(settings, original, deployed)
 
     def settle(
         self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
     ) -> tuple[Any, str]:
-        settled, notice = later(
-            "edgeflare.campaign.pair.detectors:settled", side, raws, whose, original
-        )
-        return settled._replace(form="detections"), notice
+        from edgeflare.answers.detections.interfaces import settled
+
+        side, notice = settled(side, raws, whose, original)
+        return side._replace(form="detections"), notice
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.detections.formats import DetectionReader
@@ -129,6 +133,17 @@ class DetectionsKind(AnswerKind[Detections]):
     def is_below(self, answer: Detections, floor: float) -> bool:
         """Never: another object may be lost beside the one that is nearest to the confidence."""
         return False
+
+    def object_counts(
+        self, original: Detections, deployed: Detections, clear: float
+    ) -> ObjectCounts | None:
+        """Return the objects of both; one that has shifted doesn't differ."""
+        unlike = [one for one in differences(original, deployed) if one.kind != "shift"]
+        return ObjectCounts(
+            original.count + kind_counts(unlike)["ghost"],
+            original.count,
+            sum(difference.margin >= clear for difference in unlike),
+        )
 
     def certainty(self, answer: Detections) -> float | None:
         return 1.0 if self.is_finite(answer) else None

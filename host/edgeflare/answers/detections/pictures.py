@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare.answers.detections.matching import Difference, differences
 from edgeflare.answers.detections.words import BROKEN, kinds_words, pair_key, score_words
-from edgeflare.answers.kind import Card
+from edgeflare.answers.parts import Card
 from edgeflare.types import Detections, Sample
 
 _MOST_MARKS = 60
@@ -59,8 +59,8 @@ def box_marks(
     drawn: list[list[Mark]] = []
     for place, (answer, other) in enumerate(((original, deployed), (deployed, original))):
         marks, own = [], set()
-        for number, one in enumerate(found, 1):
-            mine, its = (one.original, one.deployed)[:: 1 if place == 0 else -1]
+        for number, difference in enumerate(found, 1):
+            mine, its = (difference.original, difference.deployed)[:: 1 if place == 0 else -1]
             detected = mine is not None and mine < answer.count
             if mine is not None:
                 own.add(mine)
@@ -69,15 +69,19 @@ def box_marks(
                 box, score = other.boxes[its], None
             else:
                 continue
-            label = one.deployed_label if place and one.deployed_label is not None else one.label
-            marks.append(_mark(one.kind, number, label, score, detected, box))
+            label = (
+                difference.deployed_label
+                if place and difference.deployed_label is not None
+                else difference.label
+            )
+            marks.append(_mark(difference.kind, number, label, score, detected, box))
         same = [
             _mark("", 0, int(answer.labels[j]), float(answer.scores[j]), True, answer.boxes[j])
             for j in range(answer.count)
             if j not in own
         ]
-        kept = [one for one in marks if one is not None][:_MOST_MARKS]
-        others = [one for one in same if one is not None][: _MOST_MARKS - len(kept)]
+        kept = [mark for mark in marks if mark is not None][:_MOST_MARKS]
+        others = [mark for mark in same if mark is not None][: _MOST_MARKS - len(kept)]
         drawn.append([*others, *kept])
     return drawn
 
@@ -92,7 +96,7 @@ def _mark(
 ) -> Mark | None:
     if not np.isfinite(box).all():
         return None
-    left, top, right, bottom = (round(float(one), _DIGITS) for one in np.clip(box, 0.0, 1.0))
+    left, top, right, bottom = (round(float(side), _DIGITS) for side in np.clip(box, 0.0, 1.0))
     known = None if score is None or not np.isfinite(score) else float(f"{score:.5g}")
     return Mark(kind, number, label, known, int(present), left, top, right, bottom)
 
@@ -105,32 +109,32 @@ def drawn(image: Sample, marks: Sequence[Mark]) -> Sample:
     """
     canvas: NDArray[np.uint8] = np.array(image, np.uint8)
     height, width = image.shape[:2]
-    for one in marks:
+    for mark in marks:
         corners = (
-            (round(one.left * (width - 1)), round(one.top * (height - 1))),
-            (round(one.right * (width - 1)), round(one.bottom * (height - 1))),
+            (round(mark.left * (width - 1)), round(mark.top * (height - 1))),
+            (round(mark.right * (width - 1)), round(mark.bottom * (height - 1))),
         )
-        _rectangle(canvas, *corners, one)
-        if one.kind:
-            _tag(canvas, f"{_SIGNS[one.kind]}{one.number}", corners[0], _COLOURS[one.kind])
+        _rectangle(canvas, *corners, mark)
+        if mark.kind:
+            _tag(canvas, f"{_SIGNS[mark.kind]}{mark.number}", corners[0], _COLOURS[mark.kind])
     return canvas
 
 
 def _rectangle(
-    canvas: NDArray[np.uint8], first: tuple[int, int], last: tuple[int, int], one: Mark
+    canvas: NDArray[np.uint8], first: tuple[int, int], last: tuple[int, int], mark: Mark
 ) -> None:
-    thickness = 2 if one.kind else 1
+    thickness = 2 if mark.kind else 1
     cv2.rectangle(canvas, first, last, _BLACK, thickness + 2)
-    if one.present:
-        cv2.rectangle(canvas, first, last, _COLOURS[one.kind], thickness)
+    if mark.present:
+        cv2.rectangle(canvas, first, last, _COLOURS[mark.kind], thickness)
         return
     (left, top), (right, bottom) = first, last
     for x in range(left, right, 2 * _DASH):
         for y in (top, bottom):
-            cv2.line(canvas, (x, y), (min(x + _DASH, right), y), _COLOURS[one.kind], thickness)
+            cv2.line(canvas, (x, y), (min(x + _DASH, right), y), _COLOURS[mark.kind], thickness)
     for y in range(top, bottom, 2 * _DASH):
         for x in (left, right):
-            cv2.line(canvas, (x, y), (x, min(y + _DASH, bottom)), _COLOURS[one.kind], thickness)
+            cv2.line(canvas, (x, y), (x, min(y + _DASH, bottom)), _COLOURS[mark.kind], thickness)
 
 
 def _tag(
@@ -150,12 +154,16 @@ def card(
 ) -> Card:
     """Return what a card shows of two answers; `finite`: neither has NaN or infinity."""
     found = differences(original, deployed) if finite else ()
-    pairs = tuple(dict.fromkeys(pair_key(one.kind, one.label) for one in found))
+    pairs = tuple(
+        dict.fromkeys(pair_key(difference.kind, difference.label) for difference in found)
+    )
     located = original.rules.located
     data = {
         "trigger": box_marks(original, deployed, found) if located else None,
         "seed": _seed_marks(*seed) if located and len(seed) == 2 else None,
-        "differences": [_row(one, original, deployed) for one in found[:_MOST_LISTED]],
+        "differences": [
+            _row(difference, original, deployed) for difference in found[:_MOST_LISTED]
+        ],
         "more": max(0, len(found) - _MOST_LISTED),
         "pairs": list(pairs),
         "counts": [original.count, deployed.count],
@@ -173,25 +181,31 @@ def _seed_marks(
     return box_marks(original, deployed, differences(original, deployed))
 
 
-def _row(one: Difference, original: Detections, deployed: Detections) -> list[Any]:
+def _row(difference: Difference, original: Detections, deployed: Detections) -> list[Any]:
     """Return [kind, label, deployed label, figures in words, original's margin, deployed's]."""
-    figures = score_words(one, original, deployed)
-    if one.kind == "shift" and one.iou is not None:
-        figures = f"IoU {one.iou:.2f}"
-    return [one.kind, one.label, one.deployed_label, figures, *map(_number, one.margins)]
+    figures = score_words(difference, original, deployed)
+    if difference.kind == "shift" and difference.iou is not None:
+        figures = f"IoU {difference.iou:.2f}"
+    return [
+        difference.kind,
+        difference.label,
+        difference.deployed_label,
+        figures,
+        *map(_number, difference.margins),
+    ]
 
 
 def _tag_scores(original: Detections, deployed: Detections) -> list[list[Any]]:
     """Return the highest scores of labels without boxes, either model's."""
-    known: list[dict[int, float]] = [
-        dict(zip(one.labels.tolist(), one.scores.tolist(), strict=True))
-        for one in (original, deployed)
+    both: list[dict[int, float]] = [
+        dict(zip(answer.labels.tolist(), answer.scores.tolist(), strict=True))
+        for answer in (original, deployed)
     ]
     ranked = sorted(
-        {*known[0], *known[1]}, key=lambda label: -max(one.get(label, 0.0) for one in known)
+        {*both[0], *both[1]}, key=lambda label: -max(scores.get(label, 0.0) for scores in both)
     )
     return [
-        [label, *(_number(one[label]) if label in one else None for one in known)]
+        [label, *(_number(scores[label]) if label in scores else None for scores in both)]
         for label in ranked[:_MOST_SCORES]
     ]
 

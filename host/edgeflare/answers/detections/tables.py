@@ -1,7 +1,7 @@
 """Detections in reports: key figures, and the tables of differences by class and kind."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.answers.detections.figures import (
@@ -18,7 +18,7 @@ from edgeflare.answers.detections.words import (
     kinds_text,
     pair_key,
 )
-from edgeflare.answers.kind import Name
+from edgeflare.answers.parts import Name
 from edgeflare.document import Block, Heading, KeyFigure, Text, shade, table_of
 
 _MOST_CLASSES = 40
@@ -87,16 +87,15 @@ def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
     kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
     header = ["class", *(KIND_WORDS[kind] for kind in kinds), "original detects", "share lost"]
 
-    def row(one: ClassDifferences) -> list[str]:
-        share = one.kinds["lost"] / one.original if one.original else None
-        figures = [f"{one.kinds[kind]:,}" if one.kinds[kind] else "" for kind in kinds]
-        return [class_words(one.label, name), *figures, f"{one.original:,}", percent_text(share)]
+    def cells(row: ClassDifferences) -> list[str]:
+        share = row.kinds["lost"] / row.original if row.original else None
+        figures = [f"{row.kinds[kind]:,}" if row.kinds[kind] else "" for kind in kinds]
+        return [class_words(row.label, name), *figures, f"{row.original:,}", percent_text(share)]
 
-    rows = [row(one) for one in counts.classes[:most]]
-    rest = counts.classes[most:]
-    if rest:
-        sums = [f"{sum(one.kinds[kind] for one in rest):,}" for kind in kinds]
-        detected = f"{sum(one.original for one in rest):,}"
+    rows = [cells(row) for row in counts.classes[:most]]
+    if rest := counts.classes[most:]:
+        sums = [f"{sum(row.kinds[kind] for row in rest):,}" for kind in kinds]
+        detected = f"{sum(row.original for row in rest):,}"
         rows.append([counted(len(rest), "more class", "more classes"), *sums, detected, ""])
     return table_of(header, rows)
 
@@ -109,38 +108,6 @@ def _inputs_text(counts: DifferenceCounts) -> str:
     )
 
 
-class DifferenceCell(NamedTuple):
-    """The differences of one kind in a class: the page's key, the kind in words, a shade 1 to 5."""
-
-    number: int
-    key: str
-    kind: str
-    shade: int
-
-
-class DifferenceRow(NamedTuple):
-    """A class: a cell for each kind, None without a difference, and its detections."""
-
-    label: str
-    cells: list[DifferenceCell | None]
-    total: int
-    original: int
-    lost: str
-
-
-class DifferenceTable(NamedTuple):
-    """A table of a page; `linked` are cells that filter the gallery."""
-
-    title: str
-    words: str
-    linked: bool
-    kinds: list[str]
-    rows: list[DifferenceRow]
-    totals: list[int]
-    left_out: int
-    counts: DifferenceCounts
-
-
 def page_tables(
     detection: DetectionFigures, name: Name, *, is_replay: bool, is_located: bool
 ) -> dict[str, Any]:
@@ -149,9 +116,11 @@ def page_tables(
     Without places a label can't be another class nor shift.
     """
     on = "inputs that deviate now" if is_replay else "triggers"
-    tables = [_page_table(f"On the {on}", detection.triggers, name, linked=True)]
+    tables = [_page_table(f"On the {on}", detection.triggers, name, is_linked=True)]
     if not is_replay:
-        tables.append(_page_table("On the seeds as they are", detection.seeds, name, linked=False))
+        tables.append(
+            _page_table("On the seeds as they are", detection.seeds, name, is_linked=False)
+        )
     legend = [
         (kind, KIND_WORDS[kind], KIND_MEANINGS[kind])
         for kind in DIFFERENCE_KINDS
@@ -161,38 +130,34 @@ def page_tables(
 
 
 def _page_table(
-    title: str, counts: DifferenceCounts, name: Name, *, linked: bool
-) -> DifferenceTable:
+    title: str, counts: DifferenceCounts, name: Name, *, is_linked: bool
+) -> dict[str, Any]:
+    """Return a table of the page; `is_linked`: its cells filter the gallery.
+
+    A row is a class, a cell for each kind, all its differences, the original's detections and the
+    share lost; a cell is a number, the page's key, the kind in words and a shade, None without.
+    """
     kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
-    most = max((one.kinds[kind] for one in counts.classes for kind in kinds), default=1)
+    most = max((row.kinds[kind] for row in counts.classes for kind in kinds), default=1)
     rows = []
-    for one in counts.classes[:_MOST_CLASSES]:
+    for row in counts.classes[:_MOST_CLASSES]:
         cells = [
-            DifferenceCell(
-                one.kinds[kind],
-                pair_key(kind, one.label),
-                KIND_WORDS[kind],
-                shade(one.kinds[kind], most),
-            )
-            if one.kinds[kind]
+            (number, pair_key(kind, row.label), KIND_WORDS[kind], shade(number, most))
+            if (number := row.kinds[kind])
             else None
             for kind in kinds
         ]
-        share = percent_text(one.kinds["lost"] / one.original) if one.original else ""
-        total = sum(one.kinds.values())
-        rows.append(DifferenceRow(class_words(one.label, name), cells, total, one.original, share))
-    words = f"{_inputs_text(counts)}." if counts.differing else _alike(counts)
-    return DifferenceTable(
-        title,
-        words,
-        linked,
-        [KIND_WORDS[kind] for kind in kinds],
-        rows,
-        [counts.kinds[kind] for kind in kinds],
-        max(0, len(counts.classes) - _MOST_CLASSES),
-        counts,
-    )
-
-
-def _alike(counts: DifferenceCounts) -> str:
-    return f"There is no difference on {counted(counts.inputs, 'input')}."
+        share = percent_text(row.kinds["lost"] / row.original) if row.original else ""
+        label, total = class_words(row.label, name), sum(row.kinds.values())
+        rows.append((label, cells, total, row.original, share))
+    alike = f"There is no difference on {counted(counts.inputs, 'input')}."
+    return {
+        "title": title,
+        "words": f"{_inputs_text(counts)}." if counts.differing else alike,
+        "linked": is_linked,
+        "kinds": [KIND_WORDS[kind] for kind in kinds],
+        "rows": rows,
+        "totals": [counts.kinds[kind] for kind in kinds],
+        "left_out": max(0, len(counts.classes) - _MOST_CLASSES),
+        "original": counts.original,
+    }

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import percent_text
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.metrics import class_scores, numbers
 from edgeflare.answers.outputs import softmax
 from edgeflare.answers.value_outputs import TEMPERATURE
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import seed_rows
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.pair.model_pair import readers, resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -167,7 +167,7 @@ def find_among(
     rows = seed_rows(sides, [one.id for one in chosen])
     samples = [with_row(one.sample, rows.get(one.id)) for one in chosen]
     scores_of: _ScoresOf = class_scores
-    if not sides[0].has_classes:
+    if not sides[0].classes:
         scores_of = _direction_scores
         labels = np.full(len(labels), -1)  # the largest value of an embedding is no class
     session = fleet.sessions[0]
@@ -184,7 +184,7 @@ def find_among(
         )
     (first.reader, second.reader), _ = readers(whole, sides, (raws[0], raws[1]))
     search = _Search(
-        first, second, labels, labels_only=sides[1].labels_only, placed=sides[0].parts == 1
+        first, second, labels, is_scored=sides[1].kind.is_scored, placed=sides[0].parts == 1
     )
     stated = search.pair(first.spec, second.spec) if whole is config else None
     return FoundInputs(
@@ -358,16 +358,16 @@ class _Search:
         deployed: _Model,
         labels: NDArray[np.int64],
         *,
-        labels_only: bool,
+        is_scored: bool,
         placed: bool,
     ) -> None:
-        """`placed`: whether images may be turned and resized, too."""
+        """`is_scored`: whether the deployed model returns scores; `placed`: whether images may be turned and resized, too."""
         self._placed = placed
         self._original = original
         self._deployed = deployed
         known = labels[labels >= 0]
         self._labels = labels if len(known) >= _FEWEST_LABELS and len(set(known)) > 1 else None
-        self._labels_only = labels_only
+        self._is_scored = is_scored
         self._count = len(labels)
         self._stated: set[tuple[object, ...]] = set()
 
@@ -396,7 +396,7 @@ class _Search:
         """Return what the models make of one way, on all seeds."""
         answers = self._answers(first, second, self._count)
         distance, agreement = _distances(*answers)
-        informed = answers[:1] if self._labels_only else answers
+        informed = answers if self._is_scored else answers[:1]
         information = float(np.mean([_information(one) for one in informed]))
         accuracy = None
         if self._labels is not None:
@@ -413,7 +413,7 @@ class _Search:
         self, first: InputSpec, second: InputSpec, count: int
     ) -> tuple[Probabilities, Probabilities]:
         original = self._original.probabilities(first, count)
-        if self._labels_only:
+        if not self._is_scored:
             tops = np.argmax(original, axis=1)
             original = np.where(np.isnan(original), np.nan, np.eye(original.shape[1])[tops])
         return original, self._deployed.probabilities(second, count)

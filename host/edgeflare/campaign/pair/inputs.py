@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from edgeflare._internal.text import counted, first_of
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import (

@@ -1,126 +1,40 @@
 """The two models of a campaign, brought to one understanding of inputs and outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
-from edgeflare._internal.text import shape_text
-from edgeflare.answers import kind_of_task
+import numpy as np
+
+from edgeflare._internal.flags import ForTasks, flags_in
+from edgeflare._internal.text import counted
+from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_output, kind_of_task
+from edgeflare.answers.interface import ModelInterface, ModelOutputs
 from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.detectors import (
-    check_same_objects,
-    keeping_boxes,
-    with_background_of,
-)
 from edgeflare.campaign.pair.inputs import check_inputs, chosen_input, other_order
-from edgeflare.campaign.pair.interface import Comparison, ModelInterface
-from edgeflare.campaign.pair.tasks import (
-    ModelOutputs,
-    check_same_classes,
-    check_settings,
-    find_task,
-    unbatched_like,
-    unbatched_outputs,
-    with_batch,
-)
-from edgeflare.campaign.pair.texts import text_sources, transcribing_side, vocabulary_notices
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
-from edgeflare.devices import ReconnectingSession, Reply
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.devices import LoadedModel, ReconnectingSession, Reply
+from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.models import (
-    SINGLE_KINDS,
     AnswerReader,
-    AudioSpec,
+    DetectorOptions,
     InputOptions,
+    InputSpec,
     OriginalModel,
-    OutputKind,
     RawOutput,
+    Spec,
     TensorInfo,
     as_output,
-    check_index,
-    detect_kind,
-    has_one_value,
-    is_index,
+    is_batch_open,
     known_of,
-    largest_sum_error,
-    output_classes,
     resolve_input,
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
-from edgeflare.types import Output, Query, Transcript
-
-
-def _check_no_frames(model: ModelOutputs, output: TensorInfo) -> None:
-    """Raise ModelError where an output has scores for each moment, of a model of audio or time first."""
-    shape, axes = output.shape, ""
-    is_first = output.name in model.unbatched and sum(size != 1 for size in shape) > 1
-    if is_first:
-        shape = shape[1:]
-        axes = ", whose first axis is no batch (one input has several entries there, such as moments in time)"
-    elif not isinstance(model.spec, AudioSpec) or len(shape) != 3:
-        return
-    if is_first or sum(size != 1 for size in shape[1:]) > 1:
-        raise ModelError(
-            f"output {output.name!r} of {model.whose} has shape {shape_text(shape)}{axes}: not one "
-            "score for each class; if it returns text, state how its outputs become text "
-            "with `--decoder vocabulary=FILE` (a token a line)"
-            + (", else --task dense, vector or embedding" if is_first else "")
-        )
-
-
-def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
-    """Return the number of classes: that of the original's scores.
-
-    Raises ModelError where its output is none of scores.
-    """
-    unknown = output.shape in ((), (None,))  # so is one whose rank the file leaves open
-    if config.output == "label":
-        raise ModelError(
-            "the original model is stated to return labels, as `--output label` states of both "
-            "models; only the deployed one may: use `--deployed-output label`"
-        )
-    if has_one_value(output) and not is_index(output) and config.output in SINGLE_KINDS:
-        return 2
-    if is_index(output) or (has_one_value(output) and not unknown):
-        raise ModelError(
-            f"output {output.name!r} of the original model is one value, not a score for each "
-            "class: if it is the probability of one of two classes, state `--output sigmoid` "
-            "(`sigmoid-logits` before the sigmoid); if it is a label, give the original as it was "
-            "before it was made to tell a label alone (only the deployed model may: "
-            "`--deployed-output label`); if it is a number, state `--task vector`"
-        )
-    return output_classes(output, "the original model")
-
-
-def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
-    """Whether the deployed model's output is a class index, as stated or by its type and shape.
-
-    Raises ModelError where it is none and has no score for each of the original's `classes` either.
-    """
-    if config.output == "label" or (config.output == "auto" and is_index(output)):
-        check_index(output)
-        return True
-    if has_one_value(output) and classes == 2 and config.output in SINGLE_KINDS:
-        return False
-    if has_one_value(output):
-        single = (
-            ", if it is the probability of class 1 `--deployed-output sigmoid`"
-            if classes == 2
-            else ""
-        )
-        raise ModelError(
-            f"output {output.name!r} of the deployed model is one value ({output.dtype}) where the "
-            f"original has {classes} classes; if it is the class index, state `--deployed-output "
-            f"label`{single}"
-        )
-    count = output_classes(output, "the deployed model")
-    check_same_classes(classes, count)
-    return False
-
-
-_SUM_TOLERANCE = 0.02
+from edgeflare.store.database import decoding
+from edgeflare.types import Output, Query, Sample, Task
 
 
 class CountedDevice:
@@ -150,6 +64,66 @@ class RawOriginal:
         return [as_output(raw) for raw in raws], seconds
 
 
+def _unbatched_outputs(original: OriginalModel, spec: Spec) -> frozenset[str]:
+    """Return the names of the original's outputs whose first axis is no batch, such as [time, 1, symbols].
+
+    Some have more than 1 there in the file. Others have it open, though the model takes one sample
+    alone: a blank one tells.
+    """
+    found = {one.name for one in original.outputs if _has_other_first_axis(one)}
+    is_open = [one.name for one in original.outputs if len(one.shape) > 1 and not one.shape[0]]
+    if not is_open or is_batch_open(original.inputs):
+        return frozenset(found)
+    if isinstance(spec, InputSpec):
+        blank: Sample = np.zeros((*spec.upright_size, spec.channels), np.uint8)
+    else:
+        blank = np.zeros(spec.samples or spec.rate, np.float32)
+    original.configure(spec, is_open)
+    try:
+        raws = original.raw(blank)
+    except InferenceFailedError:
+        return frozenset(found)
+    for name, raw in zip(is_open, raws, strict=True):
+        if isinstance(raw, np.ndarray) and raw.ndim > 1 and raw.shape[0] > 1:
+            found.add(name)
+    return frozenset(found)
+
+
+def _unbatched_like(
+    outputs: Sequence[TensorInfo], original: Sequence[TensorInfo], names: frozenset[str]
+) -> frozenset[str]:
+    """Return the names of a deployed model's outputs whose first axis is no batch.
+
+    Where its file leaves that open, those of the original's shape are as the original's `names`.
+    """
+    shapes = {one.shape[1:] for one in original if one.name in names}
+    return frozenset(
+        output.name
+        for output in outputs
+        if _has_other_first_axis(output)
+        or (output.shape[:1] == (None,) and output.shape[1:] in shapes)
+    )
+
+
+def _has_other_first_axis(tensor: TensorInfo) -> bool:
+    return len(tensor.shape) > 1 and tensor.shape[0] not in (None, 0, 1)
+
+
+def _with_batch(tensors: Sequence[TensorInfo], unbatched: frozenset[str]) -> list[TensorInfo]:
+    """Return outputs with a batch axis of 1 before the others where the file has none."""
+    return [
+        tensor._replace(shape=(1, *tensor.shape)) if tensor.name in unbatched else tensor
+        for tensor in tensors
+    ]
+
+
+def _outputs(model: OriginalModel | LoadedModel, config: ModelConfig, whose: str) -> ModelOutputs:
+    """Return a model's outputs before its inputs are known."""
+    return ModelOutputs(
+        model.outputs, model.metadata, config, whose, in_file=model.outputs, decoder=model.decoder
+    )
+
+
 def resolve_pair(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet
 ) -> tuple[ModelInterface, ModelInterface]:
@@ -161,7 +135,12 @@ def resolve_pair(
     """
     model = fleet.sessions[0].model
     whose = "the original model", "the deployed model"
-    texts = text_sources(config, original, model)
+    files = (
+        _outputs(original, config.original, whose[0]),
+        _outputs(model, config.deployed, whose[1]),
+    )
+    for kind in KINDS:
+        kind.check_files(config.task, *files)
     chosen = (
         chosen_input(config.original, original.inputs, whose[0]),
         chosen_input(config.deployed, model.inputs, whose[1]),
@@ -191,36 +170,26 @@ def resolve_pair(
     )
     check_inputs(*specs)
     original.fix_inputs(chosen[0].given)
-    unbatched = unbatched_outputs(original, specs[0])
-    unbatched_there = unbatched_like(model.outputs, original.outputs, unbatched)
-    outputs = (
-        ModelOutputs(
-            with_batch(original.outputs, unbatched),
-            original.metadata,
-            config.original,
-            specs[0],
-            whose[0],
-            chosen[0].given.parts,
-            unbatched,
-        ),
-        ModelOutputs(
-            with_batch(model.outputs, unbatched_there),
-            model.metadata,
-            config.deployed,
-            specs[1],
-            whose[1],
-            chosen[1].given.parts,
-            unbatched_there,
-        ),
-    )
-    if texts is not None:
-        check_settings(config, "transcript")
-        sides = transcribing_side(specs[0], texts[0]), transcribing_side(specs[1], texts[1])
-    else:
-        sides = _answering(config, *outputs)
+    unbatched = _unbatched_outputs(original, specs[0])
+    unbatched_there = _unbatched_like(model.outputs, original.outputs, unbatched)
+    outputs = [
+        outputs._replace(
+            tensors=_with_batch(outputs.tensors, open_axes),
+            spec=spec,
+            parts=choice.given.parts,
+            unbatched=open_axes,
+        )
+        for outputs, spec, choice, open_axes in zip(
+            files, specs, chosen, (unbatched, unbatched_there), strict=True
+        )
+    ]
+    kind, task, reason = _task(config.task, *outputs)
+    _check_settings(config, kind, task)
+    sides = kind.interfaces(task, config.settings_of(kind), *outputs)
     sides = (
         sides[0]._replace(
             doubt=contradiction(first, config.original.input, in_files[0], whose[0]),
+            inferred=reason or sides[0].inferred,
             chosen=chosen[0],
         ),
         sides[1]._replace(
@@ -229,14 +198,13 @@ def resolve_pair(
             chosen=chosen[1],
         ),
     )
-    sides = sides[0], keeping_boxes(_repaired(sides[1], config), config.detection.keep)
-    decoders = (None, None) if texts is None else (texts[0].decoder, texts[1].decoder)
-    original.configure(sides[0].spec, sides[0].asked, decoders[0])
+    sides = sides[0], _repaired(sides[1], config)
+    original.configure(sides[0].spec, sides[0].asked, sides[0].sent_decoder)
     for session in fleet:
         session.configure(
             sides[1].spec,
             sides[1].asked,
-            decoders[1],
+            sides[1].sent_decoder,
             sides[1].repair,
             keep=sides[1].keep,
             given=chosen[1].given,
@@ -251,12 +219,12 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     if config.deployed.repair is None:
         return deployed
     repair = load_repair(config.deployed.repair)
-    has_scores = deployed.has_classes and deployed.compared.gallery is None
-    if not has_scores or deployed.labels_only:
-        found = deployed.answers if not deployed.has_classes else "no score for each"
+    kind, is_nearest = deployed.kind, deployed.compared.gallery is not None
+    if is_nearest or not (deployed.classes and kind.is_scored):
+        returned = "no score for each" if is_nearest else kind.noun
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
-            f"model returns {'a label alone' if deployed.labels_only else found}; leave it out"
+            f"model returns {returned}; leave it out"
         )
     if repair.size != deployed.classes:
         raise UsageError(
@@ -266,54 +234,48 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     return deployed._replace(output=repair.announced(deployed.output.name), repair=repair)
 
 
-def _answering(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
-) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two models that return no text. Raises ModelError where they don't fit."""
-    task, reason = find_task(config, original, deployed)
-    check_settings(config, task)
-    first, second = kind_of_task(task).interfaces(config, task, original, deployed)
-    return first._replace(inferred=reason), second
+def _task(
+    stated: Task, original: ModelOutputs, deployed: ModelOutputs
+) -> tuple[AnswerKind[Any], Task, str]:
+    """Return the kind and the task, as stated or by the outputs, and the reason; "": it is stated.
+
+    Raises ModelError for formats that are known and not supported.
+    """
+    if stated != "auto":
+        return kind_of_task(stated), stated, ""
+    for kind in KINDS:
+        reason = kind.suits(original, deployed)
+        if reason is not None:
+            return kind, next(iter(kind.tasks)), reason
+    return SCORES, next(iter(SCORES.tasks)), ""
 
 
-def _class_outputs(original: ModelOutputs, deployed: ModelOutputs) -> tuple[TensorInfo, TensorInfo]:
-    """Return both models' outputs of class scores. Raises ModelError for those of moments in time."""
-    first, second = (
-        model.single("the class scores", ", or state another --task")
-        for model in (original, deployed)
-    )
-    _check_no_frames(original, first)
-    _check_no_frames(deployed, second)
-    return first, second
-
-
-def tagging_sides(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
-) -> tuple[ModelInterface, ModelInterface]:
-    """Return the interfaces of two models of several labels. Raises ModelError where they don't fit."""
-    first, second = _class_outputs(original, deployed)
-    counts = [
-        1 if has_one_value(output) else output_classes(output, model.whose)
-        for output, model in ((first, original), (second, deployed))
-    ]
-    check_same_classes(*counts)
-    compared = Comparison(config.detection.rules(located=False))
-    return (
-        ModelInterface(original.spec, first, task="multi-label", compared=compared),
-        ModelInterface(deployed.spec, second, task="multi-label", compared=compared),
-    )
-
-
-def classifying_sides(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
-) -> tuple[ModelInterface, ModelInterface]:
-    """Return the interfaces of two classifiers. Raises ModelError where they don't fit."""
-    first, second = _class_outputs(original, deployed)
-    classes = _original_classes(first, config.original)
-    labels_only = _returns_label(second, config.deployed, classes)
-    return ModelInterface(original.spec, first, classes), ModelInterface(
-        deployed.spec, second, classes, labels_only
-    )
+def _check_settings(config: CampaignConfig, kind: AnswerKind[Any], task: Task) -> None:
+    """Raise UsageError where something is stated that answers of this task don't have."""
+    answers = f"these models answer with {kind.tasks[task]} ({task})"
+    tables = {answered.settings for answered in KINDS}
+    for section, table in config:
+        for name, field in type(table).model_fields.items() if type(table) in tables else ():
+            fitting = [
+                task for mark in field.metadata if isinstance(mark, ForTasks) for task in mark.tasks
+            ]
+            if fitting and task not in fitting and getattr(table, name) != field.default:
+                flag = next((flag.name for flag in flags_in(field)), f"{name} in [{section}]")
+                raise UsageError(
+                    f"{flag} is for --task {', '.join(sorted(fitting))}, and {answers}: leave it out, or "
+                    "state the task"
+                )
+    for whose, model in (("original", config.original), ("deployed", config.deployed)):
+        if model.output not in kind.stated_outputs:
+            raise UsageError(
+                f"the {whose} model is stated to return {model.output} (--output), and {answers}: leave it out, or "
+                "state another --task"
+            )
+        if model.decoder is not None and task != model.decoder.task:
+            raise UsageError(
+                f"the decoder that is stated for the {whose} model is for --task {model.decoder.task}, and "
+                f"{answers}: leave it out, or state the task"
+            )
 
 
 def readers(
@@ -328,17 +290,12 @@ def readers(
     read: list[AnswerReader] = []
     doubts = [side.doubt for side in sides if side.doubt]
     doubts += [side.inferred for side in sides if side.inferred]
-    doubts += vocabulary_notices(sides)
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
-        plain: list[Any] = [output for output in outputs if not isinstance(output, Transcript)]
-        if read:
-            side = with_background_of(read[0], side)  # noqa: PLW2901
-        reader, doubt = _reader(side, model.output, plain, whose, read[0] if read else None)
+        reader, doubt = _reader(side, model.output, outputs, whose, read[0] if read else None)
         read.append(reader)
         doubts += [doubt] if doubt else []
-    check_same_objects(read[0], read[1])
     return (read[0], read[1]), doubts
 
 
@@ -346,8 +303,7 @@ def original_reader(
     config: CampaignConfig, side: ModelInterface, raws: Sequence[Output]
 ) -> AnswerReader:
     """Return how the original's raw outputs become answers, as `readers` does."""
-    plain: list[Any] = [raw for raw in raws if not isinstance(raw, Transcript)]
-    return _reader(side, config.original.output, plain, "original", None)[0]
+    return _reader(side, config.original.output, raws, "original", None)[0]
 
 
 def _reader(
@@ -362,40 +318,40 @@ def _reader(
     return settled.reader(settled.form), notice
 
 
-def scores_form(
-    side: ModelInterface,
-    stated: str,
-    outputs: Sequence[Any],
-    whose: str,
-    original: AnswerReader | None,
-) -> tuple[OutputKind, str]:
-    """Return what a model's scores are, as stated or by its outputs on the seeds, and a notice.
+def class_names_notice(
+    config: CampaignConfig, names: Sequence[str] | None, original: AnswerReader
+) -> str | None:
+    """Return a notice where the stated names are not as many as the classes; None: they are.
 
-    `original`: how those of the original are read; None for the original itself. Only its outputs tell
-    sigmoids from probabilities: a deployed model that is wrong may have any sum.
+    None, too, where the outputs don't tell the number of classes.
     """
-    if side.labels_only:
-        return "label", ""
-    if side.repair is not None:
-        return "probabilities", ""
-    if has_one_value(side.output) and stated in SINGLE_KINDS:
-        return SINGLE_KINDS[stated], ""
-    if stated != "auto":
-        return cast("OutputKind", stated), ""
-    kind = detect_kind(side.output, outputs)
-    if kind != "probabilities" or (original is not None and original.kind == "sigmoid"):
-        return ("sigmoid" if kind == "probabilities" else kind), ""
-    off = largest_sum_error(side.output, outputs)
-    if off <= _SUM_TOLERANCE:
-        return kind, ""
-    if original is None:
-        return "sigmoid", (
-            f"the {whose} model's outputs are taken for independent sigmoids, since all lie in [0, "
-            f"1], and their sum is up to {off:.2g} off 1; they are divided by their sum. State "
-            "`--task multi-label` if several classes may be meant, `--output logits` if they are none, "
-            "`--output probabilities` to leave them as they are"
-        )
-    return kind, (
-        f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
-        f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
+    if config.detection.class_names is None or names is None:
+        return None
+    classes = getattr(original, "classes", 0)
+    if classes < 1 or len(names) == classes:
+        return None
+    return (
+        f"--class-names {config.detection.class_names} names {counted(len(names), 'class', 'classes')}, and "
+        f"the models have {classes:,}: check that it is the file of these models, with their classes in order "
+        "and none for the background"
     )
+
+
+def stored_reader(side: ModelInterface, output: Mapping[str, Any], folder: Path) -> AnswerReader:
+    """Return the reader of a model of a campaign that has begun, by its stored `model_identity`.
+
+    Raises StoreError where that is damaged in the campaign `folder`.
+    """
+    form, detector = stored_format(output, folder)
+    return (side if detector is None else side._replace(detector=detector)).reader(form)
+
+
+def stored_format(output: Mapping[str, Any], folder: Path) -> tuple[str, DetectorOptions | None]:
+    """Return what outputs are, by the stored `model_identity` of a campaign in `folder`.
+
+    The format is that of a detector. Raises StoreError where either is damaged.
+    """
+    with decoding(folder, "what is known of the models"):
+        form, detector = output["kind"], output.get("detector")
+        kind_of_output(form)
+        return form, None if detector is None else DetectorOptions.model_validate(detector)

@@ -2,29 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, duration
-from edgeflare.answers.detections.matching import differences, kind_counts
-from edgeflare.answers.metrics import class_scores, disagreement, is_scores, text_of, top_label
-from edgeflare.answers.transcripts import excerpts
+from edgeflare.answers import SCORES, AnswerKind, kind_of
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.models import InputSpec
 from edgeflare.statistics import wilson
 from edgeflare.types import (
     Decision,
-    Detections,
     Output,
     Outputs,
     Query,
     Seed,
     SeedInput,
-    Transcript,
-    Values,
     with_row,
 )
 
@@ -76,28 +71,26 @@ def better_preprocessing(
     seeds: Sequence[Seed],
     specs: tuple[InputSpec, InputSpec],
     answer: Callable[[Query, InputSpec], Output],
-    *,
-    labels_only: bool = False,
+    kind: AnswerKind[Any] = SCORES,
 ) -> BetterPreprocessing | None:
     """Return the best alternative preprocessing where it is clearly better than the stated one.
 
     `specs` are those of original and deployed model; `answer` runs the original under a spec.
     Clearly better: closer on a share of the first 32 seeds whose lower 95 % bound is above 60 %,
-    at no more than half the median distance. `labels_only`: the deployed model returns a label and
-    no scores, so only labels are compared.
+    at no more than half the median distance. `kind`: of the deployed model's answers; where it
+    returns a label and no scores, only labels are compared.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
         return None
-    view = _one_hot if labels_only else _unchanged
     stated = _distances(
-        tried, [view(one) for seed in tried if (one := seed.outputs.original) is not None]
+        kind, tried, [one for seed in tried if (one := seed.outputs.original) is not None]
     )
     asked = [with_row(seed.sample, seed.row) for seed in tried]
     found = []
     for change, spec in _alternatives(*specs).items():
         try:
-            other = _distances(tried, [view(answer(one, spec)) for one in asked])
+            other = _distances(kind, tried, [answer(one, spec) for one in asked])
         except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
             continue
         closer = int(np.count_nonzero(other < stated))
@@ -110,22 +103,16 @@ def better_preprocessing(
     return min(found, key=lambda one: one.distance, default=None)
 
 
-def _unchanged(answer: Output) -> Output:
-    return answer
-
-
-def _one_hot(answer: Output) -> Output:
-    scores = class_scores(answer)
-    return np.asarray(np.arange(len(scores)) == scores.argmax(), np.float64)
-
-
 def _finite(seed: Seed) -> bool:
     return seed.outputs.decision is not Decision.NONFINITE
 
 
-def _distances(seeds: Sequence[Seed], originals: Sequence[Output]) -> NDArray[np.float64]:
+def _distances(
+    kind: AnswerKind[Any], seeds: Sequence[Seed], originals: Sequence[Output]
+) -> NDArray[np.float64]:
     deployed = [one for seed in seeds if (one := seed.outputs.deployed) is not None]
-    return np.array([disagreement(*both) for both in zip(originals, deployed, strict=True)])
+    pairs = zip(map(kind.as_deployed, originals), deployed, strict=True)
+    return np.array([kind.distance(*both) for both in pairs])
 
 
 MINIMUM_SEEDS = 20
@@ -167,24 +154,19 @@ class SeedFigures(NamedTuple):
     def of(cls, seed_id: str, label: int | None, outputs: Outputs) -> "SeedFigures":
         """Return the figures of one seed."""
         original, deployed, decision = outputs
-        classes = original.size if is_scores(original) else 0
-        example = ""
-        if original is not None and deployed is not None and decision is Decision.DEVIATION:
-            example = _example(original, deployed)
-        labels = top_label(original), top_label(deployed)
-        found = cls(seed_id, label, decision, *labels, classes, example)
-        if isinstance(original, Detections) and isinstance(deployed, Detections):
-            unlike = [
-                difference
-                for difference in differences(original, deployed)
-                if difference.kind != "shift"
-            ]
-            return found._replace(
-                objects=original.count + kind_counts(unlike)["ghost"],
-                detected=original.count,
-                differing=sum(one.margin >= _CLEAR for one in unlike),
-            )
-        return found._replace(has_tolerance=isinstance(original, Values))
+        if original is None:
+            return cls(seed_id, label, decision, None, None, 0)
+        kind = kind_of(original)
+        tops = kind.top_label(original), None if deployed is None else kind.top_label(deployed)
+        figures = cls(seed_id, label, decision, *tops, kind.classes(original))
+        figures = figures._replace(has_tolerance=kind.is_measured)
+        if deployed is None:
+            return figures
+        counts = kind.object_counts(original, deployed, _CLEAR)
+        figures = figures if counts is None else figures._replace(**counts._asdict())
+        if decision is not Decision.DEVIATION:
+            return figures
+        return figures._replace(example=kind.example(original, deployed))
 
 
 def check_pair(
@@ -356,19 +338,3 @@ def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
         f"the {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
         f"than guessing among {labelled[0].classes} classes"
     )
-
-
-def _example(original: Output, deployed: Output) -> str:
-    """Return how two answers differ, in words."""
-    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
-        ours, theirs = excerpts(original.text, deployed.text)
-        return f'"{ours}" against "{theirs}"'
-    texts = text_of(original), text_of(deployed)
-    if texts != (None, None) and texts[0] != texts[1]:
-        return f"{texts[0]} against {texts[1]}"
-    labels = top_label(original), top_label(deployed)
-    if labels[0] is None:
-        return f"answers {disagreement(original, deployed):.2g} apart"
-    if labels[0] == labels[1]:
-        return f"{labels[0]} both times, with scores {disagreement(original, deployed):.2g} apart"
-    return f"{labels[0]} against {labels[1]}"

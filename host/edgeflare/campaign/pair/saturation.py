@@ -5,6 +5,7 @@ saturate (VPMADDUBSW); processors with VNNI and arm64 compute them exactly.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal.text import counted
-from edgeflare.answers.metrics import decides_equally, numbers, text_of
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers import AnswerKind
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.types import Output, Seed, Values, with_row
+from edgeflare.types import Output, Seed, with_row
 
 _EXACT = ("avx512_vnni", "avx_vnni")
 _OF_8_BITS = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"DequantizeLinear", b"QGemm")
@@ -63,10 +64,11 @@ def saturation_notice(
             model.close()
     except EdgeFlareError:
         return None
-    other = sum(map(_differ, answers, exact))
+    differ = partial(_differ, side.kind)
+    other = sum(map(differ, answers, exact))
     if other == 0:
         return None
-    labels = sum(_decide_otherwise(one, two) for one, two in zip(answers, exact, strict=True))
+    labels = sum(map(partial(_decide_otherwise, side.kind), answers, exact))
     return (
         f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
         f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
@@ -76,18 +78,18 @@ def saturation_notice(
     )
 
 
-def _decide_otherwise(answer: Output | None, exact: Output | None) -> bool:
-    if answer is None or exact is None:
-        return answer is not exact
-    if isinstance(answer, Values):
-        return _differ(answer, exact)  # what is a deviation a tolerance decides, not these two
-    return not decides_equally(answer, exact)
+def _decide_otherwise(kind: AnswerKind[Any], answer: Output | None, exact: Output | None) -> bool:
+    if answer is None or exact is None or kind.is_measured:
+        return _differ(
+            kind, answer, exact
+        )  # what is a deviation a tolerance decides, not these two
+    return not kind.agree(answer, exact)
 
 
-def _differ(answer: Output | None, exact: Output | None) -> bool:
+def _differ(kind: AnswerKind[Any], answer: Output | None, exact: Output | None) -> bool:
     if answer is None or exact is None:
         return answer is not exact
-    ours, theirs = numbers(answer), numbers(exact)
-    if text_of(answer) != text_of(exact) or ours.shape != theirs.shape:
+    ours, theirs = kind.numbers(answer), kind.numbers(exact)
+    if kind.text(answer) != kind.text(exact) or ours.shape != theirs.shape:
         return True
     return bool(np.abs(ours - theirs).max(initial=0.0) > _APART)

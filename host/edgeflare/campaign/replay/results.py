@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from edgeflare.answers.kind import AnswerKind, Margins
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import difference_text, text_of, top_label
+from edgeflare.answers.parts import Margins
 from edgeflare.answers.transcripts import spoken
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge

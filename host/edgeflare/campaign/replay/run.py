@@ -18,7 +18,7 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.pair.inputs import seed_origins
-from edgeflare.campaign.pair.interface import stored_format
+from edgeflare.campaign.pair.model_pair import stored_format
 from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.replay.results import REPLAY

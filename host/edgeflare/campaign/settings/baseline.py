@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from edgeflare.answers.metrics import is_scores
+from edgeflare.answers import kind_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, campaign_text
-from edgeflare.types import TRIGGERS, Detections, Output, Values
+from edgeflare.types import TRIGGERS
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
@@ -61,19 +61,17 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
         )
     answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
-    if scores is not None and not is_scores(scores):
+    if scores is None:
+        return
+    kind = kind_of(scores)
+    count = kind.classes(scores)
+    if not count:
         raise UsageError(
-            f"limits.baseline: the models of {folder} return {_kind(scores)}, so that it has no "
+            f"limits.baseline: the models of {folder} return {kind.noun}, so that it has no "
             "pairs of classes: new_pairs is for class models"
         )
-    if classes is not None and scores is not None and scores.size != classes:
+    if classes not in (None, count):
         raise UsageError(
-            f"limits.baseline: {folder} is a campaign over {scores.size} classes, and this one is "
+            f"limits.baseline: {folder} is a campaign over {count} classes, and this one is "
             f"over {classes}; name one of the same classes"
         )
-
-
-def _kind(answer: Output | None) -> str:
-    if isinstance(answer, Detections):
-        return "detections"
-    return "values" if isinstance(answer, Values) else "text"

@@ -17,18 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edgeflare._internal import plugins, toml
-from edgeflare.answers import kind_of_task, tasks
-from edgeflare.answers.oracles import (
-    BUILT_IN,
-    DEFAULT_TOLERANCES,
-    MARGIN_FLOOR,
-    TASKS,
-    VALUE_TASKS,
-    OracleName,
-    traits_of,
-)
-from edgeflare.answers.values import DEFAULT_MEASURES, LARGEST_DISTANCES, MEASURES
-from edgeflare.campaign.settings.flags import (
+from edgeflare._internal.flags import (
     DEVICES,
     FILES,
     SEARCH,
@@ -37,10 +26,18 @@ from edgeflare.campaign.settings.flags import (
     conflict,
     problems_of,
 )
+from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_task, tasks
+from edgeflare.answers.detections.settings import DetectionConfig
+from edgeflare.answers.oracles import (
+    BUILT_IN,
+    MARGIN_FLOOR,
+    OracleName,
+    traits_of,
+)
+from edgeflare.answers.values import ValuesConfig
 from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
-from edgeflare.campaign.settings.outputs import DetectionConfig, ValuesConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
@@ -302,7 +299,8 @@ SamplesPlace: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_sa
 """A folder, or the URL of a prefix in an object store."""
 
 
-StatedTask: TypeAlias = Annotated[str, plugins.known_name("kind of answer", ("auto", *TASKS))]
+_TASKS = {task: words for kind in KINDS for task, words in kind.tasks.items()}
+StatedTask: TypeAlias = Annotated[str, plugins.known_name("kind of answer", ("auto", *_TASKS))]
 """What both models answer with; a task of a distribution's own kind of answer, too."""
 
 
@@ -367,7 +365,7 @@ class CampaignConfig(Section):
     task: Annotated[StatedTask, Flag("--task", metavar="NAME", panel=FILES)] = Field(
         default="auto",
         description="What both models answer with: "
-        + ", ".join(f"{name} ({words})" for name, words in TASKS.items())
+        + ", ".join(f"{name} ({words})" for name, words in _TASKS.items())
         + " or auto (the default: by the outputs' names and shapes, where they tell).",
     )
     detection: DetectionConfig = Field(
@@ -438,25 +436,29 @@ class CampaignConfig(Section):
         """Compare answers of real values by a tolerance, where no oracle is stated."""
         if not isinstance(values, Mapping):
             return values
-        task = next((one for one in VALUE_TASKS if one == values.get("task")), None)
-        search, stated = _stated(values.get("search", {})), _stated(values.get("values", {}))
-        _check_has_tolerance(values.get("task"), search or {}, stated or {})
-        if task is None or search is None or search.get("oracle", "auto") != "auto":
+        task, search = values.get("task"), _stated(values.get("search", {}))
+        kind = _kind_of(task)
+        if kind is None or search is None:
             return values
-        stated = stated or {}
-        if stated.get("gallery") is not None:
+        tolerance = kind.tolerance(str(task), _stated(values.get("values", {})) or {})
+        _check_has_tolerance(str(task), search, tolerance.refusal)
+        if (
+            not (kind.is_measured and kind.takes_tolerance)
+            or tolerance.refusal
+            or search.get("oracle", "auto") != "auto"
+        ):
             return values
-        tolerance = DEFAULT_TOLERANCES.get(task)
-        if task == "vector" and stated.get("tolerances"):
-            tolerance = 1.0
-        if tolerance is None and search.get("tolerance") is None:
+        if tolerance.default is None and search.get("tolerance") is None:
             raise conflict(
                 "{task} needs a tolerance: the largest difference of the answers that is no deviation, in their "
                 "own units, such as tolerance = 0.1 (--tolerance 0.1), or one for each element, tolerances in "
                 "[values]",
-                task=Key("task", f'task = "{task}"', task),
+                task=Key("task", f'task = "{task}"', str(task)),
             )
-        return {**values, "search": {"tolerance": tolerance, **search, "oracle": "tolerance"}}
+        return {
+            **values,
+            "search": {"tolerance": tolerance.default, **search, "oracle": "tolerance"},
+        }
 
     @model_validator(mode="after")
     def _limits_have_figures(self) -> "CampaignConfig":
@@ -475,18 +477,17 @@ class CampaignConfig(Section):
 
     @model_validator(mode="after")
     def _tolerance_can_be_exceeded(self) -> "CampaignConfig":
-        tolerance, largest, what = self.search.tolerance, 1.0, "the distance of class scores"
-        if self.task in VALUE_TASKS and self.values.gallery is None:
-            measure = self.values.measure or DEFAULT_MEASURES[self.task]
-            largest, what = LARGEST_DISTANCES.get(measure, math.inf), MEASURES[measure]
-        if tolerance is not None and tolerance >= largest:
+        kind, tolerance = _kind_of(self.task) or SCORES, self.search.tolerance
+        settings = self.settings_of(kind)
+        bound = kind.tolerance(self.task, {} if settings is None else settings.model_dump())
+        if tolerance is not None and tolerance >= bound.largest:
             raise conflict(
                 "{tolerance} is never exceeded: {what} is at most {largest}; state less",
                 tolerance=Key(
                     "search.tolerance", f"search.tolerance = {tolerance:g}", f"{tolerance:g}"
                 ),
-                what=what,
-                largest=f"{largest:g}",
+                what=bound.words,
+                largest=f"{bound.largest:g}",
             )
         return self
 
@@ -496,6 +497,10 @@ class CampaignConfig(Section):
             raise conflict("{model} is used with control = true only", model=Key("control_model"))
         return self
 
+    def settings_of(self, kind: AnswerKind[Any]) -> BaseModel | None:
+        """Return the table with the settings of a kind of answers; None: it has none."""
+        return next((table for _, table in self if type(table) is kind.settings), None)
+
     @property
     def without_survey(self) -> "CampaignConfig":
         """The same without a survey, its references, and an order by its answers."""
@@ -504,27 +509,19 @@ class CampaignConfig(Section):
         return self.model_copy(update={"survey": self.survey.off, "seeds": seeds})
 
 
-def _check_has_tolerance(
-    task: object, search: Mapping[str, Any], values: Mapping[str, Any]
-) -> None:
+def _kind_of(task: object) -> AnswerKind[Any] | None:
+    """Return the kind of a stated task's answers; None where none is stated, or an unknown one."""
+    return kind_of_task(task) if isinstance(task, str) and task in tasks() else None
+
+
+def _check_has_tolerance(task: str, search: Mapping[str, Any], refusal: str) -> None:
     """Refuse a tolerance where answers are compared without one, unless its oracle is stated."""
-    if search.get("tolerance") is None or search.get("oracle") == "tolerance":
+    if not refusal or search.get("tolerance") is None or search.get("oracle") == "tolerance":
         return
-    tolerance = Key("search.tolerance", "search.tolerance (--tolerance)")
-    if task == "embedding" and values.get("gallery") is not None:
-        raise conflict(
-            "with a gallery there is no tolerance: embeddings are compared by the nearest entry; leave "
-            "{tolerance} out",
-            tolerance=tolerance,
-        )
-    kind = kind_of_task(task) if isinstance(task, str) and task in tasks() else None
-    if kind is not None and not kind.takes_tolerance:
-        raise conflict(
-            "{task} has no tolerance: its answers are {answers}; leave {tolerance} out",
-            task=Key("task", f'task = "{task}"', str(task)),
-            answers=kind.tasks[str(task)],
-            tolerance=tolerance,
-        )
+    keys = {"tolerance": Key("search.tolerance", "search.tolerance (--tolerance)")}
+    if "{task}" in refusal:
+        keys["task"] = Key("task", f'task = "{task}"', task)
+    raise conflict(refusal, **keys)
 
 
 PATHS = (

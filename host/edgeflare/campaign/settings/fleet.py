@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeflare.campaign.settings.flags import Flag
+from edgeflare._internal.flags import Flag
 from edgeflare.errors import UsageError
 
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]

@@ -13,9 +13,9 @@ from pydantic import (
     model_validator,
 )
 
+from edgeflare._internal.flags import KINDS_OF_LIMITS
 from edgeflare.answers import KINDS, AnswerKind
 from edgeflare.answers.detections.matching import DifferenceKind
-from edgeflare.campaign.settings.flags import KINDS_OF_LIMITS
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath
 

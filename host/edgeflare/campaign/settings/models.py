@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from edgeflare._internal import plugins
-from edgeflare.campaign.settings.flags import KINDS_OF_DECODERS, Flag
+from edgeflare._internal.flags import KINDS_OF_DECODERS, Flag
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.models import AbsolutePath, DecoderOptions, DetectorOptions, InputOptions, Pixels
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.flags import Flag, Key, conflict
+from edgeflare._internal.flags import Flag, Key, conflict
 from edgeflare.store import is_address
 from edgeflare.survey.sampling import SurveySettings
 

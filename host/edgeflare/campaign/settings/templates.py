@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from edgeflare._internal import toml
+from edgeflare._internal.flags import flags_in, table_of
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
-from edgeflare.campaign.settings.flags import flags_in, table_of
 from edgeflare.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"

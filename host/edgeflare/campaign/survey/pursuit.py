@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.metrics import top_label
 from edgeflare.answers.oracles import certainty
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.settings.config import CampaignConfig

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
 from edgeflare.answers import common_kind
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
-from edgeflare.campaign.pair.interface import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.status import replica_names

@@ -150,7 +150,7 @@ def context(
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
-    kind, answered = summary.kind, summary.answers and summary.answers.figures
+    kind, answered = summary.kind, summary.answers
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
@@ -170,9 +170,10 @@ def context(
         "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "part": kind.page_part,
-        "tables": answered and kind.page_tables(answered, name, is_replay=replay is not None),
+        "tables": answered
+        and kind.page_tables(answered.figures, name, is_replay=replay is not None),
         "drawn": kind.is_drawn,
-        "note": kind.page_note(answered) if answered else "",
+        "note": kind.page_note(answered.figures) if answered else "",
         "has_maps": any(one.maps for one in collected.cards),
         "margin": kind.report_words.margin,
         "sound": _sound() if summary.sample_rate else None,

@@ -2,8 +2,9 @@
 
 import pytest
 
-from edgeflare.campaign.pair.detectors import keeping_boxes
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers import DETECTIONS
+from edgeflare.answers.detections.interfaces import keeping_boxes
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import DetectorOptions, InputSpec, TensorInfo
 
@@ -17,7 +18,9 @@ def side(*shapes: Shape, kind: str, background: int | None = None) -> ModelInter
         for name, shape in zip(("first", "second"), shapes, strict=False)
     )
     options = DetectorOptions(kind=kind, background=background)
-    return ModelInterface(IMAGES, tensors[0], task="detection", outputs=tensors, detector=options)
+    return ModelInterface(
+        IMAGES, tensors[0], kind=DETECTIONS, task="detection", outputs=tensors, detector=options
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from small_models import save_onnx
 from speech_models import LETTERS, ctc_model, spelt, token_model
 
+from edgeflare.answers import TRANSCRIPTS
 from edgeflare.campaign.pair.model_pair import RawOriginal, readers
 from edgeflare.campaign.provenance import model_identity
 from edgeflare.campaign.settings.models import ModelConfig
@@ -42,8 +43,8 @@ def test_files_that_say_how_they_are_read_are_read_so(tmp_path: Path, stack: Exi
     models = ctc_model(tmp_path / "o.onnx"), token_model(tmp_path / "d.onnx")
     pair = Pair(stated(*models), stack)
     original, deployed = pair.sides
-    assert original.transcribes
-    assert deployed.transcribes
+    assert original.kind is TRANSCRIPTS
+    assert deployed.kind is TRANSCRIPTS
     assert (original.classes, deployed.classes) == (0, 0)
     assert (original.output.name, deployed.output.name) == ("logits", "tokens")
     assert pair.device.configured == [(deployed.spec, "tokens", {"vocabulary": None}, None)]
@@ -112,7 +113,7 @@ def test_models_of_audio_with_scores_have_classes(tmp_path: Path, stack: ExitSta
     sound = {"input": {"front_end": "waveform", "rate": 8000}}
     original, deployed = Pair(stated(model, model, **sound), stack).sides
     assert (original.classes, deployed.classes) == (3, 3)
-    assert not original.transcribes
+    assert original.kind is not TRANSCRIPTS
 
 
 def test_audio_beside_images(tmp_path: Path, stack: ExitStack) -> None:

@@ -14,7 +14,8 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from small_models import save_onnx
 from text_models import READER_INPUT, text_reader, written
 
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers import TRANSCRIPTS
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.pair.saturation import saturates, saturation_notice
 from edgeflare.models import InputOptions, InputSpec, OriginalModel, resolve_input
 from edgeflare.types import Decision, Outputs, Seed, Transcript
@@ -125,7 +126,9 @@ def test_texts_count_where_their_words_or_scores_are_others(tmp_path: Path) -> N
     model = OriginalModel(path, "onnx", {"exact_int8": True})
     options = InputOptions.model_validate(READER_INPUT)
     spec = resolve_input(model.input, options, InputOptions(), "the model")
-    side = ModelInterface(spec, model.outputs[0], task="transcript", decoder=model.decoder)
+    side = ModelInterface(
+        spec, model.outputs[0], kind=TRANSCRIPTS, task="transcript", decoder=model.decoder
+    )
     model.configure(spec, side.output.name, side.decoder)
     model.read_with(side.reader("transcript"))
     exact = model.scores(samples)

@@ -10,8 +10,9 @@ import pytest
 from model_pairs import Pair
 from value_models import CLASSES, SIZE, VALUES, value_onnx, value_pair
 
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.metrics import disagreement, is_scores, top_label
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.campaign.pair.model_pair import stored_reader
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import EdgeFlareError, StoreError
 from edgeflare.models import InputSpec, TensorInfo
@@ -219,6 +220,6 @@ def test_a_campaign_with_a_damaged_output_format_is_named(
     side = ModelInterface(
         InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
     )
-    assert side.stored_reader({"kind": "logits"}, tmp_path).kind == "logits"
+    assert stored_reader(side, {"kind": "logits"}, tmp_path).kind == "logits"
     with pytest.raises(StoreError, match="is damaged: what is known of the models can't be read"):
-        side.stored_reader(output, tmp_path)
+        stored_reader(side, output, tmp_path)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.campaign.pair.detectors import format_by_values
-from edgeflare.campaign.pair.interface import ModelInterface
+from edgeflare.answers import DETECTIONS
+from edgeflare.answers.detections.interfaces import format_by_values
+from edgeflare.answers.interface import ModelInterface
 from edgeflare.errors import ModelError
 from edgeflare.models import InputSpec, TensorInfo, choose_format, infer_format
 
@@ -152,7 +153,13 @@ def test_a_list_of_300_objects_is_read_without_a_word(make: Make) -> None:
     assert formats is not None
     spec = InputSpec(shape=(1, 640, 640, 3), dtype="float32", channels=3, size=(640, 640))
     side = ModelInterface(
-        spec, tensor, task="detection", outputs=(tensor,), detector=formats.options, formats=formats
+        spec,
+        tensor,
+        kind=DETECTIONS,
+        task="detection",
+        outputs=(tensor,),
+        detector=formats.options,
+        formats=formats,
     )
     options, notice = format_by_values(side, [make(rng, 0), make(rng, 1)], None, "original")
     assert options is not None
@@ -166,7 +173,13 @@ def test_a_deployed_model_of_the_same_shape_is_read_as_the_original() -> None:
     assert formats is not None
     spec = InputSpec(shape=(1, 96, 96, 3), dtype="float32", channels=3, size=SIZE)
     side = ModelInterface(
-        spec, tensor, task="detection", outputs=(tensor,), detector=formats.options, formats=formats
+        spec,
+        tensor,
+        kind=DETECTIONS,
+        task="detection",
+        outputs=(tensor,),
+        detector=formats.options,
+        formats=formats,
     )
     options, notice = format_by_values(side, [head(objectness=False)(rng, 0)] * 2, None, "original")
     assert options is not None

@@ -285,6 +285,14 @@ def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
     )
 
 
+def test_a_picture_of_several_labels_is_not_said_to_have_boxes(tmp_path: Path) -> None:
+    folder = detection_campaign(tmp_path / "c", ["lost"], located=False)
+    assert write_text_report(folder, "markdown", tmp_path / "r.md").pictures == 1
+    text = (tmp_path / "r.md").read_text()
+    assert "Seed, trigger, and their difference" in text
+    assert "boxes" not in text
+
+
 def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path: Path) -> None:
     alike, apart = (values(1.0), values(1.0)), (values(1.0), values(2.0))
     text = report_text(value_campaign(tmp_path / "c", alike, apart), "markdown").replace("\\", "")

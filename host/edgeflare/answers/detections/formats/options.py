@@ -1,12 +1,13 @@
 """What a user states of a detector's output format."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from edgeflare._internal import plugins
+from edgeflare.types import Task
 
 BUILT_IN: tuple[str, ...] = (
     "auto",
@@ -103,6 +104,7 @@ class DetectorOptions(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    task: ClassVar[Task] = "detection"
 
     kind: DetectorKind = "auto"
     outputs: Annotated[

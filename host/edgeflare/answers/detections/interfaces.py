@@ -3,25 +3,29 @@
 from collections.abc import Sequence
 from typing import Any
 
-from edgeflare._internal.text import counted, names_text, shape_text
-from edgeflare.answers.detections.formats.reader import RawOutputs
-from edgeflare.answers.value_outputs import TagsReader
-from edgeflare.campaign.pair.interface import Comparison, ModelInterface
-from edgeflare.campaign.pair.tasks import ModelOutputs, check_same_classes
-from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import (
-    AnswerReader,
+from edgeflare._internal.text import names_text, shape_text
+from edgeflare.answers.detections.formats import (
     DetectionReader,
     DetectorOptions,
     InferredFormat,
-    InputSpec,
     check_format,
     choose_format,
     complete_options,
     infer_format,
     keep_anchors,
 )
+from edgeflare.answers.detections.formats.reader import RawOutputs
+from edgeflare.answers.detections.kind import DETECTIONS
+from edgeflare.answers.detections.settings import DetectionConfig
+from edgeflare.answers.interface import (
+    Comparison,
+    ModelInterface,
+    ModelOutputs,
+    check_same_classes,
+)
+from edgeflare.answers.outputs import AnswerReader
+from edgeflare.errors import ModelError, UsageError
+from edgeflare_agent.image_spec import InputSpec
 
 
 def detector_format(model: ModelOutputs) -> InferredFormat:
@@ -67,11 +71,11 @@ def detector_format(model: ModelOutputs) -> InferredFormat:
     return found._replace(options=found.options.model_copy(update=kept), others=others)
 
 
-def detector_sides(
-    config: CampaignConfig, original: ModelOutputs, deployed: ModelOutputs
+def detector_interfaces(
+    settings: DetectionConfig, original: ModelOutputs, deployed: ModelOutputs
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two detectors."""
-    compared = Comparison(config.detection.rules(), config.detection.nms)
+    """Return the interfaces of two detectors; the device sends as many boxes as is stated."""
+    compared = Comparison(settings.rules(), settings.nms)
     formats = detector_format(original), detector_format(deployed)
     first, second = (
         _side(model, found, compared)
@@ -80,7 +84,7 @@ def detector_sides(
     readers = _usual_reader(first), _usual_reader(second)
     if formats[0].options.background == formats[1].options.background:
         check_same_objects(*readers)
-    return first, second
+    return first, keeping_boxes(second, settings.keep)
 
 
 def _side(model: ModelOutputs, found: InferredFormat, compared: Comparison) -> ModelInterface:
@@ -91,6 +95,7 @@ def _side(model: ModelOutputs, found: InferredFormat, compared: Comparison) -> M
     return ModelInterface(
         model.spec,
         tensors[0],
+        kind=DETECTIONS,
         task="detection",
         outputs=tensors,
         detector=options,
@@ -105,25 +110,41 @@ def _usual_reader(side: ModelInterface) -> AnswerReader:
     return side._replace(detector=usual).reader("detections")
 
 
-def detecting_reason(original: ModelOutputs) -> str:
-    """Return why a model is taken for a detector; "": it isn't. Raises ModelError as `infer_format`."""
+def detecting_reason(original: ModelOutputs, deployed: ModelOutputs) -> str | None:
+    """Return why two models are taken for detectors, "" where that is stated; None: they aren't.
+
+    Raises ModelError as `infer_format`.
+    """
     if not isinstance(original.spec, InputSpec):
+        return None
+    configs = original.config, deployed.config
+    if any(isinstance(config.decoder, DetectorOptions) for config in configs):
         return ""
+    if any(config.output != "auto" for config in configs):
+        return None
     inferred = infer_format(original.named, original.size, original.metadata)
     if inferred is None or original.parts > 1:
-        return ""
+        return None
     return f"the models are taken for detectors ({inferred[1]}); state --task if they are none"
 
 
 def settled(
     side: ModelInterface, outputs: Sequence[Any], whose: str, original: AnswerReader | None
 ) -> tuple[ModelInterface, str]:
-    """Return a detector with the whole format that its values fit, and a notice; "": none."""
+    """Return a detector with the whole format that its values fit, and a notice; "": none.
+
+    Raises ModelError for another number of classes than that of the `original`.
+    """
+    if original is not None:
+        side = with_background_of(original, side)
     raws = [output if isinstance(output, tuple) else (output,) for output in outputs]
     detector, notice = format_by_values(side, raws, original, whose)
-    if detector is None:
-        return side, notice
-    return side._replace(detector=complete_options(detector, side.outputs, side.size, raws)), notice
+    if detector is not None:
+        complete = complete_options(detector, side.outputs, side.size, raws)
+        side = side._replace(detector=complete)
+    if original is not None:
+        check_same_objects(original, side.reader("detections"))
+    return side, notice
 
 
 def format_by_values(
@@ -165,25 +186,6 @@ def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:
         counts = original.classes, deployed.classes
         if 0 not in counts:
             check_same_classes(*counts)
-
-
-def class_names_notice(
-    config: CampaignConfig, names: Sequence[str] | None, original: AnswerReader
-) -> str | None:
-    """Return a notice where the stated names are not as many as the classes; None: they are.
-
-    None, too, where the outputs don't tell the number of classes.
-    """
-    if config.detection.class_names is None or names is None:
-        return None
-    classes = original.classes if isinstance(original, DetectionReader | TagsReader) else 0
-    if classes < 1 or len(names) == classes:
-        return None
-    return (
-        f"--class-names {config.detection.class_names} names {counted(len(names), 'class', 'classes')}, and "
-        f"the models have {classes:,}: check that it is the file of these models, with their classes in order "
-        "and none for the background"
-    )
 
 
 def with_background_of(original: AnswerReader, deployed: ModelInterface) -> ModelInterface:

@@ -4,23 +4,21 @@ from collections.abc import Sequence
 from math import prod
 
 from edgeflare._internal.text import names_text, shape_text
-from edgeflare.answers.oracles import TASKS
+from edgeflare.answers.interface import Comparison, ModelInterface, ModelOutputs
+from edgeflare.answers.scores import SCORES
 from edgeflare.answers.value_outputs import load_gallery
-from edgeflare.answers.values import DEFAULT_MEASURES
-from edgeflare.campaign.pair.interface import Comparison, ModelInterface
-from edgeflare.campaign.pair.tasks import ModelOutputs
-from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.answers.values import DEFAULT_MEASURES, VALUES, ValuesConfig
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import InputSpec, TensorInfo
 from edgeflare.types import Task
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 _Shape = tuple[int | None, ...]
 
 
-def value_sides(
-    config: CampaignConfig, task: Task, original: ModelOutputs, deployed: ModelOutputs
+def value_interfaces(
+    values: ValuesConfig, task: Task, original: ModelOutputs, deployed: ModelOutputs
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return the sides of two models that return values; with a gallery they have classes.
+    """Return the interfaces of two models that return values; with a gallery they have classes.
 
     Of maps the deployed model's channels may be at the other end than the original's; its answers
     are brought to the original's layout. Where either returns labels, as integers without
@@ -30,19 +28,21 @@ def value_sides(
     models = original, deployed
     outputs = _outputs(task, original), _outputs(task, deployed)
     if task == "dense":
-        return _maps(config, models, (outputs[0][0], outputs[1][0]))
+        return _maps(values, models, (outputs[0][0], outputs[1][0]))
     _check_same_shapes(*outputs)
-    values, path = config.values, config.values.gallery
+    path = values.gallery
     if values.measure == "labels":
         raise UsageError(
-            f"--measure labels is for --task dense, and these models answer with {TASKS[task]} ({task}): take "
+            f"--measure labels is for --task dense, and these models answer with {VALUES.tasks[task]} ({task}): take "
             f"--measure {DEFAULT_MEASURES[task]}"
         )
     if path is None:
         _check_tolerances(values.tolerances, outputs[0])
         compared = Comparison(value_rules=values.rules(DEFAULT_MEASURES[task]))
         first, second = (
-            ModelInterface(one.spec, found[0], task=task, outputs=found, compared=compared)
+            ModelInterface(
+                one.spec, found[0], kind=VALUES, task=task, outputs=found, compared=compared
+            )
             for one, found in zip(models, outputs, strict=True)
         )
         return first, second
@@ -59,7 +59,7 @@ def value_sides(
     gallery = load_gallery(path, size)
     compared = Comparison(gallery=gallery, gallery_path=path)
     first, second = (
-        ModelInterface(one.spec, found[0], len(gallery), compared=compared)
+        ModelInterface(one.spec, found[0], len(gallery), SCORES, compared=compared)
         for one, found in zip(models, outputs, strict=True)
     )
     return first, second
@@ -69,11 +69,11 @@ def _outputs(task: Task, model: ModelOutputs) -> tuple[TensorInfo, ...]:
     """Return the outputs that are read together. Raises ModelError where they don't fit the task."""
     if task == "vector":
         return tuple(model.named)
-    return (model.single(f"the {task} answer ({TASKS[task]})"),)
+    return (model.single(f"the {task} answer ({VALUES.tasks[task]})"),)
 
 
 def _maps(
-    config: CampaignConfig,
+    values: ValuesConfig,
     models: tuple[ModelOutputs, ModelOutputs],
     outputs: tuple[TensorInfo, TensorInfo],
 ) -> tuple[ModelInterface, ModelInterface]:
@@ -85,8 +85,8 @@ def _maps(
             )
     ours, theirs = map(_shape, outputs)
     labels = tuple(map(_are_labels, outputs))
-    by_labels = (config.values.measure or DEFAULT_MEASURES["dense"]) == "labels"
-    stated = config.values.axis
+    by_labels = (values.measure or DEFAULT_MEASURES["dense"]) == "labels"
+    stated = values.axis
     if stated is not None and all(labels):
         raise UsageError(
             "--channel-axis is stated, and the models' outputs have labels and no channels: leave it out"
@@ -107,10 +107,11 @@ def _maps(
         ModelInterface(
             model.spec,
             output,
+            kind=VALUES,
             task="dense",
             outputs=(output,),
             compared=Comparison(
-                value_rules=config.values.rules(DEFAULT_MEASURES["dense"], None if whole else at),
+                value_rules=values.rules(DEFAULT_MEASURES["dense"], None if whole else at),
                 moved_axes=move,
                 as_labels=by_labels and any(labels),
             ),
