@@ -84,8 +84,6 @@ class AnswerKind(ABC, Generic[A]):
     """What the mean distance is called in the figures of a survey, behind "mean_"."""
     disagreement: ClassVar[str] = "the distance of both models' answers"
     """What a distance is, in a noun, for the ranking of candidates."""
-    ranked_trigger: ClassVar[str] = "the most severe trigger within the device budget"
-    """At which trigger of a seed candidates are ranked by their disagreement."""
     lacks: ClassVar[str] = "classes"
     """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
     shows_pairs: ClassVar[bool] = False

@@ -249,7 +249,6 @@ class TranscriptKind(AnswerKind[Transcript]):
     boundary_options = "transcript"
     distance_name = "word_difference"
     disagreement = "the share of the words in which both models differ"
-    ranked_trigger = "the trigger"
     shows_pairs = True
     page_part = "words"
     report_words = ReportWords(

@@ -22,7 +22,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal.exact import Floats
-from edgeflare.answers import kind_of
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import Answered
 from edgeflare.strategies.boundary.points import IMAGE_SPACE
@@ -120,7 +119,7 @@ def make_constraint(
 
 def check_class_scores(strategy: str, seed: Seed) -> None:
     """Raise UsageError where the models answer with something else than scores of classes."""
-    kind_of(seed.outputs.original).check_classes(
+    seed.kind.check_classes(
         f"strategy {strategy} follows the gradient of a class score, which these models' answers "
         "don't have; state --strategy boundary"
     )

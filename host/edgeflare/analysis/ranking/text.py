@@ -175,9 +175,12 @@ def differences(measure: str, *, kind: AnswerKind[Any] = SCORES) -> tuple[str, .
             "max_queries, which says little of how many it would have needed."
         )
         return (queries,)
+    at = "the most severe trigger within the device budget"
+    if not kind.takes_device_budget:
+        at = "the trigger"
     ranked = (
         f"{paper}; ranked here is {measure}, {_means(measure, kind)}, at "
-        f"{kind.ranked_trigger} (0 where there is none). Where the models differ on a seed before it is changed, "
+        f"{at} (0 where there is none). Where the models differ on a seed before it is changed, "
         "the seed itself is that trigger."
     )
     return (ranked,)
