@@ -42,7 +42,23 @@ def text_sources(
     return None
 
 
-def transcribes(config: Any, in_file: Mapping[str, Any] | None) -> bool:
+def stated_task(config: Any, in_file: Mapping[str, Any] | None) -> str:
+    """Return the task as far as it is known before the deployed model is; else "classification".
+
+    `config` is the campaign's, `in_file` the decoder that the original's file states, if any.
+    """
+    if _transcribes(config, in_file):
+        return "transcript"
+    if config.values.gallery is not None:
+        return "classification"
+    if config.task != "auto":
+        return str(config.task)
+    decoders = (config.original.decoder, config.deployed.decoder)
+    is_detector = any(isinstance(decoder, DetectorOptions) for decoder in decoders)
+    return "detection" if is_detector else "classification"
+
+
+def _transcribes(config: Any, in_file: Mapping[str, Any] | None) -> bool:
     """Whether the original returns text, as the campaign's `config` states, or as its file says."""
     stated = config.original
     if config.task != "auto":

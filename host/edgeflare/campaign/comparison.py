@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import first_of
 from edgeflare.answers import LABELS, kind_of_task
+from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -24,7 +25,6 @@ from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
-from edgeflare.campaign.seeds import stated_task
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import Device, Prompt, connect, runtime_for
@@ -244,7 +244,7 @@ def _without_budget_for_text(config: CampaignConfig, like: CampaignConfig | Path
     if not isinstance(like, CampaignConfig) or config.search.options == like.search.options:
         return config
     with executor.opened_original(config) as original:
-        if kind_of_task(stated_task(config, original)).takes_device_budget:
+        if kind_of_task(stated_task(config, original.decoder)).takes_device_budget:
             return config
     search = config.search.model_copy(update={"options": like.search.options})
     return config.model_copy(update={"search": search})

@@ -21,6 +21,7 @@ from edgeflare.store import Store
 from edgeflare.strategies.boundary import (
     Answered,
     BoundaryOptions,
+    answered_words,
     has_open_choice,
     resolve_options,
 )
@@ -88,12 +89,7 @@ def resolve_search(
         chosen = resolve(ratio=ratio)
         notices = [_notice(chosen, ratio)]
     elif search.tune and is_open:
-        about = {
-            "audio": "audio",
-            "transcript": "models that return text",
-            "detections": "detectors",
-        }.get(of, "a tolerance")
-        notices = [f"--tune measures nothing for {about}: all have the same options"]
+        notices = [f"--tune measures nothing for {answered_words(of)}: all have the same options"]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})

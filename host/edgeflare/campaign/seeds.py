@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from edgeflare._internal.text import counted, first_of, first_problem
-from edgeflare.answers.text_interfaces import transcribes
+from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.pair.preflight import check_labels
 from edgeflare.campaign.priority import is_ordered_before, order_of
@@ -20,7 +20,6 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
-    DetectorOptions,
     InputOptions,
     OriginalModel,
     audio_input,
@@ -67,7 +66,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    check_search_options(config, stated_task(config, original), audio=audio is not None)
+    check_search_options(config, stated_task(config, original.decoder), audio=audio is not None)
     if audio is None:
         return _images(config, original)
     rate, samples = audio
@@ -80,19 +79,6 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         labels=_labels(seeds),
         limit=_limit(seeds),
     )
-
-
-def stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
-    """Return the task as far as it is known before the deployed model is; else "classification"."""
-    if transcribes(config, original.decoder):
-        return "transcript"
-    if config.values.gallery is not None:
-        return "classification"
-    if config.task != "auto":
-        return config.task
-    decoders = (config.original.decoder, config.deployed.decoder)
-    is_detector = any(isinstance(one, DetectorOptions) for one in decoders)
-    return "detection" if is_detector else "classification"
 
 
 def check_search_options(config: CampaignConfig, task: Task, *, audio: bool) -> None:

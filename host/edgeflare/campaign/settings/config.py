@@ -32,6 +32,7 @@ from edgeflare.answers.oracles import (
     BUILT_IN,
     MARGIN_FLOOR,
     OracleName,
+    is_measured,
     traits_of,
 )
 from edgeflare.answers.values import ValuesConfig
@@ -67,7 +68,7 @@ class SearchConfig(Section):
     Results that `timeout_s` ends depend on the speed, others don't.
     """
 
-    strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
+    strategy: Annotated[str, Flag("--strategy", metavar="NAME", names="strategy")] = Field(
         default=_DEFAULT,
         description="The search strategy: boundary (the default: along the original's decision "
         "boundary, with the fewest device queries), dflare, dflare-d (it without state tracing), "
@@ -180,7 +181,7 @@ class SearchConfig(Section):
     seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
         default=0, description="Fixes all randomness."
     )
-    oracle: Annotated[OracleName, Flag("--oracle", metavar="NAME")] = Field(
+    oracle: Annotated[OracleName, Flag("--oracle", metavar="NAME", names="oracle")] = Field(
         default="auto",
         description="What a deviation is: "
         + ", ".join(f"{one.name} ({one.summary})" for one in BUILT_IN)
@@ -230,7 +231,7 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if oracle.compares_scores and needs_labels(self.strategy):
+        if is_measured(dict(self)) and needs_labels(self.strategy):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
@@ -362,7 +363,9 @@ class CampaignConfig(Section):
         "all hosts share, or s3://bucket/prefix.",
         examples=["s3://lab/samples"],
     )
-    task: Annotated[StatedTask, Flag("--task", metavar="NAME", panel=FILES)] = Field(
+    task: Annotated[
+        StatedTask, Flag("--task", metavar="NAME", panel=FILES, names="kind of answer")
+    ] = Field(
         default="auto",
         description="What both models answer with: "
         + ", ".join(f"{name} ({words})" for name, words in _TASKS.items())

@@ -6,11 +6,12 @@ from edgeflare.strategies.boundary.options import (
     has_open_choice,
     resolve_options,
 )
-from edgeflare.strategies.boundary.strategy import boundary, check_boundary
+from edgeflare.strategies.boundary.strategy import answered_words, boundary, check_boundary
 
 __all__ = [
     "Answered",
     "BoundaryOptions",
+    "answered_words",
     "boundary",
     "check_boundary",
     "has_open_choice",

@@ -65,12 +65,12 @@ _MAX_REACH = 1.5
 the crossing (docs/research/boundary.md)."""
 _MAX_TIE_FLOOR = 0.02
 """The largest margin floor at which three tied classes are close enough to each other."""
-_CHECKS: Mapping[Answered, Callable[[BoundaryOptions], None]] = {
-    "transcript": transcripts.check_options,
-    "detections": detections.check_options,
-    "values": tolerance.check_options,
+_OTHERS: Mapping[Answered, tuple[Callable[[BoundaryOptions], None], str]] = {
+    "transcript": (transcripts.check_options, "models that return text"),
+    "detections": (detections.check_options, "detectors"),
+    "values": (tolerance.check_options, "a tolerance"),
 }
-"""What refuses options without a meaning for answers other than class scores."""
+"""What refuses options without a meaning for answers other than class scores, and these in words."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
@@ -94,6 +94,11 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
     return partial(_search, options, operators)
 
 
+def answered_words(answered: Answered) -> str:
+    """Return what is searched for, in words."""
+    return _OTHERS[answered][1] if answered in _OTHERS else answered
+
+
 def check_boundary(
     options: BoundaryOptions,
     operators: Mapping[str, Operator] | None,
@@ -109,8 +114,8 @@ def check_boundary(
         raise UsageError(
             "strategy boundary: gradients are those of images alone; leave gradients out for audio"
         )
-    if answered in _CHECKS:
-        _CHECKS[answered](options)
+    if answered in _OTHERS:
+        _OTHERS[answered][0](options)
     if answered != "transcript":
         _check_bounds(options, kind)
     _operator_pool(options, operators, kind, words=answered == "transcript")
