@@ -21,9 +21,9 @@ from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
 
 from edgeflare._internal import plugins, toml
+from edgeflare._internal.flags import flags_in
 from edgeflare.campaign import CampaignConfig
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare._internal.flags import flags_in
 from edgeflare.campaign.settings.models import Section
 from edgeflare.cli import app
 from edgeflare.devices import Device

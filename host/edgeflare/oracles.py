@@ -1,6 +1,5 @@
 """The oracles by their documented names; they stand in `edgeflare.answers.oracles`."""
 
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.oracles import (
     BUILT_IN,
     TASKS,
@@ -17,6 +16,7 @@ from edgeflare.answers.oracles import (
     margins,
     oracle_for,
 )
+from edgeflare.answers.parts import Margins
 
 __all__ = [
     "BUILT_IN",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -330,13 +331,14 @@ class Seed:
     `outputs` are both models' answers to it, known before a search begins. `others` are the
     first 32 inputs of the campaign's source, whatever its limit, maybe this one among them, read on
     access; empty where a strategy runs without a campaign. `labels_only`: the deployed model
-    returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
-    measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a
-    deviation. `known`: both models' answers to `others`, the same for every search; None without
-    any, where there are only labels or transcripts, and for other strategies than boundary. `rate`:
-    of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
+    returns a label and no scores, as `kind` says, too; its scores are then 1 at that class and 0
+    elsewhere, which is no measure of certainty. `margin_floor`: the oracle's, which both models'
+    margins must reach for a deviation. `known`: both models' answers to `others`, the same for every
+    search; None without any, where there are only labels or transcripts, and for other strategies
+    than boundary. `rate`: of audio, in Hz; None for an image. `compares_scores`: a deviation is a distance of scores,
     whatever their labels (see `edgeflare.oracles.OracleTraits`). `row`: the seed's in the arrays of
-    the models' other inputs; None where they have none for each seed.
+    the models' other inputs; None where they have none for each seed. `kind`: the campaign's
+    `edgeflare.answers.AnswerKind`; where it isn't stated that of the original's answer.
     """
 
     id: str
@@ -350,6 +352,15 @@ class Seed:
     rate: int | None = None
     compares_scores: bool = False
     row: int | None = None
+    kind: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind is None:
+            answers = resolve_name("edgeflare.answers")  # kinds stand above types
+            original = self.outputs.original
+            kind = answers.SCORES if original is None else answers.kind_of(original)
+            object.__setattr__(self, "kind", answers.LABELS if self.labels_only else kind)
+        object.__setattr__(self, "labels_only", not self.kind.is_scored)
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.answers.metrics import is_scores
-from edgeflare.answers.oracles import margin
-from edgeflare.answers.transcripts import words
+from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers.metrics import class_scores
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import Answered
-from edgeflare.strategies.dflare_fitness import top1_difference
 from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
 from edgeflare.types import (
     Answer,
@@ -66,12 +64,9 @@ from edgeflare.types import (
     Output,
     Outputs,
     Sample,
-    Scores,
     Search,
     Seed,
     Strategy,
-    Transcript,
-    Values,
 )
 from edgeflare_mutators import Kind, Mutation, Operator, SampleSpec, default_pool
 
@@ -200,17 +195,18 @@ def _batches(generation: Iterator[_Individual], batch: int) -> Iterator[list[_In
 
 
 def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
-    answer = seed.outputs.original
-    if answer is not None and not is_scores(answer):
+    answer, kind = seed.outputs.original, seed.kind
+    classes = 0 if answer is None else kind.class_count(answer)
+    if answer is not None and not classes:
         if options.target is not None:
             raise UsageError(
                 "strategy diffchaser: the targeted fitness is of class scores, which these answers "
                 "don't have; state fitness=k-uncertainty or fitness=basic"
             )
-        if isinstance(answer, Values) and options.fitness != "basic":
+        if kind.is_measured and options.fitness != "basic":
             raise UsageError(
                 f"strategy diffchaser: the fitness {options.fitness} is that of a decision, which "
-                "values don't have; state fitness=basic"
+                f"{kind.noun} don't have; state fitness=basic"
             )
         if options.fitness == "k-uncertainty" and options.k != 2:
             raise UsageError(
@@ -218,7 +214,6 @@ def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
                 "uncertain as its decision is near to another one"
             )
         return
-    classes = 0 if answer is None else len(answer)
     if options.target is not None and options.target >= classes:
         raise UsageError(
             f"strategy diffchaser: there is no target class {options.target}: the models have "
@@ -296,27 +291,17 @@ def unfitness(options: DiffchaserOptions, outputs: Outputs) -> float:
 
 
 def _difference(known: list[Output]) -> float:
-    scores = [answer for answer in known if is_scores(answer)]
-    if scores:
-        return float(np.ptp(scores, axis=0).max())
-    return top1_difference(*known) if len(known) == 2 else 0.0
+    if len(known) < 2:
+        return 0.0
+    kind = common_kind(*known)
+    if kind.class_count(known[0]):
+        return float(np.ptp(known, axis=0).max())
+    return kind.top_difference(*known)
 
 
 def _certainty(options: DiffchaserOptions, answer: Output) -> float:
-    if isinstance(answer, Transcript):
-        return min((word.margin for word in words(answer)), default=_MARGIN_WITHOUT_WORDS)
-    if not is_scores(answer):
-        certainty = margin(answer)
-        return _MARGIN_WITHOUT_WORDS if certainty is None else certainty
     if options.target is not None:
-        return _above_target(answer, options.target)
-    return _uncertainty(answer, options.k)
-
-
-def _uncertainty(scores: Scores, k: int) -> float:
-    ordered = np.sort(scores)[::-1]
-    return float(ordered[0] - ordered[min(k, len(ordered)) - 1])
-
-
-def _above_target(scores: Scores, target: int) -> float:
-    return float(scores.max() - scores[target])
+        scores = class_scores(answer)
+        return float(scores.max() - scores[options.target])
+    uncertainty = kind_of(answer).uncertainty(answer, options.k)
+    return _MARGIN_WITHOUT_WORDS if uncertainty is None else uncertainty

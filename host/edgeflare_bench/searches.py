@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.metrics import decides_equally, text_of, top_label
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim

@@ -7,8 +7,8 @@ from typing import Any
 
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
 from edgeflare.answers import AnswerKind
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.metrics import top_label
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.survey.inputs import (
     ConfirmedFault,
     SurveyInputs,

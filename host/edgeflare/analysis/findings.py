@@ -10,8 +10,8 @@ from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.answers import common_kind, kind_of
-from edgeflare.answers.kind import jsonable as jsonable  # noqa: PLC0414 - public here, too
 from edgeflare.answers.metrics import difference_text, text_of
+from edgeflare.answers.parts import jsonable as jsonable  # noqa: PLC0414 - public here
 from edgeflare.campaign.status import replica_names
 from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text

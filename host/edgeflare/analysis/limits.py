@@ -19,7 +19,7 @@ from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
-from edgeflare.answers.kind import LimitRule
+from edgeflare.answers.parts import LimitRule
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs

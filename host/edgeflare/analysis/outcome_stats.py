@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
-from edgeflare.answers.kind import LimitRule
 from edgeflare.answers.metrics import difference_text, text_of
+from edgeflare.answers.parts import LimitRule
 from edgeflare.campaign.status import replica_names
 from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too

@@ -10,7 +10,8 @@ import numpy as np
 
 from edgeflare._internal import plugins
 from edgeflare.answers.detections import DETECTIONS
-from edgeflare.answers.kind import AnswerKind, Change, Margins
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Change, Margins
 from edgeflare.answers.scores import LABELS, SCORES
 from edgeflare.answers.tags import TAGS
 from edgeflare.answers.transcripts import TRANSCRIPTS

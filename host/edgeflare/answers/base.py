@@ -1,8 +1,7 @@
 """The names that a file with a kind of answer needs; `edgeflare.answers.kind` has each in words."""
 
-from edgeflare.answers.kind import (
-    A,
-    AnswerKind,
+from edgeflare.answers.kind import A, AnswerKind
+from edgeflare.answers.parts import (
     Card,
     Change,
     LimitRule,

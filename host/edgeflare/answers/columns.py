@@ -13,7 +13,8 @@ from edgeflare.answers import (
     kind_of,
     kind_of_output,
 )
-from edgeflare.answers.kind import AnswerKind, Pieces
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Pieces
 from edgeflare.types import Output
 
 

@@ -1,142 +1,35 @@
 """What a kind of answer is: everything that the rest of EdgeFlare asks of two models' answers."""
 
 import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pkgutil import resolve_name
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from edgeflare._internal.text import distinct_number
+from edgeflare.answers.parts import (
+    Card,
+    LimitRule,
+    Margins,
+    Name,
+    ObjectCounts,
+    Pieces,
+    ReportWords,
+    Tolerance,
+    decision_of,
+    jsonable,
+    later,
+)
 from edgeflare.document import Block, KeyFigure
 from edgeflare.errors import UsageError
-from edgeflare.types import Decision, Sample
+from edgeflare.types import Decision, Sample, Search, Seed
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
-Name: TypeAlias = Callable[[int], str]
-"""Returns a class's name, its number as text where it has none."""
-Pieces: TypeAlias = Sequence[str] | Mapping[str, Any] | None
-"""What an answer consists of beside numbers, as JSON: nothing of class scores, the texts of a
-transcript; an object of others, which names their kind by the key "kind" (those of edgeflare 0.2
-are told apart without)."""
-
-ROUNDING = 0.05
-"""The largest share by which a number of two answers to one input may differ by rounding alone."""
-
-
-class Margins(NamedTuple):
-    """How sure each model is of its answer, 0 to 1; None where it has no margin."""
-
-    original: float | None
-    deployed: float | None
-
-    @property
-    def smaller(self) -> float | None:
-        """The smaller of both; that of one alone where the other has none, else None."""
-        return min((margin for margin in self if margin is not None), default=None)
-
-
-class Change(NamedTuple):
-    """One thing in which two answers differ, for tables, filters and faults.
-
-    `kind`: what happened to it, such as "lost"; `label`: the class it is counted for, None without
-    classes; `margins`: how sure both models are of it.
-    """
-
-    kind: str
-    label: int | None
-    margins: Margins
-
-
-class ObjectCounts(NamedTuple):
-    """The objects that either of two models sees, that the original `detected`, and that differ."""
-
-    objects: int
-    detected: int
-    differing: int
-
-
-class LimitRule(NamedTuple):
-    """A limit that campaigns of one kind alone have: a share of the objects on the seeds.
-
-    `key` is that of `LimitsConfig`, such as max_lost, `whose` model answers with the objects, and
-    `verb` is what a number of them does, such as "are lost". `compare` takes both models' answers to
-    a seed and the margin floor, and returns the classes of the objects and of those that differ so;
-    none of answers that can't be compared.
-    """
-
-    key: str
-    whose: Literal["original", "deployed model"]
-    verb: str
-    compare: Callable[[Any, Any, float], tuple[Sequence[int], Sequence[int]]]
-
-
-class Tolerance(NamedTuple):
-    """What a campaign's tolerance is compared with, in `words`.
-
-    `largest`: what that never exceeds, infinity without a bound; `default`: the tolerance where none
-    is stated; `refusal`: why none may be stated, as the template of an error with the setting's key
-    {tolerance} and perhaps {task}; "": one may.
-    """
-
-    words: str
-    largest: float = math.inf
-    default: float | None = None
-    refusal: str = ""
-
-
-class Picture(NamedTuple):
-    """A picture of one plane: uint8 [height, width], numbers of colours of a palette.
-
-    `palette` is uint8 [colours, 3], RGB; None: the numbers are greys.
-    """
-
-    pixels: NDArray[np.uint8]
-    palette: NDArray[np.uint8] | None = None
-
-
-class Card(NamedTuple):
-    """What the gallery of a page shows of two answers; each empty of answers that don't have it.
-
-    `difference` is what differs in words; `detections`, `values` and `transcripts` are as
-    ``report.js`` reads them. `scores` are rows of (class, original's score, deployed's score),
-    `pairs` the keys that the card is found by, of which `pair_words` gives the words, and `maps`
-    pictures of both models' maps and of their difference.
-    """
-
-    difference: str | None = None
-    detections: dict[str, Any] | None = None
-    values: dict[str, Any] | None = None
-    transcripts: dict[str, Any] | None = None
-    scores: Sequence[list[Any]] = ()
-    pairs: tuple[str, ...] = ()
-    maps: tuple[Picture, ...] = ()
-
-
-class ReportWords(NamedTuple):
-    """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
-
-    `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
-    filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
-    ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
-    without a key of `Card.pairs`.
-    """
-
-    deviate: str = "differently"
-    where_sure: str = " on which the original is sure"
-    margin: str = "how sure a model is of its answer"
-    severity: str = (
-        "how severe the severest trigger is (by the smaller of both models' margins; a margin is "
-        "{margin})"
-    )
-    beside: str = "right beside its decision boundary"
-    severer: str = "look for severer triggers with --device-budget 8"
-    limit: str = "max_disagreement"
-    unpaired: str = "no labels"
 
 
 class AnswerKind(ABC, Generic[A]):
@@ -171,9 +64,19 @@ class AnswerKind(ABC, Generic[A]):
     """Whether the usual mistakes of preprocessing are tried on the first seeds; not where that is slow."""
     largest_distance: ClassVar[float] = 1.0
     """What no distance of two of its answers exceeds; infinity where there is no such bound."""
+    counts_objects: ClassVar[bool] = False
+    """Whether an answer is any number of objects, each a decision of its own."""
+    takes_device_budget: ClassVar[bool] = True
+    """Whether `boundary` makes a finding more severe with the queries that a device budget leaves."""
+    moves_with_input: ClassVar[bool] = True
+    """Whether deployment moves an answer the more, the farther its input is from the seed: a search by
+    distance then asks about the ends of ways alone. It moves scores of classes most where two
+    classes meet."""
     boundary: ClassVar[str] = "edgeflare.strategies.boundary.strategy:search_by_distance"
     """The search of the strategy boundary by its dotted name, since strategies ask kinds and not the
     other way round; called with (options, operators, seed, rng), returns an `edgeflare.Search`."""
+    boundary_by_distance: ClassVar[str] = boundary
+    """The same where a user's oracle compares scores (`OracleTraits.compares_scores`)."""
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
 
@@ -354,10 +257,6 @@ class AnswerKind(ABC, Generic[A]):
         """Return the class that is meant; None without one."""
         return None
 
-    def class_count(self, answer: A) -> int:
-        """Return the number of classes; 0 without."""
-        return 0
-
     def is_right(self, answer: A, label: int) -> bool | None:
         """Whether a model gives the label of its seed; None without classes."""
         return None
@@ -377,9 +276,41 @@ class AnswerKind(ABC, Generic[A]):
 
     # Search
 
+    def search_boundary(
+        self, options: Any, operators: Any, seed: Seed, rng: np.random.Generator
+    ) -> Search:
+        """Return the strategy boundary's search from a seed; the arguments are those of `boundary`."""
+        name = self.boundary_by_distance if seed.compares_scores else self.boundary
+        search: Search = later(name, options, operators, seed, rng)
+        return search
+
+    def is_decided_by_label(self, seed: Seed) -> bool:
+        """Whether another top-1 class is what a search from this seed is for."""
+        return self.has_classes and not seed.compares_scores
+
     def state(self, answer: A) -> NDArray[np.float64]:
         """Return what a state of DFLARE's search consists of: float64 [n]."""
         return self.numbers(answer).reshape(-1)
+
+    def sensitivity(self, seed: A, answer: A) -> float:
+        """Return how far deployment's error may move an answer, finite; `seed` is that to the seed."""
+        return min(self.distance(seed, answer), sys.float_info.max)
+
+    def class_count(self, answer: A) -> int:
+        """Return how many classes have a score; 0 of answers without such scores."""
+        return 0
+
+    def total_variation(self, original: A, deployed: A) -> float | None:
+        """Return how far the scores of classes are apart, 0 to 1; None without such scores."""
+        return None
+
+    def repeat_difference(self, first: A, second: A) -> float:
+        """Return how far one model's two answers to one input are apart: by default 1 for another decision."""
+        return float(not self.agree(first, second))
+
+    def finding(self, original: A, deployed: A) -> str:
+        """Return what sort of deviation two answers are, which stays the same when it shrinks."""
+        return ""
 
     def top_difference(self, original: A, deployed: A) -> float:
         """Return DFLARE's D(x): the difference of both models' certainty of their decisions."""
@@ -416,19 +347,6 @@ class AnswerKind(ABC, Generic[A]):
         """Return how two answers differ in words; None where labels or texts tell it."""
         return None
 
-    def example(self, original: A, deployed: A) -> str:
-        """Return how two answers differ, in a few words for a list of examples."""
-        texts = self.text(original), self.text(deployed)
-        if texts != (None, None) and texts[0] != texts[1]:
-            return f"{texts[0]} against {texts[1]}"
-        labels = self.top_label(original), self.top_label(deployed)
-        if labels[0] is not None and labels[0] != labels[1]:
-            return f"{labels[0]} against {labels[1]}"
-        apart = self.distance(original, deployed)
-        if labels[0] is None:
-            return f"answers {apart:.2g} apart"
-        return f"{labels[0]} both times, with scores {apart:.2g} apart"
-
     def answers_words(
         self, original: A | None, deployed: A | None, name: Name = str
     ) -> tuple[str, str]:
@@ -442,6 +360,19 @@ class AnswerKind(ABC, Generic[A]):
     def answer_words(self, answer: A, name: Name = str) -> str:
         """Return an answer in words."""
         return self.text(answer) or self.noun
+
+    def example(self, original: A, deployed: A) -> str:
+        """Return how two answers differ, in a few words for a list of examples."""
+        texts = self.text(original), self.text(deployed)
+        if texts != (None, None) and texts[0] != texts[1]:
+            return f"{texts[0]} against {texts[1]}"
+        labels = self.top_label(original), self.top_label(deployed)
+        if labels[0] is not None and labels[0] != labels[1]:
+            return f"{labels[0]} against {labels[1]}"
+        apart = self.distance(original, deployed)
+        if labels[0] is None:
+            return f"answers {apart:.2g} apart"
+        return f"{labels[0]} both times, with scores {apart:.2g} apart"
 
     def distance_words(self, distance: float) -> str:
         """Return a distance of two answers in words."""
@@ -469,6 +400,19 @@ class AnswerKind(ABC, Generic[A]):
     def differences_json(self, original: A, deployed: A) -> list[dict[str, Any]] | None:
         """Return what differs for files that programs read; None where labels tell it."""
         return None
+
+    def stated_output(self, form: str) -> str:
+        """Return how --output states an output of a form that `outputs` has."""
+        return form
+
+    # Repair
+
+    def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
+        """Return the tensors that a recipe keeps in float, by its name, and why there are none.
+
+        `config` is the campaign's, `store` its `Store`. By default there are none.
+        """
+        return {}, ""
 
     # Figures and reports
 
@@ -537,26 +481,3 @@ class AnswerKind(ABC, Generic[A]):
     def top_scores(self, original: A | None, deployed: A | None) -> list[list[Any]]:
         """Return a card's `scores`; either answer may be missing."""
         return []
-
-
-def later(name: str, *arguments: Any) -> Any:
-    """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
-    return resolve_name(name)(*arguments)
-
-
-def decision_of(margin: float | None, floor: float) -> Decision:
-    """Return the decision on two answers that differ, by the smaller margin of what does."""
-    if margin is None or margin <= 0:
-        return Decision.TIE
-    return Decision.BELOW_FLOOR if margin < floor else Decision.DEVIATION
-
-
-def jsonable(value: Any) -> Any:
-    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [jsonable(part) for part in value]
-    return value

@@ -5,7 +5,7 @@ from typing import TypeGuard
 import numpy as np
 
 from edgeflare.answers import common_kind, kind_of
-from edgeflare.answers.kind import ROUNDING, Name
+from edgeflare.answers.parts import ROUNDING, Name
 from edgeflare.types import Output, Scores
 
 

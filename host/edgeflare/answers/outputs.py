@@ -164,6 +164,11 @@ class OutputReader(NamedTuple):
         """Whether its scores are a label written as scores: 1 and zeros."""
         return self.kind == "label"
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether its answers are the scores of classes, told by the model."""
+        return self.kind not in ("label", "transcript")
+
     def read(self, raw: RawOutput | Output) -> Output:
         """Return a transcript or probabilities, float64 [classes], for one raw output.
 

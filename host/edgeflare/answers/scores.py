@@ -8,15 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import distinct_number, percent_text
-from edgeflare.answers.kind import (
-    AnswerKind,
-    Card,
-    Margins,
-    Name,
-    Pieces,
-    ReportWords,
-    decision_of,
-)
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, decision_of
 from edgeflare.types import Decision, Scores
 
 _TOLD = 3
@@ -47,6 +40,7 @@ class ScoresKind(AnswerKind[Scores]):
     disagreement = "the share of probability that both models put on different classes"
     shows_pairs = True
     report_words = ReportWords(margin="how far a model's most probable class is above its next one")
+    moves_with_input = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
@@ -123,9 +117,6 @@ class ScoresKind(AnswerKind[Scores]):
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
 
-    def class_count(self, answer: Scores) -> int:
-        return answer.size
-
     def is_right(self, answer: Scores, label: int) -> bool | None:
         return self.top_label(answer) == label
 
@@ -137,6 +128,21 @@ class ScoresKind(AnswerKind[Scores]):
 
     def top_difference(self, original: Scores, deployed: Scores) -> float:
         return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
+
+    def sensitivity(self, seed: Scores, answer: Scores) -> float:
+        """Return 1 less the sum of the squares: an error moves the least sure answers most."""
+        return 1.0 - float(np.square(answer).sum())
+
+    def class_count(self, answer: Scores) -> int:
+        return answer.size
+
+    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
+        """Return their distance; 1 where that of the deployed model is not finite."""
+        return self.distance(original, deployed) if self.is_finite(deployed) else 1.0
+
+    def repeat_difference(self, first: Scores, second: Scores) -> float:
+        """Return the largest difference of a score."""
+        return float(np.abs(first - second).max())
 
     def uncertainty(self, answer: Scores, k: int) -> float | None:
         ordered = np.sort(answer)[::-1]
@@ -199,15 +205,6 @@ class LabelsKind(ScoresKind):
     is_scored = False
     takes_tolerance = False
 
-    def settle(
-        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
-    ) -> tuple[Any, str]:
-        return side._replace(form="label"), ""
-
-    def as_deployed(self, answer: Scores) -> Scores:
-        """Return 1 at the answer's class and 0 elsewhere."""
-        return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
-
     def score_difference(self, first: Scores, second: Scores) -> float | None:
         """Return None: the scores are not the model's own."""
         return None
@@ -218,6 +215,19 @@ class LabelsKind(ScoresKind):
         first, second = super().answers_words(original, deployed, name)
         label = None if deployed is None else self.top_label(deployed)
         return first, second if label is None else name(label)
+
+    def settle(
+        self, side: Any, raws: Sequence[Any], stated: str, whose: str, original: Any
+    ) -> tuple[Any, str]:
+        return side._replace(form="label"), ""
+
+    def as_deployed(self, answer: Scores) -> Scores:
+        """Return 1 at the answer's class and 0 elsewhere."""
+        return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
+
+    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
+        """Return None: 1 and zeros are no scores."""
+        return None
 
 
 def _only_top(scores: Scores) -> int | None:

@@ -1,6 +1,6 @@
 """Labels of which any number apply: objects without places."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgeflare.answers.detections.kind import DetectionsKind
@@ -15,9 +15,9 @@ class TagsKind(DetectionsKind):
     noun = "several labels"
     outputs = ("tags", "tag-logits")
     located = False
-    stated_outputs = SCORES.stated_outputs[:-1]
     disagreement = "the largest difference of both models' scores of a label"
     is_drawn = False
+    stated_outputs = SCORES.stated_outputs[:-1]
 
     def suits(self, original: Any, deployed: Any) -> str | None:
         """Return None: their outputs look as those of one label do."""
@@ -49,6 +49,13 @@ class TagsKind(DetectionsKind):
         form, _ = scores_form(side, stated, raws, whose, original)
         logits = form in ("logits", "sigmoid-logits")
         return side._replace(form="tag-logits" if logits else "tags"), ""
+
+    def stated_output(self, form: str) -> str:
+        return {"tags": "sigmoid", "tag-logits": "sigmoid-logits"}[form]
+
+    def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
+        """Return none: such a model has no boxes."""
+        return {}, ""
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.value_outputs import TagsReader

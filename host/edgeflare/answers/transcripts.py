@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, distinct_number
-from edgeflare.answers.kind import AnswerKind, Card, Margins, Name, Pieces, ReportWords
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords
 from edgeflare.document import Block, Heading, KeyFigure, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
@@ -258,6 +259,7 @@ class TranscriptKind(AnswerKind[Transcript]):
 
     stated_outputs = ("auto", "transcript")
     tries_preprocessing = False
+    takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Transcript)
@@ -335,9 +337,6 @@ class TranscriptKind(AnswerKind[Transcript]):
     def text(self, answer: Transcript) -> str | None:
         return answer.text
 
-    def example(self, original: Transcript, deployed: Transcript) -> str:
-        return " against ".join(self.answers_words(original, deployed))
-
     def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
         share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
         return f"differ in {share} % of the words", f"{most:g} %"
@@ -413,6 +412,10 @@ class TranscriptKind(AnswerKind[Transcript]):
         }
         keys = dict.fromkeys(_TO.join(change) for change in both.changes)
         return Card(transcripts=data, pairs=tuple(keys))
+
+    def example(self, original: Transcript, deployed: Transcript) -> str:
+        ours, theirs = excerpts(original.text, deployed.text)
+        return f'"{ours}" against "{theirs}"'
 
 
 def _smallest(spoken_words: Sequence[Word]) -> float | None:

@@ -14,9 +14,9 @@ from edgeflare._internal import exact
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
 from edgeflare._internal.text import number_text, percent_text, shape_text
 from edgeflare._internal.toml import AbsolutePath
-from edgeflare.answers.kind import (
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     ROUNDING,
-    AnswerKind,
     Card,
     Name,
     Picture,
@@ -276,7 +276,6 @@ class ValuesKind(AnswerKind[Values]):
     is_measured = True
     takes_tolerance = True
     largest_distance = math.inf
-    settings = ValuesConfig
     disagreement = "the distance of both models' answers, by the campaign's measure"
     page_part = ""
     report_words = ReportWords(
@@ -285,6 +284,7 @@ class ValuesKind(AnswerKind[Values]):
         beside="whose answers are just further apart than the tolerance",
         severer="look for triggers with answers further apart with --device-budget 8",
     )
+    settings = ValuesConfig
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, Values)
@@ -339,6 +339,9 @@ class ValuesKind(AnswerKind[Values]):
         size = np.maximum(np.abs(ours), np.abs(theirs))
         least = ROUNDING * float(size.max(initial=0.0))
         return bool((np.abs(ours - theirs) <= np.maximum(ROUNDING * size, least)).all())
+
+    def repeat_difference(self, first: Values, second: Values) -> float:
+        return self.distance(first, second)
 
     def uncertainty(self, answer: Values, k: int) -> float | None:
         """Return None: values are no decision."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import first_of
-from edgeflare.answers.text_interfaces import transcribes
+from edgeflare.answers import LABELS, kind_of_task
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -24,6 +24,7 @@ from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
+from edgeflare.campaign.seeds import stated_task
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import Device, Prompt, connect, runtime_for
@@ -219,8 +220,8 @@ def run_candidates(
 def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) -> CampaignConfig:
     """Return the configuration shared by the candidates' campaigns."""
     if isinstance(like, CampaignConfig):
-        labels_only = like.deployed.output == "label"
-        wanted = measure or ("queries" if labels_only else "disagreement")
+        is_scored = like.deployed.output not in LABELS.outputs
+        wanted = measure or ("disagreement" if is_scored else "queries")
         search = search_for(wanted, like.search)
         config = like.model_copy(update={"search": search, "out": out or like.out})
         if "survey" not in like.model_fields_set:  # no candidate needs it to be ranked
@@ -230,8 +231,8 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
             config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(like))
         config = config.model_copy(update={"out": out})
     if measure is not None:
-        labels_only = config.deployed.output == "label"
-        check_rankable(measure, config.search.strategy, ["these candidates"] if labels_only else [])
+        is_scored = config.deployed.output not in LABELS.outputs
+        check_rankable(measure, config.search.strategy, [] if is_scored else ["these candidates"])
     return config
 
 
@@ -243,7 +244,7 @@ def _without_budget_for_text(config: CampaignConfig, like: CampaignConfig | Path
     if not isinstance(like, CampaignConfig) or config.search.options == like.search.options:
         return config
     with executor.opened_original(config) as original:
-        if not transcribes(config, original.decoder):
+        if kind_of_task(stated_task(config, original)).takes_device_budget:
             return config
     search = config.search.model_copy(update={"options": like.search.options})
     return config.model_copy(update={"search": search})

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from edgeflare._internal.text import names_text
 from edgeflare.answers import AnswerKind, kind_of_task
-from edgeflare.answers.oracles import traits_of
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
@@ -107,8 +107,9 @@ def resolve_search(
 
 def answered_with(search: SearchConfig, task: Task, *, audio: bool) -> Answered:
     """Return what a search from audio, else from images, is of, by the task of the models."""
-    kind = AnswerKind if traits_of(search.oracle).compares_scores else kind_of_task(task)
-    return kind.boundary_options or ("audio" if audio else "image")
+    by_distance = AnswerKind.boundary_options if is_measured(dict(search)) else ""
+    of_sample: Answered = "audio" if audio else "image"
+    return kind_of_task(task).boundary_options or by_distance or of_sample
 
 
 def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgeflare._internal.text import names_text
-from edgeflare.answers.kind import Margins
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import is_finite, top_label
-from edgeflare.answers.oracles import margins, traits_of
+from edgeflare.answers.oracles import is_measured
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order
@@ -75,23 +76,14 @@ class SearchStage(CampaignStage):
             self._oracle,
         )
         digests = self._store.fact("fingerprints") or {}
+        kind = self._store.kind
         others = partners(self._store)
         known = {
-            replica: None if reader.labels_only else self._known(replica)
-            for replica in self._replicas
+            replica: self._known(replica) if kind.is_scored else None for replica in self._replicas
         }
-        pool = self._workers(settings, reader, task, others, known)
+        pool = self._workers(settings, kind, task, others, known)
         feeds = {
-            replica: Feed(
-                self._jobs(
-                    replica,
-                    settings,
-                    others,
-                    known[replica],
-                    pool,
-                    labels_only=reader.labels_only,
-                )
-            )
+            replica: Feed(self._jobs(replica, settings, kind, others, known[replica], pool))
             for replica in self._replicas
         }
         scheduler = self._scheduler(
@@ -211,7 +203,7 @@ class SearchStage(CampaignStage):
     def _workers(
         self,
         settings: SearchSettings,
-        reader: AnswerReader,
+        kind: AnswerKind[Any],
         task: Task,
         others: LazySamples,
         known: Mapping[str, KnownAnswers | None],
@@ -227,7 +219,7 @@ class SearchStage(CampaignStage):
             "name": search.oracle,
             "settings": dict(search),
             "task": task,
-            "labels_only": reader.labels_only,
+            "labels_only": not kind.is_scored,
         }
         shared = WorkerSettings(
             self._original.settings,
@@ -250,12 +242,12 @@ class SearchStage(CampaignStage):
         self,
         replica: str,
         settings: SearchSettings,
+        kind: AnswerKind[Any],
         others: LazySamples,
         known: KnownAnswers | None,
         pool: WorkerPool | None,
-        *,
-        labels_only: bool,
     ) -> Iterator[SearchJob]:
+        by_distance = is_measured(dict(self._config.search))
         for record in self._store.pending_seeds(replica, self._order(replica)):
             assert record.outputs is not None  # noqa: S101 - pending seeds are answered
             seed = Seed(
@@ -264,12 +256,12 @@ class SearchStage(CampaignStage):
                 record.outputs,
                 label=record.label,
                 others=others,
-                labels_only=labels_only,
                 margin_floor=settings.oracle.floor,
                 known=known,
                 rate=self._store.sample_rate,
-                compares_scores=traits_of(self._config.search.oracle).compares_scores,
+                compares_scores=by_distance,
                 row=self._rows.get(record.id),
+                kind=kind,
             )
             if pool is None:
                 yield SearchJob(seed, settings)
@@ -415,9 +407,9 @@ def outcome_record(
     """Return the record of a search that has ended; `device` is the digest of its fingerprint."""
     original = result.outputs.original if result.outputs else None
     deployed = result.outputs.deployed if result.outputs else None
-    both = Margins(None, None)
+    kind, both = result.seed.kind, Margins(None, None)
     if original is not None and deployed is not None:
-        both = margins(original, deployed)
+        both = kind.margins(original, deployed)
     seed, sample = result.seed.sample, result.sample
     return OutcomeRecord(
         seed_id=result.seed.id,
@@ -437,7 +429,7 @@ def outcome_record(
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         original_margin=both.original,
-        deployed_margin=None if result.seed.labels_only else both.deployed,
+        deployed_margin=both.deployed if kind.is_scored else None,
         l2=None if sample is None else l2(seed, sample),
         linf=None if sample is None else linf(seed, sample),
         snr_db=None if sample is None else snr_db(seed, sample),

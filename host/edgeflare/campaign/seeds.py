@@ -67,7 +67,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
-    check_search_options(config, _stated_task(config, original), audio=audio is not None)
+    check_search_options(config, stated_task(config, original), audio=audio is not None)
     if audio is None:
         return _images(config, original)
     rate, samples = audio
@@ -82,7 +82,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     )
 
 
-def _stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
+def stated_task(config: CampaignConfig, original: OriginalModel) -> Task:
     """Return the task as far as it is known before the deployed model is; else "classification"."""
     if transcribes(config, original.decoder):
         return "transcript"

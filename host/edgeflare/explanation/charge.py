@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from edgeflare.answers.metrics import decides_equally, disagreement, is_finite, is_scores, top_label
-from edgeflare.answers.oracles import margins
+from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers.metrics import class_scores, decides_equally, is_finite, top_label
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
 from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
 from edgeflare.store.records import ReplayInput
-from edgeflare.types import TRIGGERS, Output, Status, Values
+from edgeflare.types import TRIGGERS, Output, Status
 
 UNCHARGED: tuple[FindingCause, ...] = ("not repeatable", "unanswered")
 """Causes that no rung has."""
@@ -28,13 +28,14 @@ def charge(
     *,
     stored: Answers,
     fault: str = "",
-    compares_scores: bool = False,
+    is_measured: bool = False,
 ) -> ExplainedFinding:
     """Charge a finding to a cause.
 
     `rungs` have the answers by id of the finding and name of the device, the device's rung last;
     `questions` those of what the device was asked besides. `stored` are the finding's answers in
-    the campaign, `fault` is the survey's that it belongs to. `compares_scores`: only the oracle tells a deviation, not the labels.
+    the campaign, `fault` is the survey's that it belongs to. `is_measured`: only
+    the oracle tells a deviation, not the decisions.
 
     The cause is that of the first rung from which on all deviate. Where that is the device's, it is
     that of the first question that tells: the plainest kernels deviate on the device as well
@@ -48,14 +49,14 @@ def charge(
     steps = [RungAnswer(ORIGINAL, False, _margin(now and now.original, labels))]
     for rung, (_, answer) in answers.items():
         margin = _margin(answer and answer.deployed, labels)
-        steps.append(RungAnswer(rung.name, deviates(answer, compares_scores), margin))
+        steps.append(RungAnswer(rung.name, deviates(answer, is_measured), margin))
     before = stored.get(device) or next(iter(stored.values()), None)
     cause, at, doubt = _charged(list(rungs), steps, now, before)
     if at == DEVICE and cause not in UNCHARGED and questions:
         told = (
             (
                 question,
-                deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], compares_scores),
+                deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], is_measured),
             )
             for question, by_id in questions.items()
         )
@@ -128,11 +129,11 @@ def _of_its_device(answers: Answers, finding: ReplayInput) -> tuple[str, ReplayA
     return name, answers.get(name)
 
 
-def deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
+def deviates(answer: ReplayAnswer | None, is_measured: bool) -> bool | None:
     """Whether a rung's model decides otherwise than the original; margins don't matter."""
     if answer is None or answer.original is None or answer.deployed is None:
         return None
-    if compares_scores or answer.status in TRIGGERS:
+    if is_measured or answer.status in TRIGGERS:
         return answer.status in TRIGGERS
     if not (is_finite(answer.original) and is_finite(answer.deployed)):
         return None
@@ -140,35 +141,32 @@ def deviates(answer: ReplayAnswer | None, compares_scores: bool) -> bool | None:
 
 
 def _margin(answer: Output | None, labels: tuple[int | None, int | None] | None) -> float | None:
-    if not is_scores(answer) or labels is None or None in labels:
+    if answer is None or labels is None or None in labels:
         return None
-    margin = float(answer[labels[1]] - answer[labels[0]])
+    scores = class_scores(answer)
+    margin = float(scores[labels[1]] - scores[labels[0]])
     return margin if math.isfinite(margin) else None
 
 
 def _sureness(now: ReplayAnswer) -> tuple[float, ...]:
-    """Return both models' margins, as far as they have one; of values their distance."""
+    """Return both models' margins, as far as they have one; of what is measured the distance."""
     assert now.original is not None  # noqa: S101 - they deviate
     assert now.deployed is not None  # noqa: S101
-    if isinstance(now.original, Values):
-        return (disagreement(now.original, now.deployed),)
-    return tuple(
-        margin for margin in margins(now.original, now.deployed) if margin is not None
-    ) or (1.0,)
+    kind = kind_of(now.original)
+    if kind.is_measured:
+        return (kind.distance(now.original, now.deployed),)
+    margins = kind.margins(now.original, now.deployed)
+    return tuple(margin for margin in margins if margin is not None) or (1.0,)
 
 
 def _difference(before: ReplayAnswer, now: ReplayAnswer) -> float:
-    """Return the largest difference of a score, or the distance of values, then and now."""
+    """Return the larger of both models' differences between then and now."""
     pairs = ((before.original, now.original), (before.deployed, now.deployed))
-    largest = 0.0
-    for one, other in pairs:
-        if one is None or other is None:
-            continue
-        if isinstance(one, Values) and isinstance(other, Values):
-            largest = max(largest, disagreement(one, other))
-            continue
-        if not is_scores(one) or not is_scores(other):
-            largest = max(largest, float(not decides_equally(one, other)))
-        else:
-            largest = max(largest, float(np.abs(one - other).max()))
-    return largest
+    return max(
+        (
+            common_kind(first, second).repeat_difference(first, second)
+            for first, second in pairs
+            if first is not None and second is not None
+        ),
+        default=0.0,
+    )

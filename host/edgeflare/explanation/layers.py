@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.answers.metrics import is_scores
+from edgeflare.answers.metrics import class_scores
 from edgeflare.errors import UsageError
 from edgeflare.explanation.matching import Match, matched
 from edgeflare.explanation.results import LayerFigures, Layers, TensorFigures
@@ -55,8 +55,7 @@ class ReadModel(NamedTuple):
 
     def margin(self, raw: Any, labels: tuple[int, int]) -> float:
         """Return the probability of the deployed model's class less that of the original's."""
-        scores = self.reader.read(raw)
-        assert is_scores(scores)  # noqa: S101 - its kind is none of text
+        scores = class_scores(self.reader.read(raw))
         return float(scores[labels[1]] - scores[labels[0]])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import numbers
-from edgeflare.answers.oracles import traits_of
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
 from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
@@ -158,13 +158,13 @@ def _explained(
         )
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
-    compares_scores = traits_of(walk.config.search.oracle).compares_scores
+    by_distance = is_measured(dict(walk.config.search))
     for rung in ladder.rungs:
         is_float_model = rung.cause == "conversion" and not rung.runs_file
         asked = [*chosen, *(seeds if rung.cause == "preprocessing" or is_float_model else [])]
         answers = _of_each(walk.answers(rung, asked), asked, inputs)
         if is_float_model:
-            told = [_deviating(one, seeds, compares_scores) for one in (*rungs.values(), answers)]
+            told = [_deviating(one, seeds, by_distance) for one in (*rungs.values(), answers)]
             known = [of_it[-1] for of_it in zip(*told, strict=True) if True not in of_it[:-1]]
             if known.count(True) > _ANOTHER_MODEL * (len(known) - known.count(None)):
                 notices.append(
@@ -196,7 +196,7 @@ def _explained(
             questions,
             stored=stored.get(name, {}),
             fault=faults.get(name, ""),
-            compares_scores=compares_scores,
+            is_measured=by_distance,
         )
 
     first = {name: charged(name, {}) for name in chosen}
@@ -253,11 +253,11 @@ def _of_each(
 
 
 def _deviating(
-    answers: Mapping[str, Answers], ids: Sequence[str], compares_scores: bool
+    answers: Mapping[str, Answers], ids: Sequence[str], by_distance: bool
 ) -> list[bool | None]:
     """Return whether a rung's model decides otherwise than the original, of each of these inputs."""
     known = (next(iter(answers.get(name, {}).values()), None) for name in ids)
-    return [deviates(one, compares_scores) for one in known]
+    return [deviates(one, by_distance) for one in known]
 
 
 def _predicts(answers: Mapping[str, Answers], store: Store, seeds: Mapping[str, str]) -> bool:
@@ -575,13 +575,14 @@ class _Walk:
         output = about["output"]
         if config.repair is not None:
             raise UsageError(f"{config.path.name} is repaired: its tensors end before its answers")
-        if output["kind"] in ("label", "transcript"):
+        reader = OutputReader(TensorInfo.from_json(output), output["kind"])
+        if not reader.is_scored:
             raise UsageError(f"{config.path.name} returns no scores")
         return ReadModel(
             config.path.name,
             open_graph(config.path, about["runtime"]["name"], config.options, output["name"]),
             spec_from_json(about["input"]),
-            OutputReader(TensorInfo.from_json(output), output["kind"]),
+            reader,
         )
 
 

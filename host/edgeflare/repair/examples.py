@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.metrics import is_finite, is_scores, top_label
+from edgeflare.answers.metrics import class_scores, is_finite, top_label
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
@@ -68,7 +68,7 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
     """
     with Store.open(folder) as store:
         kind = str(store.models.get("deployed", {}).get("output", {}).get("kind", ""))
-        if store.kind.checks():  # answers of objects have limits of their own
+        if store.kind.counts_objects:
             raise UsageError(
                 f"{folder}: the models answer with {kind}, and what corrects a model's "
                 "answers is made of one decision an input, with a probability for each class; "
@@ -129,9 +129,7 @@ def _row(
 ) -> Iterator[_Row]:
     if original is None or deployed is None:
         return
-    if not is_scores(original) or not is_scores(deployed):
-        return
     if is_finite(original) and is_finite(deployed):
         wanted, decided = top_label(original), top_label(deployed)
         if wanted is not None:
-            yield _Row(deployed, wanted, label, group, is_seed, wanted != decided)
+            yield _Row(class_scores(deployed), wanted, label, group, is_seed, wanted != decided)

@@ -39,7 +39,7 @@ from edgeflare.models.quantized import (
     make_quantized,
     script_of,
 )
-from edgeflare.repair.in_float import HEAD_TITLES, Layer, detector_heads, largest_layers
+from edgeflare.repair.in_float import HEAD_TITLES, Layer, largest_layers
 from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
 from edgeflare.repair.tflite_recipes import (
     TFLITE_RECIPES,
@@ -287,11 +287,7 @@ def recipes_campaign(
             config = config.model_copy(update={"survey": settings})
         maker = _maker(config, store, target / "models", quantizer_python)
         layers, notice = largest_layers(config, store, keep_float)
-        heads, why_none = (
-            detector_heads(config, store)
-            if store.models["deployed"]["output"]["kind"] == "detections"
-            else ({}, "")
-        )
+        heads, why_none = store.kind.float_heads(config, store)
     for name, tensors in (*_in_float(layers), *heads.items()):
         maker.keep_float(name, tensors)
     if unknown := [one for one in only if one not in maker.names]:

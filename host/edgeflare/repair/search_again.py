@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgeflare._internal.text import counted, duration
 from edgeflare.analysis import summarize
-from edgeflare.answers.oracles import traits_of
+from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
@@ -140,7 +140,7 @@ def campaign_config(folder: Path) -> CampaignConfig:
     check_finished(folder)
     with Store.open(folder) as store:
         config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(folder))
-        if traits_of(config.search.oracle).compares_scores:
+        if is_measured(dict(config.search)):
             raise UsageError(
                 f"{folder} was searched with the oracle {config.search.oracle}, which compares "
                 "scores; repairs are made of decisions: search with the oracle top1"

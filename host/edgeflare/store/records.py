@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sqlalchemy import Row
 
 from edgeflare.answers.columns import check_same_kind, output_columns, output_from
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.metrics import disagreement
+from edgeflare.answers.parts import Margins
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store.documents import check_record, moment, record, validated
 from edgeflare.types import (

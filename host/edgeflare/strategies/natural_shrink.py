@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.answers.metrics import is_scores
 from edgeflare.answers.oracles import margins
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
@@ -154,7 +153,7 @@ class _Weakening:
             return False
         if not 0 < l2(self._seed.sample, sample) <= l2(self._seed.sample, now):
             return False
-        if is_scores(self._seed.outputs.original) and not self._seed.compares_scores:
+        if self._seed.kind.is_decided_by_label(self._seed):
             answer = yield Ask((sample,), of="original", best=self.best)
             scores = answer.outputs[0].original
             margin = 0.0 if scores is None else margins(scores, scores).original

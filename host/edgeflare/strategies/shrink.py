@@ -30,8 +30,7 @@ from edgeflare._internal.exact import Floats
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
 from edgeflare._internal.text import reason
-from edgeflare.answers.detections.matching import DifferenceKind, differences, worst
-from edgeflare.answers.metrics import class_scores, is_scores
+from edgeflare.answers.metrics import class_scores
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch
 from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
@@ -48,7 +47,6 @@ from edgeflare.types import (
     Answer,
     Ask,
     Decision,
-    Detections,
     Outcome,
     Output,
     Sample,
@@ -142,11 +140,11 @@ def _shrink(
 ) -> Search:
     descent = _Descent(seed, trigger)
     if trigger.shape == seed.sample.shape and not np.array_equal(trigger, seed.sample):
-        if not is_scores(seed.outputs.original) or seed.compares_scores:
-            yield from descent.take_back(options.device_budget)
-        else:
+        if seed.kind.is_decided_by_label(seed):
             way = yield from descent.run()
             yield from _ask_the_device(descent, way, options.device_budget, rng)
+        else:
+            yield from descent.take_back(options.device_budget)
     return descent.best or Outcome(trigger)
 
 
@@ -201,7 +199,7 @@ class _Descent:
     def __init__(self, seed: Seed, trigger: Sample) -> None:
         self.seed = seed
         self.best: Outcome | None = None
-        self._kind: DifferenceKind | None = None
+        self._finding = ""
         self._space = space_of(seed.sample)
         self._values = self._space.values(seed.sample)
         self._trigger = trigger
@@ -244,7 +242,7 @@ class _Descent:
 
     def take_back(self, budget: float) -> Generator[Ask, Answer, None]:
         """Shorten the change by the device's decisions alone: on the line, then without blocks."""
-        if isinstance(self._original, Detections) and budget > 1:
+        if self.seed.kind.counts_objects and budget > 1:
             budget -= 1
             yield from self._deviates(self._change(self._trigger))
             self.best = None  # that was the triggering input itself
@@ -265,10 +263,10 @@ class _Descent:
         answer = yield Ask((sample,), best=self.best)
         (outputs,) = answer.outputs
         deviates = outputs.decision is Decision.DEVIATION
-        if deviates and isinstance(outputs.original, Detections):
-            kind = _kind_of(outputs.original, outputs.deployed)
-            self._kind = self._kind or kind
-            deviates = kind == self._kind
+        if deviates:
+            finding = self.seed.kind.finding(outputs.original, outputs.deployed)
+            self._finding = self._finding or finding
+            deviates = finding == self._finding
         if deviates:
             self.best = Outcome(sample)
         return deviates
@@ -390,12 +388,6 @@ class _Descent:
         if sample.shape != self.seed.sample.shape:
             return np.inf
         return exact.norm(self._change(sample)) / self._space.unit
-
-
-def _kind_of(original: Detections, deployed: Output | None) -> DifferenceKind | None:
-    """Return the kind of the worst difference of two detectors' answers; None of none."""
-    found = worst(differences(original, deployed)) if isinstance(deployed, Detections) else None
-    return None if found is None else found.kind
 
 
 def _levels_of_image(height: int, width: int) -> Iterator[Sequence[_Block]]:

@@ -21,7 +21,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers.metrics import is_scores
+from edgeflare.answers import kind_of
+from edgeflare.answers.metrics import class_scores
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
 from edgeflare.survey.leads import Leads
@@ -246,10 +247,12 @@ class _PursuitState:
 
     def _leads(self) -> tuple[list[Answered], Leads]:
         """Return the answered inputs of which the original's scores are known, and all leads."""
-        known = [
-            one for one in self._answered if one.original is not None and is_scores(one.original)
+        scored = [
+            (one, class_scores(one.original))
+            for one in self._answered
+            if one.original is not None and kind_of(one.original).class_count(one.original)
         ]
-        originals = [one.original for one in known if one.original is not None]
+        known, originals = [one for one, _ in scored], [scores for _, scores in scored]
         return known, Leads(originals, [one.severity for one in known])
 
     def unexplained(self, found: Sequence[PursuitResult]) -> list[Answered]:

@@ -110,7 +110,7 @@ def test_a_finding_is_charged_by_what_the_oracle_decided(
         ReplayInput("trigger:s", "trigger", True, "s"),
         {rung: {"trigger:s": {"pi": one}} for rung, one in rungs.items()},
         stored={"pi": ReplayAnswer(*now, 2)},
-        compares_scores=by_scores,
+        is_measured=by_scores,
     )
     assert charged.cause == cause
     assert charged.labels is None

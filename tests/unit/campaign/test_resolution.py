@@ -16,6 +16,8 @@ from edgeflare.types import Task
         ("detection", "auto", False, "detections"),
         ("multi-label", "auto", True, "detections"),
         ("transcript", "auto", False, "transcript"),
+        ("detection", "tolerance", False, "detections"),
+        ("transcript", "tolerance", True, "transcript"),
         ("dense", "auto", False, "values"),
         ("vector", "tolerance", True, "values"),
     ],

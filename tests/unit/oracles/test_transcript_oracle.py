@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from search_models import heard
 
-from edgeflare.answers.kind import Margins
 from edgeflare.answers.oracles import TranscriptOracle, has_margin_below, margin, margins
+from edgeflare.answers.parts import Margins
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Transcript
 

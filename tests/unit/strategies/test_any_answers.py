@@ -1,7 +1,7 @@
 """Every strategy on detectors and on models of values: it searches, or is refused in a sentence."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from answering_models import Searched, agreed, detectors, of_detectors, of_regressors, regressors
 
+from edgeflare.answers import LABELS
 from edgeflare.answers.detections.matching import differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.dflare_fitness import ObservedStates
-from edgeflare.types import Decision, Detections, Sample
+from edgeflare.types import Decision, Detections, Outputs, Sample, Seed
 
 
 def of_boxes() -> Searched:
@@ -128,6 +129,24 @@ def test_natural_inputs_shrink_in_their_parameters(models: Any, tmp_path: Path) 
     again.answer(build_strategy("shrink", options)(again.seed(sample), np.random.default_rng(0)))
     assert again.outputs(again.found).decision is Decision.DEVIATION
     assert l2(sample, again.found) <= l2(sample, run.found)
+
+
+@pytest.mark.parametrize(
+    ("models", "kind"), [(of_boxes, "detections"), (of_classes, "tags"), (of_values, "values")]
+)
+def test_a_seed_has_the_kind_of_its_answers_unless_it_is_stated(models: Any, kind: str) -> None:
+    seed = models().seed(agreed(models(), 1)[0])
+    assert (seed.kind.name, seed.labels_only) == (kind, False)
+
+
+def test_a_seed_tells_labels_alone_by_its_kind_or_by_its_flag() -> None:
+    scores = np.array([0.0, 1.0])
+    seed = Seed("a", np.zeros((2, 2, 1), np.uint8), Outputs(scores, scores, Decision.AGREE))
+    stated = replace(seed, kind=LABELS)
+    assert (seed.kind.name, stated.labels_only) == ("scores", True)
+    flagged = Seed("a", seed.sample, seed.outputs, labels_only=True)
+    assert not flagged.kind.is_scored
+    assert not replace(flagged, row=1).kind.is_scored
 
 
 def test_states_of_detections_are_their_scores_whatever_their_number() -> None:

@@ -26,8 +26,8 @@ from edgeflare.answers.detections.words import (
     pair_words,
     with_names,
 )
-from edgeflare.answers.kind import (
-    AnswerKind,
+from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.parts import (
     Card,
     LimitRule,
     Margins,
@@ -37,6 +37,7 @@ from edgeflare.answers.kind import (
     ReportWords,
     decision_of,
     jsonable,
+    later,
 )
 from edgeflare.document import Block, KeyFigure
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
@@ -53,8 +54,9 @@ class DetectionsKind(AnswerKind[Detections]):
     noun = "detections"
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
+    boundary_by_distance = boundary
+    counts_objects = True
     boundary_options = "detections"
-    settings = DetectionConfig
     disagreement = "the largest difference of both models' scores of an object"
     lacks = "pairs of classes"
     is_drawn: ClassVar[bool] = True
@@ -66,6 +68,7 @@ class DetectionsKind(AnswerKind[Detections]):
         limit="max_lost",
         unpaired="NaN, infinity or no answer",
     )
+    settings = DetectionConfig
     located: ClassVar[bool] = True
     """Whether objects have places."""
 
@@ -158,6 +161,11 @@ class DetectionsKind(AnswerKind[Detections]):
     def is_same(self, first: Detections, second: Detections) -> bool:
         return np.array_equal(first.labels, second.labels) and super().is_same(first, second)
 
+    def finding(self, original: Detections, deployed: Detections) -> str:
+        """Return the kind of the worst difference; "" where nothing differs."""
+        largest = worst(differences(original, deployed))
+        return largest.kind if largest else ""
+
     def state(self, answer: Detections) -> NDArray[np.float64]:
         return answer.scores
 
@@ -242,6 +250,11 @@ class DetectionsKind(AnswerKind[Detections]):
 
         marks = box_marks(original, deployed, differences(original, deployed))
         return [drawn(sample, one) for one in marks]
+
+    def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
+        """Return the detector's heads, which end in the boxes and in the scores."""
+        heads, why = later("edgeflare.repair.in_float:detector_heads", config, store)
+        return heads, why
 
     def card(self, original: Detections, deployed: Detections, seed: Sequence[Any] = ()) -> Card:
         from edgeflare.answers.detections.pictures import card

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.types import Detections
+from edgeflare.types import DetectionRules, Detections
 
 DifferenceKind: TypeAlias = Literal["lost", "ghost", "class", "shift"]
 DIFFERENCE_KINDS: tuple[DifferenceKind, ...] = ("lost", "ghost", "class", "shift")
@@ -98,6 +98,19 @@ def differences(original: Detections, deployed: Detections) -> tuple[Difference,
 def worst(found: Iterable[Difference]) -> Difference | None:
     """Return the difference with the largest margin, the first of equals; None of none."""
     return max(found, key=lambda one: one.margin, default=None)
+
+
+def is_at(answer: Detections, box: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which objects of an answer are where a box [4] is: bool [n]; without places all are."""
+    if not answer.rules.located:
+        return np.ones(len(answer.labels), bool)
+    near: NDArray[np.bool_] = box_iou(answer.boxes, box[None])[:, 0] >= answer.rules.match_iou
+    return near
+
+
+def place_of(box: NDArray[np.float64], rules: DetectionRules) -> NDArray[np.float64] | None:
+    """Return where an object is, its box; None where objects have no places."""
+    return box if rules.located else None
 
 
 def kind_counts(found: Iterable[Difference]) -> dict[DifferenceKind, int]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare.answers.detections.matching import Difference, differences
 from edgeflare.answers.detections.words import BROKEN, kinds_words, pair_key, score_words
-from edgeflare.answers.kind import Card
+from edgeflare.answers.parts import Card
 from edgeflare.types import Detections, Sample
 
 _MOST_MARKS = 60

@@ -18,7 +18,7 @@ from edgeflare.answers.detections.words import (
     kinds_text,
     pair_key,
 )
-from edgeflare.answers.kind import Name
+from edgeflare.answers.parts import Name
 from edgeflare.document import Block, Heading, KeyFigure, Text, shade, table_of
 
 _MOST_CLASSES = 40

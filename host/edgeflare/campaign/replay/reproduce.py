@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers import kind_of
 from edgeflare.answers.columns import is_answer
-from edgeflare.answers.metrics import difference_text, is_finite, is_same, is_scores, text_of
+from edgeflare.answers.metrics import class_scores, difference_text, is_finite, is_same, text_of
 from edgeflare.campaign.events import Event, Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
@@ -221,10 +222,11 @@ def replay_answers(replay: Store, wanted: set[str]) -> dict[str, Answers]:
 
 def _top(answer: Output | None) -> tuple[TopScore, ...]:
     """Return the most probable classes above 0; none where a score is not finite."""
-    if answer is None or not is_scores(answer) or not is_finite(answer):
+    if answer is None or not kind_of(answer).class_count(answer) or not is_finite(answer):
         return ()
-    order = np.argsort(-answer, kind="stable")[:_TOP]
-    return tuple(TopScore(int(label), float(answer[label])) for label in order if answer[label] > 0)
+    scores = class_scores(answer)
+    order = np.argsort(-scores, kind="stable")[:_TOP]
+    return tuple(TopScore(int(label), float(scores[label])) for label in order if scores[label] > 0)
 
 
 def _same(before: Output | None, now: Output | None) -> bool:

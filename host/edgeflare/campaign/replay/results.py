@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from edgeflare.answers.kind import Margins
+from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import difference_text, text_of, top_label
-from edgeflare.answers.oracles import margins
+from edgeflare.answers.parts import Margins
 from edgeflare.answers.transcripts import spoken
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
@@ -142,7 +142,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
     """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
     inputs = replay_inputs(store)
     unusable = {problem.replica: problem for problem in unusable_answers(store)}
-    labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
+    kind = store.kind
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replica_names(store):
         alike = [replica] if replica else names
@@ -157,9 +157,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
             if seed.id in inputs:
                 device = outcome.device_name or replica or ", ".join(names)
                 last = _last_answer(inputs[seed.id], {device, *alike})
-                result = _replayed(
-                    inputs[seed.id], seed, outcome, device, last, labels_only=labels_only
-                )
+                result = _replayed(inputs[seed.id], seed, outcome, device, last, kind)
                 why = unusable.get(replica)
                 if why is not None and result.decided:
                     result = replace(result, state="unstable", detail=why.words)
@@ -173,8 +171,7 @@ def _replayed(
     outcome: OutcomeRecord,
     device: str,
     last: ReplayResult | None,
-    *,
-    labels_only: bool,
+    kind: AnswerKind[Any],
 ) -> ReplayedInput:
     deviated = before.deviated if last is None else last.deviated
     original, deployed, decision = outcome.original, outcome.deployed, None
@@ -184,7 +181,7 @@ def _replayed(
         decision = Decision.DEVIATION
     known = Margins(None, None)
     if original is not None and deployed is not None:
-        known = margins(original, deployed)
+        known = kind.margins(original, deployed)
     return ReplayedInput(
         id=seed.id,
         kind=before.kind,
@@ -198,7 +195,7 @@ def _replayed(
         deployed_label=top_label(deployed),
         decision=decision,
         original_margin=known.original,
-        deployed_margin=None if labels_only else known.deployed,
+        deployed_margin=known.deployed if kind.is_scored else None,
         l2=before.l2,
         sample=seed.sample,
         detail=outcome.detail if outcome.status in _UNDECIDED else "",

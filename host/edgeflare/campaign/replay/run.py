@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from edgeflare._internal.files import file_sha256, new_folder_name
+from edgeflare.answers import kind_of_output
 from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, fleet_devices
@@ -224,10 +225,6 @@ def _named(
     raise UsageError(f"there is no trigger of a seed {name!r} in {folder}{hint}")
 
 
-_STATED = {"tags": "sigmoid", "tag-logits": "sigmoid-logits"}
-"""What is stated of an output whose stored kind has another name."""
-
-
 def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     """Return the configuration with the source as its seeds, and its models' output kinds."""
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
@@ -251,7 +248,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         stated: dict[str, Any] = {}
         if detector is not None:
             stated = {"decoder": detector}
-        elif (named := _STATED.get(kind, kind)) in get_args(StatedOutput):
+        elif (named := kind_of_output(kind).stated_output(kind)) in get_args(StatedOutput):
             stated = {"output": named}
         config = config.model_copy(update={which: model.model_copy(update=stated)})
     return config

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.answers.kind import Margins
-from edgeflare.answers.metrics import is_scores, top_label
+from edgeflare.answers.metrics import top_label
 from edgeflare.answers.oracles import certainty
+from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -79,6 +79,7 @@ class PursuitStage(CampaignStage):
     def _answer(self, active: Sequence["_Pursuit"], reader: AnswerReader) -> bool:
         """Ask what is open of each pursuit's round; return whether all of it is answered."""
         of_replica = {one.replica: one for one in active}
+        kind = self._store.kind
         feeds = {
             replica: Feed(self._jobs(of_replica[replica]) if replica in of_replica else iter(()))
             for replica in self._replicas
@@ -91,7 +92,7 @@ class PursuitStage(CampaignStage):
                 self._store,
                 replica=pursuit.replica,
                 device_name=name,
-                labels_only=reader.labels_only,
+                kind=kind,
                 phase=pursuit.round.phase,
                 round=pursuit.number,
                 first=pursuit.first_numbers[result.key.id],
@@ -178,8 +179,7 @@ class _Pursuit:
         self._screened = 0
         self.number = -1
         self.queries = 0
-        first = stored[0].original
-        classes = first.size if is_scores(first) else 0
+        classes = store.kind.class_count(stored[0].original)
         samples = LazySamples(store.get_sample, [seed.sample for seed in self._seeds])
         self._features = FeatureSet(samples[0].shape, store.sample_rate, classes)
         self._asked: list[SurveyKey] = []

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
+from edgeflare.answers import common_kind
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
@@ -17,7 +18,6 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.status import replica_names
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.campaign.survey.stage import distance
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.quantized import (
@@ -134,7 +134,9 @@ class _Question(NamedTuple):
             number=self.number,
             deployed=output,
             decision=oracle.decide(self.original, output),
-            total_variation=distance(self.original, output),
+            total_variation=common_kind(self.original, output).total_variation(
+                self.original, output
+            ),
             phase=self.phase,
         )
 

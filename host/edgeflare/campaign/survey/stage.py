@@ -1,12 +1,12 @@
 """The survey: what both models answer far from the seeds, before anything is searched."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from edgeflare._internal.text import names_text
-from edgeflare.answers.metrics import is_finite, is_scores, total_variation
-from edgeflare.answers.oracles import margins
+from edgeflare.answers import AnswerKind
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
@@ -23,7 +23,6 @@ from edgeflare.scheduler import (
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
 from edgeflare.store.survey import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey
-from edgeflare.types import Output
 
 _PURPOSE = "survey"
 """What the random numbers of a survey are drawn for; those of a search are independent of them."""
@@ -39,6 +38,7 @@ class SurveyStage(CampaignStage):
         if not left:
             return
         inputs = SurveyInputs.begin(self._store, self._config.survey.families)
+        kind = self._store.kind
         total = self._store.seed_count() * len(self._replicas)
         done = total - left
         self._reporter(
@@ -53,7 +53,7 @@ class SurveyStage(CampaignStage):
                 self._store,
                 replica=self._replica_of[name],
                 device_name=name,
-                labels_only=reader.labels_only,
+                kind=kind,
             )
             self._store.add_survey(records, [cost], keep_first=self._only is not None)
             done += 1
@@ -121,14 +121,14 @@ def survey_records(
     *,
     replica: str,
     device_name: str,
-    labels_only: bool,
+    kind: AnswerKind[Any],
     phase: SurveyPhase = "survey",
     round: int = 0,  # noqa: A002
     first: int = 0,
 ) -> tuple[list[SurveyRecord], SurveyedSeed]:
     """Return the records of a finished job, numbered from `first`, and of what it cost.
 
-    `labels_only`: the deployed model's scores are no measure of certainty.
+    `kind`: of the campaign's answers.
     """
     spent = result.counters
     cost = SurveyedSeed(
@@ -144,17 +144,17 @@ def survey_records(
         round=round,
     )
     return [
-        _record(answer, number, store, cost, labels_only=labels_only)
+        _record(answer, number, store, cost, kind)
         for number, answer in enumerate(result.answers, start=first)
     ], cost
 
 
 def _record(
-    answer: SurveyAnswer, number: int, store: Store, cost: SurveyedSeed, *, labels_only: bool
+    answer: SurveyAnswer, number: int, store: Store, cost: SurveyedSeed, kind: AnswerKind[Any]
 ) -> SurveyRecord:
     one = answer.input
-    sure = margins(one.original, one.original if one.deployed is None else one.deployed)
-    scored = not labels_only and one.deployed is not None
+    is_answered = one.deployed is not None
+    sure = kind.margins(one.original, one.deployed if is_answered else one.original)
     return SurveyRecord(
         seed_id=cost.seed_id,
         number=number,
@@ -166,8 +166,8 @@ def _record(
         deployed=one.deployed,
         decision=answer.decision,
         original_margin=sure.original,
-        deployed_margin=sure.deployed if scored else None,
-        total_variation=distance(one.original, one.deployed) if scored else None,
+        deployed_margin=sure.deployed if kind.is_scored and is_answered else None,
+        total_variation=kind.total_variation(one.original, one.deployed) if is_answered else None,
         confident_deviation=answer.is_confident,
         confirmed=answer.confirmed,
         device_name=cost.device_name,
@@ -175,10 +175,3 @@ def _record(
         replica=cost.replica,
         phase=cost.phase,
     )
-
-
-def distance(original: Output, deployed: Output | None) -> float | None:
-    """Return the total variation of two answers; 1 where the deployed one is not finite."""
-    if deployed is None or not is_scores(original) or not is_scores(deployed):
-        return None
-    return total_variation(original, deployed) if is_finite(deployed) else 1.0

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
 from edgeflare.answers import common_kind, kind_of
-from edgeflare.answers.kind import Card as ShownAnswers
-from edgeflare.answers.kind import Picture
+from edgeflare.answers.parts import Card as ShownAnswers
+from edgeflare.answers.parts import Picture
 from edgeflare.document import shade
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.html.media import Media

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
-from edgeflare.answers.kind import Margins
+from edgeflare.answers.parts import Margins
 from edgeflare.store.documents import moment, record
 from edgeflare.types import Sample, Status
 

@@ -18,12 +18,12 @@ Source: none. Figures: docs/research/detection.md.
 """
 
 from collections.abc import Generator, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from edgeflare._internal.exact import Floats
-from edgeflare.answers.detections.matching import box_iou, differences
+from edgeflare.answers.detections.matching import differences, is_at, place_of
 from edgeflare.answers.metrics import is_finite
 from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
 from edgeflare.strategies.boundary.directions import Directions, WindowCosines
@@ -74,23 +74,19 @@ class DetectedObject(NamedTuple):
 
     def score(self, answer: Detections) -> float:
         """Return the best score of a box of its class that overlaps with it; 0 without any."""
-        alike = answer.labels == self.label
-        if answer.rules.located:
-            alike &= box_iou(answer.boxes, self.box[None])[:, 0] >= answer.rules.match_iou
+        alike = (answer.labels == self.label) & is_at(answer, self.box)
         return float(answer.scores[alike].max(initial=0.0))
 
     def scores(self, answer: Output) -> Scores:
         """Return the scores of two classes, detected or not, float64 [2], that add up to 1.
 
         They are equal where the score of the object is the confidence, and their difference is its
-        distance from there. NaN where the answer is not finite. Raises TypeError for an answer
-        that is no detections.
+        distance from there. NaN where the answer, of detections, is not finite.
         """
-        if not isinstance(answer, Detections):
-            raise TypeError(f"{type(answer).__name__} are no detections")
         if not is_finite(answer):
             return np.full(2, np.nan)
-        half = (self.score(answer) - answer.rules.confidence) / 2.0
+        detections = cast("Detections", answer)
+        half = (self.score(detections) - detections.rules.confidence) / 2.0
         return np.array([0.5 + half, 0.5 - half])
 
 
@@ -185,12 +181,9 @@ class _DetectionSearch:
         seed: Seed,
         rng: np.random.Generator,
     ) -> None:
-        original, deployed = seed.outputs.original, seed.outputs.deployed
-        assert isinstance(original, Detections)  # noqa: S101 - the search of detectors
-        assert isinstance(deployed, Detections)  # noqa: S101
         self.seed = seed
         self.rng = rng
-        self.answers = original, deployed
+        self.answers = cast("tuple[Detections, Detections]", seed.outputs[:2])
         self.bounds = Bounds(options, seed.sample)
         self.effort = options.effort or DETECTION_EFFORT
         self.best: Outcome | None = None
@@ -252,10 +245,11 @@ class _DetectionSearch:
     def directions(self, target: DetectedObject) -> Directions | None:
         """Return directions around an object; None: those of the whole input."""
         shape = self._values.shape
-        if len(shape) == 1 or not self.answers[0].rules.located:
+        box = place_of(target.box, self.answers[0].rules)
+        if len(shape) == 1 or box is None:
             return None
         columns, rows = (
-            _widened(target.box[side] * length, target.box[side + 2] * length, length)
+            _widened(box[side] * length, box[side + 2] * length, length)
             for side, length in enumerate((shape[1], shape[0]))
         )
         return WindowCosines(shape, rows, columns, self.effort)
@@ -307,8 +301,7 @@ class _DetectionSearch:
             if not self.bounds.contain(sample):
                 return
             answer = yield Ask((sample,), of="original", best=self.best)
-            found = answer.outputs[0].original
-            assert isinstance(found, Detections)  # noqa: S101 - the original was asked
+            found = cast("Detections", answer.outputs[0].original)
             if not is_finite(found):
                 yield Ask((sample,), best=self.best)  # a finding of its own kind: the search ends
             for target in _changed(known, found)[:_MAX_CHANGES]:

@@ -44,7 +44,7 @@ class DriftModel:
     def __init__(self, seed: Seed) -> None:
         original, deployed = seed.outputs.original, seed.outputs.deployed
         self._at_seed: Floats | None = None
-        if original is not None and deployed is not None and not seed.labels_only:
+        if original is not None and deployed is not None and seed.kind.is_scored:
             self._log_probs = log_probabilities(class_scores(original))
             self._own = log_probabilities(class_scores(deployed)) - self._log_probs
             self._at_seed = _centred(self._own[None], _MAX_DRIFT)[0]

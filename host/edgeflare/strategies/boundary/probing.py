@@ -108,7 +108,7 @@ class DeviceProbe:
 
     def _observe(self, point: PathPoint, deployed: Scores, outputs: Outputs) -> Observation:
         deviates = outputs.decision is Decision.DEVIATION
-        if self.original.seed.labels_only:
+        if not self.original.seed.kind.is_scored:
             margin = point.margin if deviates else 0.0
             return Observation(point, None, margin, margin, deployed)
         label, rival = self.original.label, point.rival

@@ -199,7 +199,7 @@ class Exploration:
 
     def _variation(self, seen: Observation) -> float:
         """Return the distance of both models' scores; 0 where the device returns labels only."""
-        if self._context.original.seed.labels_only:
+        if not self._context.original.seed.kind.is_scored:
             return 0.0
         return float(np.abs(exact.exp(seen.point.log_probs) - seen.deployed).sum()) / 2.0
 

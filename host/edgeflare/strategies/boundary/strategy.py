@@ -24,12 +24,9 @@ Figures: docs/research/boundary.md. What was tried without gain: docs/research/t
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from edgeflare.answers import kind_of as answer_kind_of
-from edgeflare.answers.kind import AnswerKind, later
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
 from edgeflare.strategies.boundary import detections, tolerance, transcripts
@@ -173,9 +170,7 @@ def _search(
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
-    kind: type[AnswerKind[Any]] | AnswerKind[Any] = answer_kind_of(seed.outputs.original)
-    kind = AnswerKind if seed.compares_scores else kind
-    search: Search = later(kind.boundary, options, operators, seed, rng)
+    search: Search = seed.kind.search_boundary(options, operators, seed, rng)
     return (yield from search)
 
 

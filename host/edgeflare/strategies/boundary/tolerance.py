@@ -14,7 +14,6 @@ answers are farthest apart is returned.
 Source: none.
 """
 
-import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare._internal import exact
-from edgeflare.answers.metrics import disagreement, is_finite, is_scores
+from edgeflare.answers.metrics import disagreement, is_finite
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary.directions import noise_like
 from edgeflare.strategies.boundary.options import (
@@ -52,7 +51,7 @@ class _Candidate(NamedTuple):
     """An input to ask about, made by one method, at `t` on a path.
 
     `sensitivity`: how far deployment's error may move the answers, see
-    `_ToleranceSearch._sensitivity`; above 0, finite.
+    `AnswerKind.sensitivity`; above 0, finite.
     """
 
     method: str
@@ -209,7 +208,7 @@ class _ToleranceSearch:
         Of scores it is somewhere between two sure answers: several inputs are asked about, then
         others beside the best one.
         """
-        if not is_scores(self._original):
+        if self._seed.kind.moves_with_input:
             return (yield from self._ask_original(method, path, (most,)))[0]
         step = most / _STEPS
         tried = yield from self._ask_original(method, path, [step * (n + 1) for n in range(_STEPS)])
@@ -231,17 +230,9 @@ class _ToleranceSearch:
             assert outputs.original is not None  # noqa: S101 - the original was asked
             if not is_finite(outputs.original):
                 yield Ask((sample,), best=self._best)  # a finding of its own kind: the search ends
-            found.append(_Candidate(method, path, t, sample, self._sensitivity(outputs.original)))
+            sensitivity = self._seed.kind.sensitivity(self._original, outputs.original)
+            found.append(_Candidate(method, path, t, sample, sensitivity))
         return found
-
-    def _sensitivity(self, output: Output) -> float:
-        """Return how far an error may move an answer, finite: of scores 1 less the sum of their squares.
-
-        Of values it is how far the original's answer is from that to the seed.
-        """
-        if is_scores(output):
-            return 1.0 - float(np.square(output).sum())
-        return min(disagreement(self._original, output), sys.float_info.max)
 
     def _farthest(self, path: Path) -> float | None:
         """Return the farthest place of a path within the bounds, of some; None without any."""

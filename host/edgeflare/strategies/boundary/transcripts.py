@@ -16,7 +16,7 @@ What was tried without gain: docs/research/tried.md.
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -201,8 +201,7 @@ class TranscriptProbe:
 
     def __post_init__(self) -> None:
         original = self.seed.outputs.original
-        assert isinstance(original, Transcript)  # noqa: S101 - the search of transcripts
-        self._words = words(original)
+        self._words = words(cast("Transcript", original))
 
     def start(self, path: Path) -> _WordPoint:
         """Return the seed as the first input of a path."""
@@ -212,8 +211,7 @@ class TranscriptProbe:
         """Ask the original about an input of a path, and both models where it is not finite."""
         sample = path.at(t)
         answer = yield Ask((sample,), of="original", best=self.best)
-        original = answer.outputs[0].original
-        assert isinstance(original, Transcript)  # noqa: S101 - as the seed's
+        original = cast("Transcript", answer.outputs[0].original)
         if not is_finite(original):
             yield Ask((sample,), best=self.best)  # a finding of its own kind: the search ends
         found = words(original)
@@ -225,7 +223,7 @@ class TranscriptProbe:
         answer = yield Ask(tuple(one.sample for one in points), best=self.best)
         found = False
         for one, outputs in zip(points, answer.outputs, strict=True):
-            self.deployed = outputs.deployed if isinstance(outputs.deployed, Transcript) else None
+            self.deployed = cast("Transcript | None", outputs.deployed)
             if outputs.decision is Decision.DEVIATION:
                 earlier = () if self.best is None else (self.best,)
                 self.best = Outcome(one.sample, one.path.mutations(one.t), earlier=earlier)

@@ -1,5 +1,6 @@
 """The boundary search on detectors: an object lost, or seen by the deployed model alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from answering_models import Searched, agreed, detectors, of_detectors, photogra
 from edgeflare.answers.detections.matching import differences, worst
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2
+from edgeflare.strategies import build_strategy
 from edgeflare.types import Decision, Detections, Sample
 
 
@@ -43,6 +45,16 @@ def test_the_input_is_changed_around_one_object_alone() -> None:
         height, width = np.ptp(changed, axis=0) + 1
         assert max(height, width) <= 65  # a cell of 32, half of it on each side, and rounding
         assert l2(sample, run.found) < 10
+
+
+def test_an_oracle_that_compares_scores_leaves_objects_their_own_search() -> None:
+    models = of_detectors(*detectors())
+    sample = agreed(models, 1)[0]
+    seed = replace(models.seed(sample), compares_scores=True)
+    models.answer(build_strategy("boundary", {})(seed, np.random.default_rng(0)))
+    usual = searched(sample)
+    assert len(models.asks) == len(usual.asks)
+    assert np.array_equal(models.found, usual.found)
 
 
 @pytest.mark.parametrize("crossing", ["line", "natural"])

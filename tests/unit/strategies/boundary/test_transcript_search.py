@@ -1,5 +1,6 @@
 """The boundary search beside models that return text: where the original returns other words."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,16 @@ def test_the_same_seed_and_randomness_give_the_same_questions() -> None:
 
     assert asked(1) == asked(1)
     assert asked(1) != asked(2)
+
+
+def test_an_oracle_that_compares_scores_has_texts_searched_by_their_distance() -> None:
+    original, _ = hearers(0.0)
+    models = Listened(original, original)
+    seed = replace(models.seed(recording(0)), compares_scores=True)
+    models.answer(build_strategy("boundary", {"effort": 4})(seed, np.random.default_rng(0)))
+    assert models.outcome is not None
+    assert "further apart than the tolerance" in models.outcome.reason
+    assert models.queries
 
 
 def test_no_false_alarm_where_the_deployed_model_is_the_original() -> None:
