@@ -8,7 +8,7 @@ from speech_models import LETTERS, ctc_model
 
 from edgeflare.answers.detections.interfaces import detector_format, detector_interfaces
 from edgeflare.answers.interface import ModelOutputs
-from edgeflare.answers.text_interfaces import transcribes
+from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign import provenance
 from edgeflare.campaign.settings.config import config_from, load_config
 from edgeflare.campaign.settings.models import ModelConfig
@@ -142,4 +142,5 @@ def test_what_is_stated_wins_over_a_decoder_in_the_file(
         "search": {"tolerance": 0.1} if task == "vector" else {},
     }
     in_file = {"kind": "ctc"} if has_decoder else None
-    assert transcribes(config_from(tables, "the test"), in_file) is expected
+    found = stated_task(config_from(tables, "the test"), in_file)
+    assert (found == "transcript") is expected
