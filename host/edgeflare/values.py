@@ -1,6 +1,6 @@
 """The distances of values by their documented names; they stand in `edgeflare.answers.values`."""
 
-from edgeflare.answers.values import MEASURES, distance, label_map, mean_iou
+from edgeflare.answers.measures import MEASURES, distance, label_map, mean_iou
 
 __all__ = [
     "MEASURES",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from edgeflare.answers.values import distance, mean_iou
+from edgeflare.answers.measures import distance, mean_iou
 from edgeflare.types import ValueMeasure, ValueRules, Values
 
 

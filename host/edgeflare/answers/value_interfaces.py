@@ -5,6 +5,7 @@ from math import prod
 
 from edgeflare._internal.text import names_text, shape_text
 from edgeflare.answers.interface import Comparison, ModelInterface, ModelOutputs
+from edgeflare.answers.measures import MEASURES_OF_VALUES
 from edgeflare.answers.scores import SCORES
 from edgeflare.answers.value_outputs import load_gallery
 from edgeflare.answers.values import DEFAULT_MEASURES, VALUES, ValuesConfig
@@ -31,10 +32,11 @@ def value_interfaces(
         return _maps(values, models, (outputs[0][0], outputs[1][0]))
     _check_same_shapes(*outputs)
     path = values.gallery
-    if values.measure == "labels":
+    fitting = MEASURES_OF_VALUES[values.measure or DEFAULT_MEASURES[task]].tasks
+    if task not in fitting:
         raise UsageError(
-            f"--measure labels is for --task dense, and these models answer with {VALUES.tasks[task]} ({task}): take "
-            f"--measure {DEFAULT_MEASURES[task]}"
+            f"--measure {values.measure} is for --task {' or '.join(fitting)}, and these models answer with "
+            f"{VALUES.tasks[task]} ({task}): take --measure {DEFAULT_MEASURES[task]}"
         )
     if path is None:
         _check_tolerances(values.tolerances, outputs[0])

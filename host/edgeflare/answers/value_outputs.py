@@ -12,8 +12,8 @@ from edgeflare._internal import exact
 from edgeflare._internal.npz import read_npz
 from edgeflare._internal.text import names_text
 from edgeflare.answers.detections.formats.dense import as_shaped
+from edgeflare.answers.measures import label_map
 from edgeflare.answers.outputs import OutputKind, check_values, softmax
-from edgeflare.answers.values import label_map
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import DetectionRules, Detections, Output, Scores, ValueRules, Values
 from edgeflare_agent.decoding import RawOutput

@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare._internal import exact
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
-from edgeflare._internal.text import number_text, percent_text, shape_text
+from edgeflare._internal.text import number_text
 from edgeflare._internal.toml import AbsolutePath
 from edgeflare.answers.kind import AnswerKind
+from edgeflare.answers.measures import (
+    MEASURES,
+    MEASURES_OF_VALUES,
+    distance,
+    distance_words,
+    label_map,
+    mean_iou,
+)
 from edgeflare.answers.parts import (
     ROUNDING,
     Card,
@@ -28,17 +35,8 @@ from edgeflare.answers.parts import (
 )
 from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
-from edgeflare.errors import ModelError
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
-
-MEASURES: Mapping[ValueMeasure, str] = {
-    "labels": "the share of pixels whose label differs",
-    "absolute": "the largest difference of an element",
-    "relative": "the largest difference of an element, relative to the original's",
-    "cosine": "1 less the cosine of both",
-}
-"""The measures, in words."""
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "dense": "labels",
@@ -49,13 +47,6 @@ DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
 
 DEFAULT_TOLERANCES: Mapping[Task, float] = {"dense": 0.01, "embedding": 0.01}
 """The tolerance where none is stated: of pixels with another label, and of 1 less the cosine."""
-
-LARGEST_DISTANCES: Mapping[ValueMeasure, float] = {"labels": 1.0, "cosine": 2.0}
-"""The largest distance of each measure that has one."""
-
-SMALLEST_SHARE = 1e-3
-"""An element of the original smaller than this share of its largest one counts as this share of
-that, for relative differences: no element near 0 decides alone."""
 
 _MOST_ELEMENTS = 8
 _SMALLEST_MAP = 8
@@ -131,100 +122,13 @@ class ValuesConfig(BaseModel):
 
     @model_validator(mode="after")
     def _divides_by_tolerances(self) -> "ValuesConfig":
-        if self.tolerances and self.measure in LARGEST_DISTANCES:
+        if self.tolerances and self.measure and not MEASURES_OF_VALUES[self.measure].by_element:
             raise conflict(
                 "{tolerances} are of the elements of a vector, with measure absolute or relative, not with {measure}",
                 tolerances=Key("tolerances"),
                 measure=Key("measure", f'measure = "{self.measure}"', str(self.measure)),
             )
         return self
-
-
-def distance(original: Values, deployed: Values) -> float:
-    """Return the distance of two answers of one shape, at least 0, by the original's rules.
-
-    labels: the share of elements whose `label_map` differs, 0 to 1. absolute: the largest absolute
-    difference of an element. relative: the largest one divided by the original's absolute value,
-    with `SMALLEST_SHARE`. cosine: 1 less the cosine of both, 0 to 2; 1 where one of them is 0
-    throughout, and 0 where both are. With tolerances, of absolute and relative, each element's
-    difference is divided by its own one, so that more than 1 is beyond a tolerance. NaN where an
-    element is not finite. Raises ModelError for answers, or label maps, of two shapes.
-    """
-    rules = original.rules
-    ours: NDArray[Any] = original.array
-    theirs: NDArray[Any] = deployed.array
-    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
-        return float("nan")
-    if rules.measure == "labels":
-        ours, theirs = label_map(original), label_map(deployed)
-    if ours.shape != theirs.shape:
-        raise ModelError(
-            f"the original model returned values of shape {shape_text(ours.shape)} for a sample, and the deployed "
-            f"model {shape_text(theirs.shape)}: export both with the same fixed shapes"
-        )
-    if rules.measure == "labels":
-        return float((ours != theirs).mean())
-    if rules.measure == "cosine":
-        return _cosine_distance(ours.reshape(-1), theirs.reshape(-1))
-    apart = np.abs(ours - theirs).reshape(-1)
-    if rules.measure == "relative":
-        size = np.abs(ours).reshape(-1)
-        least = SMALLEST_SHARE * size.max(initial=0.0)
-        apart = apart / np.maximum(size, least if least > 0 else 1.0)
-    if rules.tolerances:
-        apart = apart / np.array(rules.tolerances)
-    return float(apart.max(initial=0.0))
-
-
-def label_map(values: Values) -> NDArray[np.int64]:
-    """Return the label of each pixel: int64 of the array's shape without its channels.
-
-    It is the channel with the highest value (of equal ones the first), or with a single channel 1
-    where that is at least the rules' threshold, else 0. An array without the axis of channels has a
-    single one; with an axis of None its elements are the labels.
-    """
-    array, axis = values.array, values.rules.axis
-    if axis is None:
-        return np.asarray(array, np.int64)
-    if array.ndim < 3 or array.shape[axis] == 1:
-        single = array if array.ndim < 3 else array.take(0, axis)
-        return np.asarray(single >= values.rules.threshold, np.int64)
-    return np.asarray(array.argmax(axis), np.int64)
-
-
-def mean_iou(original: Values, deployed: Values) -> float:
-    """Return the mean, over the labels in either map, of their intersection over their union."""
-    ours, theirs = label_map(original), label_map(deployed)
-    shares = [
-        ((ours == one) & (theirs == one)).sum() / ((ours == one) | (theirs == one)).sum()
-        for one in np.union1d(ours, theirs)
-    ]
-    return float(np.mean(shares))
-
-
-def _cosine_distance(ours: NDArray[Any], theirs: NDArray[Any]) -> float:
-    lengths = exact.norm(ours), exact.norm(theirs)
-    if not min(lengths) > 0:
-        return 1.0 if max(lengths) > 0 else 0.0
-    cosine = exact.dot(ours, theirs) / (lengths[0] * lengths[1])
-    return min(max(1.0 - cosine, 0.0), 2.0)
-
-
-def distance_words(original: Values, deployed: Values) -> str:
-    """Return the distance of two answers of values: ``1.8 % of the pixels have another label``."""
-    apart, rules = distance(original, deployed), original.rules
-    if not np.isfinite(apart):
-        return "NaN or infinity among the values"
-    if rules.measure == "labels":
-        overlap = number_text(mean_iou(original, deployed))
-        return f"{percent_text(apart)} of the pixels have another label (mean IoU {overlap})"
-    if rules.measure == "cosine":
-        return f"1 less the cosine is {apart:.3g}"
-    if rules.tolerances:
-        return f"an element is {apart:.3g} times its tolerance apart"
-    if rules.measure == "relative":
-        return f"an element is {100 * apart:.3g} % apart"
-    return f"an element is {apart:.3g} apart"
 
 
 @dataclass(frozen=True)
@@ -305,11 +209,10 @@ class ValuesKind(AnswerKind[Values]):
             return SCORES.tolerance(task, settings)._replace(refusal=refusal)
         measure = settings.get("measure") or DEFAULT_MEASURES[task]
         default = 1.0 if task == "vector" and settings.get("tolerances") else None
-        return Tolerance(
-            MEASURES.get(measure, measure),
-            LARGEST_DISTANCES.get(measure, math.inf),
-            DEFAULT_TOLERANCES.get(task, default),
-        )
+        if measure not in MEASURES_OF_VALUES:  # the settings' own check tells of it
+            return Tolerance(str(measure), default=DEFAULT_TOLERANCES.get(task, default))
+        compared = MEASURES_OF_VALUES[measure]
+        return Tolerance(compared.words, compared.largest, DEFAULT_TOLERANCES.get(task, default))
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.value_outputs import ValuesReader
