@@ -100,9 +100,6 @@ class ScoresKind(AnswerKind[Scores]):
         """Return the total variation distance, 0 to 1; NaN of an answer that has it."""
         return min(float(np.abs(original - deployed).sum() / 2), 1.0)
 
-    def distance_words(self, distance: float) -> str:
-        return f"a total variation distance of {distance:.3g}"
-
     def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
         share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
         return f"put {share} % of the probability on different classes", f"{most:g} %"
@@ -114,14 +111,8 @@ class ScoresKind(AnswerKind[Scores]):
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
 
-    def is_right(self, answer: Scores, label: int) -> bool | None:
-        return self.top_label(answer) == label
-
     def score_difference(self, first: Scores, second: Scores) -> float | None:
         return float(np.abs(first - second).max())
-
-    def same_finding(self, trigger: Scores, seed: Scores) -> bool:
-        return self.top_label(trigger) == self.top_label(seed)
 
     def top_difference(self, original: Scores, deployed: Scores) -> float:
         return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
@@ -149,10 +140,6 @@ class ScoresKind(AnswerKind[Scores]):
 
     def fits(self, original: Scores, deployed: Scores) -> bool:
         return original.size == deployed.size
-
-    def difference(self, original: Scores, deployed: Scores, name: Name = str) -> str | None:
-        """Return None: the labels tell it."""
-        return None
 
     def answer_words(self, answer: Scores, name: Name = str) -> str:
         """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""

@@ -252,7 +252,9 @@ class DetectionsKind(AnswerKind[Detections]):
         return [drawn(sample, one) for one in marks]
 
     def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
-        """Return the detector's heads, which end in the boxes and in the scores."""
+        """Return the detector's heads, which end in the boxes and in the scores; none without boxes."""
+        if not self.located:
+            return {}, ""
         heads, why = later("edgeflare.repair.in_float:detector_heads", config, store)
         return heads, why
 
