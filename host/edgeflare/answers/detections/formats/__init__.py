@@ -7,16 +7,13 @@ from edgeflare.answers.detections.formats.inference import (
     class_names,
     infer_format,
 )
-from edgeflare.answers.detections.formats.options import FASTESTDET, DetectorOptions, GridOptions
+from edgeflare.answers.detections.formats.options import DetectorOptions, GridOptions
 from edgeflare.answers.detections.formats.reader import (
-    CANDIDATE_SHARE,
     DetectionReader,
     keep_anchors,
 )
 
 __all__ = [
-    "CANDIDATE_SHARE",
-    "FASTESTDET",
     "DetectionReader",
     "DetectorOptions",
     "GridOptions",
