@@ -16,13 +16,7 @@ from edgeflare.answers.detections.formats import class_names
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
-from edgeflare.campaign.fleet import (
-    Connect,
-    Fleet,
-    LeaseOwner,
-    check_one_model,
-    fleet_devices,
-)
+from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, check_one_model, fleet_devices
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair

@@ -9,12 +9,7 @@ from edgeflare.answers.detections.formats import (
     complete_options,
     infer_format,
 )
-from edgeflare.answers.outputs import (
-    AnswerReader,
-    DecoderOptions,
-    OutputReader,
-    as_output,
-)
+from edgeflare.answers.outputs import AnswerReader, DecoderOptions, OutputReader, as_output
 from edgeflare.models.audio_input import audio_input
 from edgeflare.models.fixed_inputs import SEED_NAMES, choose_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input

@@ -17,23 +17,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edgeflare._internal import plugins, toml
-from edgeflare._internal.flags import (
-    DEVICES,
-    FILES,
-    SEARCH,
-    Flag,
-    Key,
-    conflict,
-    problems_of,
-)
+from edgeflare._internal.flags import DEVICES, FILES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_task, tasks
 from edgeflare.answers.detections.settings import DetectionConfig
-from edgeflare.answers.oracles import (
-    BUILT_IN,
-    MARGIN_FLOOR,
-    OracleName,
-    traits_of,
-)
+from edgeflare.answers.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
 from edgeflare.answers.values import ValuesConfig
 from edgeflare.campaign.settings.fleet import FleetConfig, Seconds
 from edgeflare.campaign.settings.limits import LimitsConfig

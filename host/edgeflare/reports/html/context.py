@@ -18,12 +18,7 @@ from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.errors import UsageError
-from edgeflare.reports.campaign import (
-    END_WORDS,
-    key_figures,
-    limits_list,
-    text_parts,
-)
+from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
     agreement_blocks,
@@ -36,13 +31,7 @@ from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
-from edgeflare.reports.html.gallery import (
-    COLUMNS,
-    STATUS_WORDS,
-    Collected,
-    SeverestTrigger,
-    matrix,
-)
+from edgeflare.reports.html.gallery import COLUMNS, STATUS_WORDS, Collected, SeverestTrigger, matrix
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.media import (

@@ -8,10 +8,7 @@ from edgeflare.answers.detections.formats.inference import (
     infer_format,
 )
 from edgeflare.answers.detections.formats.options import DetectorOptions, GridOptions
-from edgeflare.answers.detections.formats.reader import (
-    DetectionReader,
-    keep_anchors,
-)
+from edgeflare.answers.detections.formats.reader import DetectionReader, keep_anchors
 
 __all__ = [
     "DetectionReader",
