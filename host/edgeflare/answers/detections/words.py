@@ -139,10 +139,3 @@ def kinds_text(kinds: Mapping[str, int]) -> str:
 def pair_key(kind: str, label: int) -> str:
     """Return the page's key of differences of a kind in a class, like ``lost:0``."""
     return f"{kind}:{label}"
-
-
-def pair_words(key: str, name: Name) -> str:
-    """Return a `pair_key` in words: ``lost person``."""
-    kind, _, label = key.partition(":")
-    words = {str(kind): words for kind, words in KIND_WORDS.items()}
-    return f"{words[kind]} {class_words(int(label), name)}"
