@@ -16,8 +16,7 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
-from edgeflare.errors import UsageError
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table
 from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
@@ -203,7 +202,7 @@ def _analyses(store: Store, name: Name) -> list[PagePart]:
     """Return the sections of the analyses whose results are stored."""
     parts = [part for shown in shown_analyses() if (part := shown.page(store, name))]
     for analysis, blocks in stored_results(store):
-        first, *further = [Text(str(blocks))] if isinstance(blocks, UsageError) else blocks
+        first, *further = blocks
         title = first.text if isinstance(first, Heading) else analysis
         html = to_html(further if isinstance(first, Heading) else [first, *further])
         parts.append(PagePart(f"analysis-{analysis}", title, title, html))
