@@ -112,7 +112,7 @@ class ScoresKind(AnswerKind[Scores]):
         return float(first - second)
 
     def score_difference(self, first: Scores, second: Scores) -> float | None:
-        return float(np.abs(first - second).max())
+        return float(np.abs(first - second).max()) if self.is_scored else None
 
     def top_difference(self, original: Scores, deployed: Scores) -> float:
         return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
@@ -125,7 +125,9 @@ class ScoresKind(AnswerKind[Scores]):
         return answer.size
 
     def total_variation(self, original: Scores, deployed: Scores) -> float | None:
-        """Return their distance; 1 where that of the deployed model is not finite."""
+        """Return their distance, 1 where the deployed model's are not finite; None of labels."""
+        if not self.is_scored:
+            return None
         return self.distance(original, deployed) if self.is_finite(deployed) else 1.0
 
     def uncertainty(self, answer: Scores, k: int) -> float | None:
@@ -185,10 +187,6 @@ class LabelsKind(ScoresKind):
     is_scored = False
     takes_tolerance = False
 
-    def score_difference(self, first: Scores, second: Scores) -> float | None:
-        """Return None: the scores are not the model's own."""
-        return None
-
     def answers_words(
         self, original: Scores | None, deployed: Scores | None, name: Name = str
     ) -> tuple[str, str]:
@@ -204,10 +202,6 @@ class LabelsKind(ScoresKind):
     def as_deployed(self, answer: Scores) -> Scores:
         """Return 1 at the answer's class and 0 elsewhere."""
         return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
-
-    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
-        """Return None: 1 and zeros are no scores."""
-        return None
 
 
 def _only_top(scores: Scores) -> int | None:
