@@ -1,25 +1,5 @@
-"""The differences of detections by their documented names: `edgeflare.answers.detections`."""
+"""The differences of detections by their documented names; they stand in `edgeflare.answers.detections.matching`."""
 
-from edgeflare.answers.detections.matching import (
-    DIFFERENCE_KINDS,
-    Difference,
-    DifferenceKind,
-    box_iou,
-    differences,
-    kind_counts,
-    score_distance,
-    summary,
-    worst,
-)
+from edgeflare._internal.moved import names_of
 
-__all__ = [
-    "DIFFERENCE_KINDS",
-    "Difference",
-    "DifferenceKind",
-    "box_iou",
-    "differences",
-    "kind_counts",
-    "score_distance",
-    "summary",
-    "worst",
-]
+__getattr__, __dir__, __path__ = names_of(__name__, "edgeflare.answers.detections.matching")

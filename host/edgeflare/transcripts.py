@@ -1,23 +1,5 @@
 """The words of transcripts by their documented names; they stand in `edgeflare.answers.transcripts`."""
 
-from edgeflare.answers.transcripts import (
-    Word,
-    WordChange,
-    aligned,
-    differing,
-    spoken,
-    transcript_diff,
-    word_distance,
-    words,
-)
+from edgeflare._internal.moved import names_of
 
-__all__ = [
-    "Word",
-    "WordChange",
-    "aligned",
-    "differing",
-    "spoken",
-    "transcript_diff",
-    "word_distance",
-    "words",
-]
+__getattr__, __dir__, __path__ = names_of(__name__, "edgeflare.answers.transcripts")

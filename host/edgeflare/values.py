@@ -1,10 +1,5 @@
-"""The distances of values by their documented names; they stand in `edgeflare.answers.values`."""
+"""The distances of values by their documented names; they stand in `edgeflare.answers.measures`."""
 
-from edgeflare.answers.measures import MEASURES, distance, label_map, mean_iou
+from edgeflare._internal.moved import names_of
 
-__all__ = [
-    "MEASURES",
-    "distance",
-    "label_map",
-    "mean_iou",
-]
+__getattr__, __dir__, __path__ = names_of(__name__, "edgeflare.answers.measures")

@@ -10,13 +10,7 @@ from edgeflare.answers.transcripts import spoken
 from edgeflare.document import Block, Column, Heading, Item, Listing, Prose, Table, Text
 from edgeflare.reports.document import plain
 from edgeflare_bench import explanations
-from edgeflare_bench.cell_figures import (
-    DELAYS_MS,
-    WITHIN_SECONDS,
-    CellFigures,
-    Costs,
-    is_shorter,
-)
+from edgeflare_bench.cell_figures import DELAYS_MS, WITHIN_SECONDS, CellFigures, Costs, is_shorter
 from edgeflare_bench.comparisons import BaselineContrast, Comparison
 from edgeflare_bench.explanations import environment
 from edgeflare_bench.report import BenchReport

@@ -20,12 +20,7 @@ from edgeflare.campaign.events import Event, Notice, Progress, Stage
 from edgeflare.campaign.fleet import Connect, fleet_devices
 from edgeflare.devices import Prompt, connect
 from edgeflare.devices.inventory import find_inventory
-from edgeflare.errors import (
-    InventoryError,
-    PreflightError,
-    StrategyError,
-    UsageError,
-)
+from edgeflare.errors import InventoryError, PreflightError, StrategyError, UsageError
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import disk_full_advice, translate_errors
 from edgeflare_bench.cells import (

@@ -256,4 +256,4 @@ def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
     before = seed.outputs.original if seed.outputs else None
     if before is None or outcome.original is None or _told(outcome.original) is None:
         return None
-    return kind_of(outcome.original).same_finding(outcome.original, before)
+    return kind_of(outcome.original).agree(outcome.original, before)

@@ -19,12 +19,7 @@ from edgeflare.campaign.priority import (
 )
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.store import Store
-from edgeflare.types import (
-    Decision,
-    Output,
-    SeedInput,
-    Status,
-)
+from edgeflare.types import Decision, Output, SeedInput, Status
 from edgeflare_whitebox.priority import PRIORITY_MEASURES
 from edgeflare_whitebox.stored import Tell, silent, stored_original
 

@@ -12,14 +12,7 @@ from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
 from edgeflare.answers import AnswerKind, kind_of_output
 from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
-from edgeflare.models import (
-    AnswerReader,
-    AudioSpec,
-    OutputReader,
-    Spec,
-    TensorInfo,
-    spec_from_json,
-)
+from edgeflare.models import AnswerReader, AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
 from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
@@ -27,11 +20,7 @@ from edgeflare.store import CampaignLock, Store, campaign_text
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
-from edgeflare_whitebox.activations import (
-    Activations,
-    activations_of,
-    activations_or_errors,
-)
+from edgeflare_whitebox.activations import Activations, activations_of, activations_or_errors
 
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""

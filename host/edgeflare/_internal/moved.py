@@ -4,7 +4,7 @@ All names that EdgeFlare's documentation has stated stay. What they name is impo
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -62,12 +62,3 @@ def names_of(old: str, new: str) -> tuple[Callable[[str], Any], Callable[[], lis
         return getattr(import_module(new), name)
 
     return get, lambda: dir(import_module(new)), []
-
-
-def with_moved(get: Callable[[str], Any], moved: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a package's ``__getattr__`` that has further names; `moved` says of which modules."""
-
-    def get_all(name: str) -> Any:
-        return getattr(import_module(moved[name]), name) if name in moved else get(name)
-
-    return get_all

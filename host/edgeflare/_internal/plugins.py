@@ -7,8 +7,8 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `answers.oracles`, `answers.kind`, `answers.detections.formats.options`, `devices.runtimes`, `devices.open`,
-`models.probe`, `analysis.base`, `store.servers`, `campaign.priority`, `cli.groups`. Nothing is imported before its name is used, so a plug-in that is broken
-fails alone. EdgeFlare's own distribution declares names in the same way; a built-in name, such a one
+`models.probe`, `analysis.base`, `store.servers`, `campaign.priority`, `cli.groups`. Nothing is
+imported before its name is used, so a plug-in that is broken fails alone. EdgeFlare's own distribution declares names in the same way; a built-in name, such a one
 too, always means the built-in object. Mutation operators are declared in the group
 ``edgeflare.mutators``; see `edgeflare_mutators`.
 """

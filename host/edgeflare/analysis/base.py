@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import problems_of
+from edgeflare.document import Text
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.store import CampaignLock, Store
 
@@ -119,10 +120,10 @@ def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: 
     return result
 
 
-def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any] | UsageError]]:
+def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
     """Yield the names of the analyses whose results are stored, and the blocks of these.
 
-    In place of blocks the error of an analysis that can't be loaded any more.
+    Of an analysis that can't be loaded any more that is its error as a text.
     """
     for name in analysis_names():
         if store.fact(_key(name)) is None:
@@ -131,7 +132,7 @@ def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any] | UsageErr
             plugin = analysis(name)
             result = store.result(_key(name), plugin.result)
         except UsageError as error:
-            yield name, error
+            yield name, [Text(str(error))]
         else:
             yield name, plugin.sections(result)
 

@@ -21,12 +21,7 @@ from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here
 from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
-from edgeflare.strategies.operators import (
-    changing,
-    corruption_names,
-    describe_mutations,
-    join_last,
-)
+from edgeflare.strategies.operators import changing, corruption_names, describe_mutations, join_last
 from edgeflare.types import TRIGGERS, Output, Status
 
 _SHOWN = 10

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from edgeflare._internal.text import shape_text
-from edgeflare.answers.interface import (
-    ModelInterface,
-    ModelOutputs,
-    check_same_classes,
-)
+from edgeflare.answers.interface import ModelInterface, ModelOutputs, check_same_classes
 from edgeflare.answers.outputs import (
     SINGLE_KINDS,
     AnswerReader,

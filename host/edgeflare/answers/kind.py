@@ -257,7 +257,7 @@ class AnswerKind(ABC, Generic[A]):
 
     def is_right(self, answer: A, label: int) -> bool | None:
         """Whether a model gives the label of its seed; None without classes."""
-        return None
+        return self.top_label(answer) == label if self.has_classes else None
 
     def score_difference(self, first: A, second: A) -> float | None:
         """Return the largest difference of a class's scores; None where there are none."""
@@ -267,10 +267,6 @@ class AnswerKind(ABC, Generic[A]):
         """Raise UsageError, which says what the problem is, for answers of which none is one class."""
         if not self.has_classes:
             raise UsageError(problem)
-
-    def same_finding(self, trigger: A, seed: A) -> bool:
-        """Whether a model answers a changed trigger as the trigger: what shrinking must keep."""
-        return self.agree(trigger, seed)
 
     # Search
 
@@ -371,10 +367,6 @@ class AnswerKind(ABC, Generic[A]):
         if labels[0] is None:
             return f"answers {apart:.2g} apart"
         return f"{labels[0]} both times, with scores {apart:.2g} apart"
-
-    def distance_words(self, distance: float) -> str:
-        """Return a distance of two answers in words."""
-        return f"{distance:.3g} apart"
 
     def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
         """Return in words how far answers are apart, and the largest distance that is allowed.

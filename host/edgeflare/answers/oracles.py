@@ -27,9 +27,6 @@ MARGIN_FLOOR = "margin_floor"
 TASKS: Mapping[Task, str] = {task: words for kind in KINDS for task, words in kind.tasks.items()}
 """What models answer with, in words."""
 
-ANSWER_NOUNS: Mapping[Task, str] = {task: kind.noun for kind in KINDS for task in kind.tasks}
-"""The answers in a noun, for errors' sentences."""
-
 DETECTION_TASKS: frozenset[Task] = frozenset({*DETECTIONS.tasks, *TAGS.tasks})
 """Tasks with answers of objects, with or without places: `edgeflare.types.Detections`."""
 

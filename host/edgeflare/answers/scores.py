@@ -100,9 +100,6 @@ class ScoresKind(AnswerKind[Scores]):
         """Return the total variation distance, 0 to 1; NaN of an answer that has it."""
         return min(float(np.abs(original - deployed).sum() / 2), 1.0)
 
-    def distance_words(self, distance: float) -> str:
-        return f"a total variation distance of {distance:.3g}"
-
     def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
         share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
         return f"put {share} % of the probability on different classes", f"{most:g} %"
@@ -114,14 +111,8 @@ class ScoresKind(AnswerKind[Scores]):
         second, first = np.partition(answer, -2)[-2:]
         return float(first - second)
 
-    def is_right(self, answer: Scores, label: int) -> bool | None:
-        return self.top_label(answer) == label
-
     def score_difference(self, first: Scores, second: Scores) -> float | None:
-        return float(np.abs(first - second).max())
-
-    def same_finding(self, trigger: Scores, seed: Scores) -> bool:
-        return self.top_label(trigger) == self.top_label(seed)
+        return float(np.abs(first - second).max()) if self.is_scored else None
 
     def top_difference(self, original: Scores, deployed: Scores) -> float:
         return abs(float(np.maximum.reduce(original)) - float(np.maximum.reduce(deployed)))
@@ -134,7 +125,9 @@ class ScoresKind(AnswerKind[Scores]):
         return answer.size
 
     def total_variation(self, original: Scores, deployed: Scores) -> float | None:
-        """Return their distance; 1 where that of the deployed model is not finite."""
+        """Return their distance, 1 where the deployed model's are not finite; None of labels."""
+        if not self.is_scored:
+            return None
         return self.distance(original, deployed) if self.is_finite(deployed) else 1.0
 
     def uncertainty(self, answer: Scores, k: int) -> float | None:
@@ -149,10 +142,6 @@ class ScoresKind(AnswerKind[Scores]):
 
     def fits(self, original: Scores, deployed: Scores) -> bool:
         return original.size == deployed.size
-
-    def difference(self, original: Scores, deployed: Scores, name: Name = str) -> str | None:
-        """Return None: the labels tell it."""
-        return None
 
     def answer_words(self, answer: Scores, name: Name = str) -> str:
         """Return the most probable classes: ``5 (62.1 %), 3 (30.0 %)``."""
@@ -198,10 +187,6 @@ class LabelsKind(ScoresKind):
     is_scored = False
     takes_tolerance = False
 
-    def score_difference(self, first: Scores, second: Scores) -> float | None:
-        """Return None: the scores are not the model's own."""
-        return None
-
     def answers_words(
         self, original: Scores | None, deployed: Scores | None, name: Name = str
     ) -> tuple[str, str]:
@@ -217,10 +202,6 @@ class LabelsKind(ScoresKind):
     def as_deployed(self, answer: Scores) -> Scores:
         """Return 1 at the answer's class and 0 elsewhere."""
         return np.asarray(np.arange(answer.size) == answer.argmax(), np.float64)
-
-    def total_variation(self, original: Scores, deployed: Scores) -> float | None:
-        """Return None: 1 and zeros are no scores."""
-        return None
 
 
 def _only_top(scores: Scores) -> int | None:

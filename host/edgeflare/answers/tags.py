@@ -1,6 +1,6 @@
 """Labels of which any number apply: objects without places."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from edgeflare.answers.detections.kind import DetectionsKind
@@ -52,10 +52,6 @@ class TagsKind(DetectionsKind):
 
     def stated_output(self, form: str) -> str:
         return {"tags": "sigmoid", "tag-logits": "sigmoid-logits"}[form]
-
-    def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
-        """Return none: such a model has no boxes."""
-        return {}, ""
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.value_outputs import TagsReader

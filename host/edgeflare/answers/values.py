@@ -148,25 +148,6 @@ class ValueFigures:
     by_element: bool = False
 
 
-def value_figures_of(
-    seeds: Sequence[tuple[Values, Values]],
-    triggers: Sequence[tuple[Values, Values]],
-    settings: Mapping[str, Any],
-) -> ValueFigures:
-    """Return the figures of pairs of values; `settings` is the campaign's configuration."""
-    measure = seeds[0][0].rules.measure
-    overlaps = [mean_iou(*both) for both in seeds] if measure == "labels" else []
-    tolerance = (settings.get("search") or {}).get("tolerance")
-    return ValueFigures(
-        measure,
-        None if tolerance is None else float(tolerance),
-        spread([distance(*both) for both in seeds]),
-        spread([distance(*both) for both in triggers]),
-        median(overlaps),
-        bool(seeds[0][0].rules.tolerances),
-    )
-
-
 class ValuesKind(AnswerKind[Values]):
     """A deviation is a distance beyond a tolerance."""
 
@@ -315,7 +296,19 @@ class ValuesKind(AnswerKind[Values]):
         self, seeds: Iterable[Any], triggers: Iterable[Any], settings: Mapping[str, Any]
     ) -> Any:
         pairs = list(seeds)
-        return value_figures_of(pairs, list(triggers), settings) if pairs else None
+        if not pairs:
+            return None
+        rules = pairs[0][0].rules
+        overlaps = [mean_iou(*both) for both in pairs] if rules.measure == "labels" else []
+        tolerance = (settings.get("search") or {}).get("tolerance")
+        return ValueFigures(
+            rules.measure,
+            None if tolerance is None else float(tolerance),
+            spread([distance(*both) for both in pairs]),
+            spread([distance(*both) for both in triggers]),
+            median(overlaps),
+            bool(rules.tolerances),
+        )
 
     def figures_json(self, figures: ValueFigures) -> dict[str, Any]:
         return {"values": asdict(figures)}

@@ -29,13 +29,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, con
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
-from edgeflare.errors import (
-    DeviceError,
-    EdgeFlareError,
-    ModelError,
-    PreflightError,
-    UsageError,
-)
+from edgeflare.errors import DeviceError, EdgeFlareError, ModelError, PreflightError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.lock import LOCK_NAMES

@@ -33,13 +33,7 @@ from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
 from edgeflare.campaign.status import REFUSED, control_folder, count_alarms
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
-from edgeflare.errors import (
-    EdgeFlareError,
-    ModelError,
-    PreflightError,
-    StrategyError,
-    UsageError,
-)
+from edgeflare.errors import EdgeFlareError, ModelError, PreflightError, StrategyError, UsageError
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.statistics import rounded_up

@@ -12,16 +12,11 @@ from typing import Any, Protocol, TypeAlias
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import names_text
+from edgeflare.answers.detections.formats import class_names
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
-from edgeflare.campaign.fleet import (
-    Connect,
-    Fleet,
-    LeaseOwner,
-    check_one_model,
-    fleet_devices,
-)
+from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, check_one_model, fleet_devices
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair
@@ -45,7 +40,7 @@ from edgeflare.devices import Device, Prompt, connect, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
-from edgeflare.models import InputSpec, OriginalModel, class_names
+from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at

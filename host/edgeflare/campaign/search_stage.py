@@ -42,16 +42,7 @@ from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY
 from edgeflare.store.samples import LazySamples
 from edgeflare.survey import PARTNERS
-from edgeflare.types import (
-    TRIGGERS,
-    Decision,
-    KnownAnswers,
-    Scores,
-    Seed,
-    Status,
-    Strategy,
-    Task,
-)
+from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy, Task
 
 
 class SearchStage(CampaignStage):

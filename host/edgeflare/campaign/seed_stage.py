@@ -29,10 +29,7 @@ from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
-from edgeflare.models import (
-    AnswerReader,
-    RawOutput,
-)
+from edgeflare.models import AnswerReader, RawOutput
 from edgeflare.scheduler import (
     Feed,
     Original,
@@ -41,14 +38,7 @@ from edgeflare.scheduler import (
     SingleQueryResult,
     chain_seed,
 )
-from edgeflare.store import (
-    MEASURING,
-    SEED_QUERIES,
-    OutcomeRecord,
-    SeedAnswer,
-    SeedRecord,
-    Store,
-)
+from edgeflare.store import MEASURING, SEED_QUERIES, OutcomeRecord, SeedAnswer, SeedRecord, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Output, Query, Status
 

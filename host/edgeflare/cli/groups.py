@@ -18,9 +18,8 @@ from edgeflare._internal.text import visible_text
 from edgeflare.cli.terminal import with_exit_codes
 
 _EMPTY_FLAG = re.compile("--[a-z][a-z0-9-]*=")
-_WrongUsage: type[Exception] = typer.BadParameter.__bases__[
-    0
-]  # click's, which typer has within it of late
+_WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
+"""Click's, which typer has within it of late."""
 
 
 class PluginGroup(TyperGroup):

@@ -21,12 +21,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
-from edgeflare.explanation.results import (
-    SHRUNK_FOLDER,
-    Distances,
-    ShrunkFinding,
-    ShrunkFindings,
-)
+from edgeflare.explanation.results import SHRUNK_FOLDER, Distances, ShrunkFinding, ShrunkFindings
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import (
     SEED_ORIGINS,

@@ -34,7 +34,7 @@ from edgeflare.models.original_process import (
     ProcessEndedError,
     users_runtime,
 )
-from edgeflare.models.probe import Probe, make_probe
+from edgeflare.models.probe import Probe, probe_class
 from edgeflare.types import Ask, Output, Query, split_rows
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.configuration.fixed_inputs import (
@@ -311,7 +311,7 @@ class OriginalModel:
 
     def _probe(self, name: str) -> Probe:
         if name not in self._probes:
-            self._probes[name] = make_probe(name, self)
+            self._probes[name] = probe_class(name)(self)
         return self._probes[name]
 
     def close(self) -> None:

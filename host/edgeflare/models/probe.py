@@ -41,12 +41,6 @@ class Probe(Protocol):
         ...
 
 
-def make_probe(name: str, original: "OriginalModel") -> Probe:
-    """Return the probe of an original. Raises UsageError where there is none, or it can't be asked."""
-    probe: Probe = probe_class(name)(original)
-    return probe
-
-
 def probe_class(name: str) -> Any:
     """Return the class of a probe. Raises UsageError where no distribution declares it."""
     kind = plugins.load("probe", name)

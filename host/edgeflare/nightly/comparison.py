@@ -11,7 +11,8 @@ from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.answers.detections.words import Namer, with_names
+from edgeflare.answers.detections.words import with_names
+from edgeflare.answers.parts import Name
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
@@ -57,7 +58,7 @@ def answers_checks(campaign: Path) -> list[Check]:
 
 
 def replay_checks(
-    replays: Sequence[ReplaySummary], at_most: int, since: str, name: Namer = str
+    replays: Sequence[ReplaySummary], at_most: int, since: str, name: Name = str
 ) -> list[Check]:
     """Check for inputs that deviate and did not in the last green night, that of the day `since`.
 

@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from edgeflare._internal import toml
 from edgeflare._internal.flags import problems_of

@@ -113,13 +113,14 @@ def campaign_blocks(
 
     `brief`: tables are left out that only say that nothing deviates, and long ones are shorter.
     """
+    most, answers = _BRIEF if brief else MOST_SHOWN, summary.answers
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
         *faults_blocks(summary.faults, name),
         *survey_blocks(summary.survey, name, brief=brief),
-        *_pairs_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
-        *_answers_tables(summary, name, _BRIEF if brief else MOST_SHOWN),
+        *_pairs_tables(summary, name, most),
+        *(summary.kind.blocks(answers.figures, name, most) if answers else ()),
         *explanation_blocks(summary.explanation, name, brief=brief),
         *triggers,
         *devices_tables(summary),
@@ -386,11 +387,6 @@ def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
         rows.append((counted(len(rest), "more pair"), "", f"{sum(pair.count for pair in rest):,}"))
     header = ["original says", "deployed says", "triggers"]
     return [Heading("Pairs of labels"), table_of(header, rows, text=2)] if rows else []
-
-
-def _answers_tables(summary: Summary, name: Name, most: int) -> list[Block]:
-    """Return the tables of the kind of answers."""
-    return summary.kind.blocks(summary.answers.figures, name, most) if summary.answers else []
 
 
 def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR) -> list[Block]:

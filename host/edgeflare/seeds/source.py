@@ -20,13 +20,7 @@ from edgeflare.seeds.images import (
     resize_image,
 )
 from edgeflare.seeds.npz import Archive
-from edgeflare.seeds.types import (
-    IMAGES,
-    Medium,
-    SeedSource,
-    UnreadableError,
-    digest_of_sample,
-)
+from edgeflare.seeds.types import IMAGES, Medium, SeedSource, UnreadableError, digest_of_sample
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _T = TypeVar("_T")

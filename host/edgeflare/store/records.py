@@ -14,14 +14,7 @@ from edgeflare.answers.metrics import disagreement
 from edgeflare.answers.parts import Margins
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store.documents import check_record, moment, record, validated
-from edgeflare.types import (
-    NOTHING_SEARCHED,
-    Decision,
-    FrontPoint,
-    Output,
-    Outputs,
-    Status,
-)
+from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Output, Outputs, Status
 
 
 def _now() -> datetime:

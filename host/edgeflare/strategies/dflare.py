@@ -30,14 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from edgeflare.strategies.dflare_fitness import Fitness, ObservedStates, top1_difference
 from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Search, Seed, Strategy
-from edgeflare_mutators import (
-    Kind,
-    Mutation,
-    Operator,
-    default_pool,
-    reference_pool,
-    wrapping,
-)
+from edgeflare_mutators import Kind, Mutation, Operator, default_pool, reference_pool, wrapping
 
 SelectionName: TypeAlias = Literal["metropolis-hastings", "rank", "uniform"]
 

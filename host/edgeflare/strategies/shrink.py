@@ -43,16 +43,7 @@ from edgeflare.strategies.boundary.points import (
 )
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.natural_shrink import NaturalChange, shrink_natural
-from edgeflare.types import (
-    Answer,
-    Ask,
-    Decision,
-    Outcome,
-    Output,
-    Sample,
-    Search,
-    Seed,
-)
+from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
 
 PARTNER = "partner:"
 """What the names of inputs begin with that natural ones are mixed with, in their order."""

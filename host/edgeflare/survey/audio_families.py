@@ -11,14 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.survey.family import (
-    PARTNERS,
-    Family,
-    Group,
-    either,
-    partner_of,
-    within,
-)
+from edgeflare.survey.family import PARTNERS, Family, Group, either, partner_of, within
 from edgeflare.types import Sample
 from edgeflare_mutators import SEED, Params, portable_normal
 

@@ -7,13 +7,7 @@ from edgeflare.errors import UsageError
 from edgeflare.survey.audio_families import audio_families
 from edgeflare.survey.family import CorruptionFamily, Family
 from edgeflare.survey.image_families import image_families
-from edgeflare_mutators import (
-    Corruption,
-    Kind,
-    MutationError,
-    common_corruptions,
-    operators,
-)
+from edgeflare_mutators import Corruption, Kind, MutationError, common_corruptions, operators
 
 _NOUNS = {"image": "images", "audio": "audio"}
 

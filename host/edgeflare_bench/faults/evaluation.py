@@ -36,16 +36,7 @@ from edgeflare.survey.pursuit import (
     pursue,
 )
 from edgeflare.survey.sampling import SurveySettings, survey
-from edgeflare.types import (
-    Answer,
-    Ask,
-    Decision,
-    KnownAnswers,
-    Outputs,
-    Sample,
-    Scores,
-    Seed,
-)
+from edgeflare.types import Answer, Ask, Decision, KnownAnswers, Outputs, Sample, Scores, Seed
 from edgeflare_bench.faults.originals import Batch, Original, predict, session
 from edgeflare_bench.faults.witness import SURE
 

@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from edgeflare.devices import Completed, Transport
 from edgeflare.errors import UnreachableError
 from edgeflare_agent.decoding import Decoded, RawOutput
-from edgeflare_agent.wire import (
-    MAGIC,
-    VERSION,
-    EndOfStreamError,
-    Frame,
-    Kind,
-    encode,
-    read_frame,
-)
+from edgeflare_agent.wire import MAGIC, VERSION, EndOfStreamError, Frame, Kind, encode, read_frame
 
 Answer: TypeAlias = bytes | Frame | Literal["end"] | None
 """Raw bytes for the wire, a frame, the end of the agent, or nothing."""

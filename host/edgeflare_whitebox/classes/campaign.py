@@ -24,11 +24,7 @@ from edgeflare_whitebox.classes.deployment import (
     compare_deployment,
     decisions,
 )
-from edgeflare_whitebox.classes.evaluation import (
-    MeasureEvaluation,
-    evaluate_measure,
-    outlying,
-)
+from edgeflare_whitebox.classes.evaluation import MeasureEvaluation, evaluate_measure, outlying
 from edgeflare_whitebox.classes.pairs import (
     LEAST_INPUTS,
     ActivationProbabilities,

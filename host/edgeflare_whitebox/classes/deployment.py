@@ -16,11 +16,7 @@ from pydantic import Field
 
 from edgeflare.errors import UsageError
 from edgeflare.statistics import bootstrap_interval, holm, permutation_p
-from edgeflare_whitebox.classes.pairs import (
-    LEAST_INPUTS,
-    class_pairs,
-    memberships,
-)
+from edgeflare_whitebox.classes.pairs import LEAST_INPUTS, class_pairs, memberships
 from edgeflare_whitebox.stored import ClassIndex, Count, Share
 
 LEVEL = 0.05

@@ -38,14 +38,7 @@ from pydantic import BeforeValidator, Field
 
 from edgeflare.answers.metrics import class_scores
 from edgeflare.models import AbsolutePath
-from edgeflare.types import (
-    Ask,
-    Decision,
-    JointObjective,
-    Outcome,
-    Search,
-    Seed,
-)
+from edgeflare.types import Ask, Decision, JointObjective, Outcome, Search, Seed
 from edgeflare_whitebox.strategies.constraints import (
     ConstrainedOptions,
     check_class_scores,

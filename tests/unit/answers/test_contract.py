@@ -259,7 +259,6 @@ class TestWords:
         assert kind.example(case.ours, case.theirs) == case.example
         assert len(kind.changes(case.ours, case.theirs)) == case.changes
         assert len(kind.changes(case.ours, case.ours)) == 0
-        assert kind.distance_words(0.25).endswith(("0.25", "0.25 apart"))
 
     def test_its_names_lead_to_it(self, case: Case) -> None:
         kind = case.kind
@@ -293,8 +292,8 @@ class TestScores:
         assert SCORES.decide(scores(0.2, 0.8), scores(0.3, 0.7)) is Decision.AGREE
         assert (SCORES.top_label(PAIR[0]), SCORES.top_label(PAIR[1])) == (0, 1)
         assert SCORES.top_label(scores(0.5, math.nan)) is None
-        assert SCORES.same_finding(PAIR[0], scores(0.5, 0.3, 0.2))
-        assert not SCORES.same_finding(*PAIR)
+        assert SCORES.agree(PAIR[0], scores(0.5, 0.3, 0.2))
+        assert not SCORES.agree(*PAIR)
 
     def test_a_single_class_has_no_margin(self) -> None:
         assert SCORES.margin(scores(1.0)) is None

@@ -180,7 +180,6 @@ def test_what_it_does_not_state_is_decided_for_it(angle: Any) -> None:
     assert (kind.certainty(ours), kind.class_count(ours), kind.top_label(ours)) == (0.5, 0, None)
     assert kind.is_below(ours, 0.75)
     assert not kind.is_below(ours, 0.5)
-    assert kind.same_finding(ours, angle(10.0))
     assert kind.as_deployed(ours) is ours
 
 

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from edgeflare.answers.oracles import LabelOracle
+from edgeflare.answers.outputs import check_index, is_index
 from edgeflare.errors import ModelError
-from edgeflare.models import OutputReader, check_index, is_index
+from edgeflare.models import OutputReader
 from edgeflare.types import Decision
 from edgeflare_agent.image_spec import TensorInfo
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from edgeflare.answers.outputs import detect_kind, largest_sum_error, output_classes
 from edgeflare.errors import ModelError
-from edgeflare.models import OutputReader, detect_kind, largest_sum_error, output_classes
+from edgeflare.models import OutputReader
 from edgeflare.types import Transcript
 from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.image_spec import TensorInfo

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from edgeflare.models import OutputKind, OutputReader, TensorInfo
+from edgeflare.answers.outputs import OutputKind
+from edgeflare.models import OutputReader, TensorInfo
 
 THREE = TensorInfo("scores", (1, 3), "float32")
 ONE = TensorInfo("odd", (1, 1), "float32")

@@ -10,8 +10,9 @@ from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
 from small_models import quantized_onnx
 
+from edgeflare.answers.outputs import OutputKind
 from edgeflare.errors import UsageError
-from edgeflare.models import InputSpec, OriginalModel, OutputKind, OutputReader, TensorInfo
+from edgeflare.models import InputSpec, OriginalModel, OutputReader, TensorInfo
 from edgeflare.types import Ask
 from edgeflare_whitebox.gradients import InputGradients
 

@@ -12,7 +12,7 @@ from edgeflare.answers.detections.matching import (
     differences,
 )
 from edgeflare.answers.metrics import is_finite
-from edgeflare.types import Detections, Output
+from edgeflare.types import Detections
 
 
 @dataclass(frozen=True)
@@ -89,23 +89,16 @@ def objects_by_kind(
     return labels, [difference.label for difference in found if difference.kind == kind]
 
 
-def _finite_detections(original: Output, deployed: Output) -> tuple[Detections, Detections] | None:
-    if not (isinstance(original, Detections) and isinstance(deployed, Detections)):
-        return None
-    return (original, deployed) if is_finite(original) and is_finite(deployed) else None
-
-
 def difference_counts(
-    pairs: Iterable[tuple[Output, Output]], floor: float = 0.0
+    pairs: Iterable[tuple[Detections, Detections]], floor: float = 0.0
 ) -> DifferenceCounts:
-    """Count the differences of pairs of answers, without those that are no finite detections."""
+    """Count the differences of pairs of answers, without those of which one is not finite."""
     inputs = differing = 0
     by_input: Counter[str] = Counter()
     found: Counter[tuple[int, str]] = Counter()
     detected: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
-    for both in pairs:
-        answers = _finite_detections(*both)
-        if answers is None:
+    for answers in pairs:
+        if not all(map(is_finite, answers)):
             continue
         inputs += 1
         for counts, answer in zip(detected, answers, strict=True):

@@ -17,12 +17,7 @@ from edgeflare.answers.detections.formats import (
 from edgeflare.answers.detections.formats.reader import RawOutputs
 from edgeflare.answers.detections.kind import DETECTIONS
 from edgeflare.answers.detections.settings import DetectionConfig
-from edgeflare.answers.interface import (
-    Comparison,
-    ModelInterface,
-    ModelOutputs,
-    check_same_classes,
-)
+from edgeflare.answers.interface import Comparison, ModelInterface, ModelOutputs, check_same_classes
 from edgeflare.answers.outputs import AnswerReader
 from edgeflare.errors import ModelError, UsageError
 from edgeflare_agent.image_spec import InputSpec

@@ -22,8 +22,10 @@ from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.detections.words import (
     BROKEN,
     DETECTION_MARGIN,
+    KIND_VERBS,
+    KIND_WORDS,
+    class_words,
     differences_words,
-    pair_words,
     with_names,
 )
 from edgeflare.answers.kind import AnswerKind
@@ -239,7 +241,10 @@ class DetectionsKind(AnswerKind[Detections]):
         return with_names(summary(answer), name)
 
     def pair_words(self, key: str, name: Name) -> str:
-        return pair_words(key, name)
+        """Return a `pair_key` in words: ``lost person``."""
+        kind, _, label = key.partition(":")
+        words = {str(kind): words for kind, words in KIND_WORDS.items()}
+        return f"{words[kind]} {class_words(int(label), name)}"
 
     def panel(
         self, sample: Sample, original: Detections, deployed: Detections
@@ -252,7 +257,9 @@ class DetectionsKind(AnswerKind[Detections]):
         return [drawn(sample, one) for one in marks]
 
     def float_heads(self, config: Any, store: Any) -> tuple[Mapping[str, tuple[str, ...]], str]:
-        """Return the detector's heads, which end in the boxes and in the scores."""
+        """Return the detector's heads, which end in the boxes and in the scores; none without boxes."""
+        if not self.located:
+            return {}, ""
         heads, why = later("edgeflare.repair.in_float:detector_heads", config, store)
         return heads, why
 
@@ -283,7 +290,6 @@ class DetectionsKind(AnswerKind[Detections]):
     def checks(self) -> Sequence[LimitRule]:
         """Return the limits of the kinds of differences; without places the first two."""
         from edgeflare.answers.detections.figures import objects_by_kind
-        from edgeflare.answers.detections.words import KIND_VERBS
 
         return [
             LimitRule(

@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
 
 from edgeflare._internal.text import number_text
 from edgeflare.answers.detections.matching import (
@@ -12,10 +11,8 @@ from edgeflare.answers.detections.matching import (
     DifferenceKind,
     differences,
 )
+from edgeflare.answers.parts import Name
 from edgeflare.types import Detections
-
-Namer: TypeAlias = Callable[[int], str]
-"""Returns a class's name, its number as text where it has none."""
 
 KIND_WORDS: Mapping[DifferenceKind, str] = {
     "lost": "lost",
@@ -55,18 +52,18 @@ _MOST = 3
 _DIGITS = (2, 3, 4, 5, 6)
 
 
-def with_names(text: str, name: Namer) -> str:
+def with_names(text: str, name: Name) -> str:
     """Return a text of this module, or of `edgeflare.detections.summary`, with classes' names."""
     return _CLASS.sub(lambda found: class_words(int(found[1]), name), text)
 
 
-def class_words(label: int, name: Namer = str) -> str:
+def class_words(label: int, name: Name = str) -> str:
     """Return a class's name, or ``class 3`` where it has none."""
     named = name(label)
     return f"class {named}" if named == str(label) else named
 
 
-def differences_words(original: Detections, deployed: Detections, name: Namer = str) -> str:
+def differences_words(original: Detections, deployed: Detections, name: Name = str) -> str:
     """Return the differences of two detectors' answers in words, those with the largest margins.
 
     What is more than three is counted.
@@ -79,7 +76,7 @@ def differences_words(original: Detections, deployed: Detections, name: Namer = 
 
 
 def difference_words(
-    one: Difference, original: Detections, deployed: Detections, name: Namer = str
+    one: Difference, original: Detections, deployed: Detections, name: Name = str
 ) -> str:
     """Return one difference as ``lost person (0.62 against 0.47)``: the scores of both models.
 
@@ -117,7 +114,7 @@ def score_words(one: Difference, original: Detections, deployed: Detections) -> 
     return " against ".join(texts)
 
 
-def kinds_words(found: Iterable[Difference], name: Namer = str, most: int = 2) -> str:
+def kinds_words(found: Iterable[Difference], name: Name = str, most: int = 2) -> str:
     """Return what differs, the most frequent first: ``lost person (2), ghost dog``."""
     counts = Counter(
         (one.kind, one.label, one.deployed_label if one.kind == "class" else None) for one in found
@@ -142,10 +139,3 @@ def kinds_text(kinds: Mapping[str, int]) -> str:
 def pair_key(kind: str, label: int) -> str:
     """Return the page's key of differences of a kind in a class, like ``lost:0``."""
     return f"{kind}:{label}"
-
-
-def pair_words(key: str, name: Namer) -> str:
-    """Return a `pair_key` in words: ``lost person``."""
-    kind, _, label = key.partition(":")
-    words = {str(kind): words for kind, words in KIND_WORDS.items()}
-    return f"{words[kind]} {class_words(int(label), name)}"

@@ -27,13 +27,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.models import (
-    ONE_INPUT,
-    AnswerReader,
-    InputSpec,
-    OriginalModel,
-    as_output,
-)
+from edgeflare.models import ONE_INPUT, AnswerReader, InputSpec, OriginalModel, as_output
 from edgeflare.models.usual_inputs import (
     combined_ways,
     stated_options,

@@ -3,18 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from edgeflare._internal.text import counted, first_of
-from edgeflare.answers.interface import ModelInterface
+from edgeflare.answers.interface import ChosenInput, ModelInterface
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
-from edgeflare.models import (
-    SEED_NAMES,
-    AudioSpec,
-    ChosenInput,
-    InputSpec,
-    Spec,
-    TensorInfo,
-    choose_input,
-)
+from edgeflare.models import SEED_NAMES, AudioSpec, InputSpec, Spec, TensorInfo, choose_input
 from edgeflare.store import SEED_ORIGINS, SEED_ROWS, Store
 
 

@@ -13,15 +13,7 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.models import InputSpec
 from edgeflare.statistics import wilson
-from edgeflare.types import (
-    Decision,
-    Output,
-    Outputs,
-    Query,
-    Seed,
-    SeedInput,
-    with_row,
-)
+from edgeflare.types import Decision, Output, Outputs, Query, Seed, SeedInput, with_row
 
 SEEDS_TRIED = 32
 _SHARE_CLOSER = 0.6

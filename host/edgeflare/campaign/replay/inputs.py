@@ -8,12 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from edgeflare.answers.columns import is_answer
 from edgeflare.answers.metrics import text_of, top_label
-from edgeflare.campaign.replay.results import (
-    REPLAY,
-    ReplayedInput,
-    replay_inputs,
-    replayed_inputs,
-)
+from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, replay_inputs, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError
 from edgeflare.metrics import l2

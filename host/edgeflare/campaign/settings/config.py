@@ -17,15 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edgeflare._internal import plugins, toml
-from edgeflare._internal.flags import (
-    DEVICES,
-    FILES,
-    SEARCH,
-    Flag,
-    Key,
-    conflict,
-    problems_of,
-)
+from edgeflare._internal.flags import DEVICES, FILES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_task, tasks
 from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.oracles import (

@@ -182,7 +182,9 @@ def check_kind_limits(
         )
     fitting = {rule.key for rule in kind.checks()}
     for key in dict.fromkeys(rule.key for limited in KINDS for rule in limited.checks()):
-        limit = getattr(limits, key, None)  # a kind of another distribution may name what has no field
+        limit = getattr(
+            limits, key, None
+        )  # a kind of another distribution may name what has no field
         if limit is None:
             continue
         if key not in fitting:

@@ -13,13 +13,7 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.models import AnswerReader
-from edgeflare.scheduler import (
-    Feed,
-    SurveyAnswer,
-    SurveyJob,
-    SurveyResult,
-    chain_seed,
-)
+from edgeflare.scheduler import Feed, SurveyAnswer, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
 from edgeflare.store.survey import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey

@@ -31,15 +31,7 @@ from edgeflare.scheduler.confirmation import UnconfirmedTrigger
 from edgeflare.scheduler.job import answer_of
 from edgeflare.store.samples import LazySamples, Samples, open_samples
 from edgeflare.strategies import build_strategy
-from edgeflare.types import (
-    Ask,
-    FrontPoint,
-    KnownAnswers,
-    Output,
-    Sample,
-    Seed,
-    with_row,
-)
+from edgeflare.types import Ask, FrontPoint, KnownAnswers, Output, Sample, Seed, with_row
 
 _PROBES = 2
 _HELD_S = 0.006

@@ -69,8 +69,7 @@ def print_analyses(campaign: "Path") -> None:
 
     with Store.open(campaign) as store:
         for _, blocks in stored_results(store):
-            document = [Text(str(blocks))] if isinstance(blocks, Exception) else blocks
-            print_document(document, TerminalConsole())
+            print_document(blocks, TerminalConsole())
 
 
 def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:

@@ -9,11 +9,7 @@ from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.scripts import PROBE, invalid_answer, run_script
 from edgeflare.devices.reported import wrong_value_in
 from edgeflare.devices.transports.base import Transport
-from edgeflare.errors import (
-    DeviceError,
-    DevicePythonError,
-    DeviceRuntimeError,
-)
+from edgeflare.errors import DeviceError, DevicePythonError, DeviceRuntimeError
 from edgeflare_agent.identity import RUNTIME_PACKAGES, TENSORRT_PACKAGES
 from edgeflare_agent.install_hints import OLD_NUMPY, ON_JETSON, tflite_packages
 

@@ -5,16 +5,7 @@ from typing import Any
 
 from edgeflare._version import __version__
 from edgeflare.devices.cpu_names import shown_name
-from edgeflare.devices.reported import (
-    count,
-    number,
-    seconds,
-    sensors,
-    tables,
-    text,
-    truth,
-    words,
-)
+from edgeflare.devices.reported import count, number, seconds, sensors, tables, text, truth, words
 from edgeflare.devices.session.agent_link import AgentLink
 from edgeflare_agent.wire import VERSION, Frame, Kind
 

@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.devices.reported import (
-    WrongValueError,
-    count,
-    number,
-    seconds,
-    sensors,
-    words,
-)
+from edgeflare.devices.reported import WrongValueError, count, number, seconds, sensors, words
 from edgeflare.devices.session.flow_control import AdaptiveWindow
 from edgeflare.devices.telemetry import Health
 from edgeflare_agent.wire import Frame, Kind

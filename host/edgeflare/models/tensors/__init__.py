@@ -1,14 +1,11 @@
 """Models as graphs: their tensors can be read, and they can be started in the middle."""
 
 from edgeflare.models.tensors.graph import (
-    ACTIVATIONS,
     ROUNDING,
     Grid,
     ModelGraph,
-    Operation,
     Probe,
     Probed,
-    SubModel,
     UnitActivations,
 )
 from edgeflare.models.tensors.layers import default_layers, penultimate_layer, pre_activation_layers
@@ -16,14 +13,11 @@ from edgeflare.models.tensors.number_formats import is_float_file
 from edgeflare.models.tensors.open import open_graph
 
 __all__ = [
-    "ACTIVATIONS",
     "ROUNDING",
     "Grid",
     "ModelGraph",
-    "Operation",
     "Probe",
     "Probed",
-    "SubModel",
     "UnitActivations",
     "default_layers",
     "is_float_file",

@@ -16,14 +16,8 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
-from edgeflare.errors import UsageError
-from edgeflare.reports.campaign import (
-    END_WORDS,
-    key_figures,
-    limits_list,
-    text_parts,
-)
+from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table
+from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
     agreement_blocks,
@@ -36,13 +30,7 @@ from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
-from edgeflare.reports.html.gallery import (
-    COLUMNS,
-    STATUS_WORDS,
-    Collected,
-    SeverestTrigger,
-    matrix,
-)
+from edgeflare.reports.html.gallery import COLUMNS, STATUS_WORDS, Collected, SeverestTrigger, matrix
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.media import (
@@ -214,7 +202,7 @@ def _analyses(store: Store, name: Name) -> list[PagePart]:
     """Return the sections of the analyses whose results are stored."""
     parts = [part for shown in shown_analyses() if (part := shown.page(store, name))]
     for analysis, blocks in stored_results(store):
-        first, *further = [Text(str(blocks))] if isinstance(blocks, UsageError) else blocks
+        first, *further = blocks
         title = first.text if isinstance(first, Heading) else analysis
         html = to_html(further if isinstance(first, Heading) else [first, *further])
         parts.append(PagePart(f"analysis-{analysis}", title, title, html))

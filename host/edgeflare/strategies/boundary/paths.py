@@ -9,13 +9,7 @@ import numpy as np
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare.strategies.boundary.directions import noise_like
-from edgeflare.strategies.boundary.points import (
-    OriginalProbe,
-    Path,
-    PathPoint,
-    space_of,
-    to_sample,
-)
+from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint, space_of, to_sample
 from edgeflare.types import Answer, Ask, Sample
 from edgeflare_mutators import Corruption, Mutation, Params
 

@@ -11,12 +11,7 @@ from edgeflare.answers.oracles import margins
 from edgeflare.strategies.boundary.options import Bounds
 from edgeflare.strategies.boundary.paths import Bracket, TargetMargin, approach
 from edgeflare.strategies.boundary.perturb import TieBreak, break_tie, perturb_locally
-from edgeflare.strategies.boundary.points import (
-    OriginalProbe,
-    Path,
-    PathPoint,
-    log_probabilities,
-)
+from edgeflare.strategies.boundary.points import OriginalProbe, Path, PathPoint, log_probabilities
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Scores
 
 _ABOVE_FLOOR = 1.3

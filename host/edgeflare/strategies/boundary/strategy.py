@@ -24,6 +24,7 @@ Figures: docs/research/boundary.md. What was tried without gain: docs/research/t
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,21 +41,12 @@ from edgeflare.strategies.boundary.probing import DeviceProbe, Observation, Sear
 from edgeflare.strategies.boundary.schedule import CrossingSchedule, is_hopeless, largest_severity
 from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.strategies.boundary.tolerance import search_by_tolerance
-from edgeflare.strategies.boundary.transcripts import (
-    IN_PLACE,
-    search_transcripts,
-)
+from edgeflare.strategies.boundary.transcripts import IN_PLACE, search_transcripts
 from edgeflare.strategies.operators import check_operator_pool
-from edgeflare.types import (
-    Answer,
-    Ask,
-    Outcome,
-    Search,
-    Seed,
-    Strategy,
-)
+from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
+_Pool: TypeAlias = Mapping[str, Operator] | None
 _DEFAULT_EFFORT = 64
 _SPARE_EFFORT = 8
 _LOW_EFFORT = 8
@@ -74,7 +66,7 @@ _OTHERS: Mapping[Answered, tuple[Callable[[BoundaryOptions], None], str]] = {
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
-def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+def boundary(options: BoundaryOptions, operators: _Pool) -> Strategy:
     """Return the strategy; `operators` are for the mutants (None: the default pool of the seed's
     kind) or the natural corruptions (None: all of that kind, for models that return text those in
     `IN_PLACE`).
@@ -100,10 +92,7 @@ def answered_words(answered: Answered) -> str:
 
 
 def check_boundary(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    kind: Kind,
-    answered: Answered,
+    options: BoundaryOptions, operators: _Pool, kind: Kind, answered: Answered
 ) -> None:
     """Raise UsageError for options without a meaning for samples of a kind, and missing libraries.
 
@@ -145,11 +134,7 @@ def _check_natural(operators: Mapping[str, Operator]) -> None:
 
 
 def _operator_pool(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    kind: Kind,
-    *,
-    words: bool,
+    options: BoundaryOptions, operators: _Pool, kind: Kind, *, words: bool
 ) -> Mapping[str, Operator]:
     """Return the operators for samples of this kind; `words`: the models return text.
 
@@ -170,20 +155,14 @@ def _operator_pool(
 
 
 def _search(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    seed: Seed,
-    rng: np.random.Generator,
+    options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     search: Search = seed.kind.search_boundary(options, operators, seed, rng)
     return (yield from search)
 
 
 def search_by_distance(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    seed: Seed,
-    rng: np.random.Generator,
+    options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for answers as far apart as possible: what an answer's kind has unless it says more."""
     kind = kind_of(seed.sample)
@@ -192,10 +171,7 @@ def search_by_distance(
 
 
 def search_objects(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    seed: Seed,
-    rng: np.random.Generator,
+    options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for an object that a detector's answers differ in."""
     kind = kind_of(seed.sample)
@@ -204,10 +180,7 @@ def search_objects(
 
 
 def search_texts(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    seed: Seed,
-    rng: np.random.Generator,
+    options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for another word by natural corruptions."""
     kind = kind_of(seed.sample)
@@ -218,10 +191,7 @@ def search_texts(
 
 
 def search_scores(
-    options: BoundaryOptions,
-    operators: Mapping[str, Operator] | None,
-    seed: Seed,
-    rng: np.random.Generator,
+    options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for another top-1 class at the original's boundary."""
     kind = kind_of(seed.sample)

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from edgeflare.answers.detections.formats import check_format, class_names
 from edgeflare.errors import ModelError
-from edgeflare.models import (
-    DetectorOptions,
-    TensorInfo,
-    check_format,
-    class_names,
-    complete_options,
-    infer_format,
-)
+from edgeflare.models import DetectorOptions, TensorInfo, complete_options, infer_format
 
 SIZE = (640, 640)
 ULTRALYTICS = {

@@ -7,16 +7,10 @@ from edgeflare.answers.detections.formats.inference import (
     class_names,
     infer_format,
 )
-from edgeflare.answers.detections.formats.options import FASTESTDET, DetectorOptions, GridOptions
-from edgeflare.answers.detections.formats.reader import (
-    CANDIDATE_SHARE,
-    DetectionReader,
-    keep_anchors,
-)
+from edgeflare.answers.detections.formats.options import DetectorOptions, GridOptions
+from edgeflare.answers.detections.formats.reader import DetectionReader, keep_anchors
 
 __all__ = [
-    "CANDIDATE_SHARE",
-    "FASTESTDET",
     "DetectionReader",
     "DetectorOptions",
     "GridOptions",

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 
 from edgeflare.devices.transports.adb.server import AdbRefusedError, AdbServer
 from edgeflare.devices.transports.base import Deadline
-from edgeflare.errors import (
-    AuthenticationError,
-    DeviceError,
-    DeviceTimeoutError,
-    UnreachableError,
-)
+from edgeflare.errors import AuthenticationError, DeviceError, DeviceTimeoutError, UnreachableError
 
 _STATES = "device|offline|unauthorized|authorizing|connecting|recovery|rescue|sideload|bootloader|host|detached"
 _LINE = re.compile(

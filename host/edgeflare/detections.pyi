@@ -1,0 +1,1 @@
+from edgeflare.answers.detections.matching import *

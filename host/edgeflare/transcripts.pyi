@@ -1,0 +1,1 @@
+from edgeflare.answers.transcripts import *
