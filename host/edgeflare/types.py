@@ -355,12 +355,14 @@ class Seed:
     kind: Any = None
 
     def __post_init__(self) -> None:
-        if self.kind is None:
-            answers = resolve_name("edgeflare.answers")  # kinds stand above types
-            original = self.outputs.original
+        answers = resolve_name("edgeflare.answers")  # kinds stand above types
+        original, kind = self.outputs.original, self.kind
+        if kind is None:
             kind = answers.SCORES if original is None else answers.kind_of(original)
-            object.__setattr__(self, "kind", answers.LABELS if self.labels_only else kind)
-        object.__setattr__(self, "labels_only", not self.kind.is_scored)
+        if self.labels_only and kind is answers.SCORES:
+            kind = answers.LABELS
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "labels_only", not kind.is_scored)
 
 
 @dataclass(frozen=True)

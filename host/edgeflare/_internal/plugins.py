@@ -100,6 +100,28 @@ def unusable(kind: Kind, name: str, why: str) -> UsageError:
     return UsageError(f"the {kind} {name!r} of {_distribution(_declared(kind, name)[0])} {why}")
 
 
+def blamed(fault: BaseException) -> str | None:
+    """Return the plug-in in whose code an error was raised, in words, else None.
+
+    That is where the innermost frame of EdgeFlare's code and of plug-ins is one of a plug-in. Modules
+    of EdgeFlare's own distribution are none.
+    """
+    owners = {
+        entry.module.partition(".")[0]: f"the {kind} {entry.name!r} of {_distribution(entry)}"
+        for kind, group in GROUPS.items()
+        for entry in entry_points(group=group)
+        if not _is_own(entry)
+    }
+    owner, trace = None, fault.__traceback__
+    while trace is not None:
+        root = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if root.startswith("edgeflare"):
+            owner = None
+        owner = owners.get(root, owner)
+        trace = trace.tb_next
+    return owner
+
+
 def origin(kind: Kind, name: str) -> str | None:
     """Return the distribution and version that declares a name that isn't built in, else None.
 

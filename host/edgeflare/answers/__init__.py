@@ -4,6 +4,9 @@ A kind of your own is an object in an entry point of the group ``edgeflare.answe
 task that ``--task`` then takes; `AnswerKind` has what it is asked. It is imported when it is used.
 """
 
+import sys
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,9 +48,15 @@ def kind_of(answer: Any) -> AnswerKind[Any]:
     """Return the kind of an answer. Raises TypeError for what is none."""
     if type(answer) is np.ndarray:
         return SCORES
-    for kind in (*KINDS, *_declared_kinds()):
+    for kind in KINDS:
         if kind.accepts(answer):
             return kind
+    for kind in _declared_kinds():
+        with suppress(
+            Exception
+        ):  # a distribution's: what is wrong with it is told where it is stated
+            if kind.accepts(answer):
+                return kind
     raise TypeError(f"{type(answer).__name__} is no answer")
 
 
@@ -79,40 +88,54 @@ def kind_of_task(task: str) -> AnswerKind[Any]:
         return built_in
     plugins.check_installed("kind of answer", task, ())
     kind = plugins.load("kind of answer", task)
-    if not isinstance(kind, AnswerKind) or task not in kind.tasks:
+    if (
+        not isinstance(kind, AnswerKind)
+        or not isinstance(getattr(kind, "name", None), str)
+        or task not in getattr(kind, "tasks", ())
+    ):
         raise plugins.unusable(
             "kind of answer",
             task,
-            "must be an edgeflare.answers.AnswerKind that has it among its `tasks`",
+            "must be an instance of a subclass of edgeflare.answers.AnswerKind, with a `name`, that has it among its "
+            "`tasks`",
         )
     return kind
 
 
 def kind_named(name: str) -> AnswerKind[Any]:
-    """Return the kind of this name, as a campaign stores it. Raises ValueError for none."""
-    for kind in (*KINDS, *_declared_kinds()):
-        if kind.name == name:
-            return kind
-    raise ValueError(f"{str(name)[:99]} is no kind of answer that is installed here")
+    """Return the kind of this name, as a campaign stores it. Raises UsageError for none."""
+    for kinds in (KINDS, _declared_kinds()):
+        for kind in kinds:
+            if kind.name == name:
+                return kind
+    if name in plugins.names("kind of answer"):
+        kind_of_task(name)  # it is broken, and the error says how
+    raise UsageError(
+        f"{str(name)[:99]!r} is no kind of answer that is installed here; is the distribution that has it installed?"
+    )
 
 
 def kind_of_output(form: str) -> AnswerKind[Any]:
     """Return the kind of answers that outputs of a stored form become: "logits" become scores.
 
-    Raises ValueError for an unknown form.
+    Raises UsageError for an unknown form.
     """
     return next((kind for kind in KINDS if form in kind.outputs), None) or kind_named(form)
 
 
-def _declared_kinds() -> list[AnswerKind[Any]]:
+def _declared_kinds() -> tuple[AnswerKind[Any], ...]:
     """Return the kinds that distributions declare, without those that are broken.
 
     They are asked where no built-in kind fits; who needs a broken one gets its error by its task.
     """
+    return _declared_on(tuple(sys.path))
+
+
+@cache  # of a path: looking for distributions takes milliseconds, and each answer asks
+def _declared_on(path: tuple[str, ...]) -> tuple[AnswerKind[Any], ...]:
+    del path
     kinds: list[AnswerKind[Any]] = []
     for task in plugins.names("kind of answer"):
-        try:
+        with suppress(UsageError):
             kinds.append(kind_of_task(task))
-        except UsageError:
-            continue
-    return kinds
+    return tuple(kinds)

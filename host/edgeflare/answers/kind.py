@@ -81,7 +81,7 @@ class AnswerKind(ABC, Generic[A]):
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
 
     distance_name: ClassVar[str] = "difference"
-    """What the mean distance is called in the figures of a survey, behind "mean_"."""
+    """What the mean distance is called in the figures of a survey, behind ``mean_``."""
     disagreement: ClassVar[str] = "the distance of both models' answers"
     """What a distance is, in a noun, for the ranking of candidates."""
     lacks: ClassVar[str] = "classes"
@@ -98,6 +98,13 @@ class AnswerKind(ABC, Generic[A]):
     @abstractmethod
     def accepts(self, answer: object) -> bool:
         """Whether this is an answer of this kind."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a process that is sent this kind have its own one of that name."""
+        return later, ("edgeflare.answers:kind_named", self.name)
+
+    def __deepcopy__(self, memo: Any) -> "AnswerKind[A]":
+        return self
 
     # What a model's outputs are read as
 

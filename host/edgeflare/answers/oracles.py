@@ -327,7 +327,7 @@ def oracle_for(
         for oracle in BUILT_IN
         if task in oracle.tasks or (oracle is ToleranceOracle and answers.takes_tolerance)
     ]
-    if name == "auto" and not answers.is_measured and not fitting:
+    if name == "auto" and not fitting:
         return DecisionOracle(answers, settings[MARGIN_FLOOR])
     if name == "auto":
         name = fitting[0]

@@ -1,7 +1,7 @@
 """Scores of classes, of which one is meant: float64 [classes]; and labels alone, as such scores."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import distinct_number, percent_text
 from edgeflare.answers.kind import AnswerKind
-from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, decision_of
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, Tolerance, decision_of
 from edgeflare.types import Decision, Scores
 
 _TOLD = 3
@@ -44,6 +44,9 @@ class ScoresKind(AnswerKind[Scores]):
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
+
+    def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
+        return super().tolerance(task, settings)._replace(words="the distance of class scores")
 
     def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' interfaces; the deployed model may return a label alone."""

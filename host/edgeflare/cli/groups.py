@@ -67,14 +67,20 @@ class CommandGroup(PluginGroup):
     def command(self, name: str) -> Any:
         """Return the command that a function or a `typer.Typer` is."""
         loaded = plugins.load("command", self.below + name)
-        if isinstance(loaded, typer.Typer):
-            command: Any = typer.main.get_group(loaded)  # get_command would add flags of completion
-            command.name = name
-        elif callable(loaded):
-            command = _command_of(loaded, name)
-        else:
+        if not (isinstance(loaded, typer.Typer) or callable(loaded)):
             why = "is no function and no typer.Typer"
             raise plugins.unusable("command", self.below + name, why)
+        try:
+            if isinstance(loaded, typer.Typer):
+                command: Any = typer.main.get_group(
+                    loaded
+                )  # get_command would add flags of completion
+                command.name = name
+            else:
+                command = _command_of(loaded, name)
+        except Exception as error:  # of parameters that typer can't take: any
+            why = f"has parameters that no command has ({type(error).__name__}: {error})"
+            raise plugins.unusable("command", self.below + name, why) from error
         _map_errors(command)
         return command
 

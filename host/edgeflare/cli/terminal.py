@@ -254,6 +254,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
 
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         from edgeflare import EdgeFlareError
+        from edgeflare._internal.plugins import blamed
         from edgeflare.errors import HostError
 
         try:
@@ -274,6 +275,12 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
             if isinstance(fault, OSError) and _is_users(fault.filename):
                 echo_err(
                     f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path"
+                )
+                raise typer.Exit(EdgeFlareError.exit_code) from fault
+            if plugin := blamed(fault):
+                echo_err(
+                    f"edgeflare: {plugin} failed ({type(fault).__name__}: {fault}); what was found so far is kept; "
+                    "repair or uninstall that distribution (`edgeflare --debug ...` shows where)"
                 )
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
             echo_err(

@@ -270,9 +270,9 @@ class TestWords:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="poses is no kind of answer"):
+    with pytest.raises(UsageError, match="poses' is no kind of answer"):
         kind_named("poses")
-    with pytest.raises(ValueError, match="no kind"):
+    with pytest.raises(UsageError, match="no kind"):
         kind_of_output("poses")
     with pytest.raises(UsageError, match="pose"):
         kind_of_task("pose")
