@@ -199,7 +199,7 @@ def with_background_of(original: AnswerReader, deployed: ModelInterface) -> Mode
 def keeping_boxes(side: ModelInterface, most: int | None) -> ModelInterface:
     """Return a detector whose device sends only the `most` anchors with the best scores; None: all.
 
-    Raises UsageError and ModelError as `edgeflare.models.keep_anchors`.
+    Raises UsageError and ModelError as `edgeflare.answers.detections.formats.keep_anchors`.
     """
     if most is None or side.detector is None:
         return side
