@@ -358,7 +358,7 @@ class Seed:
         answers = resolve_name("edgeflare.answers")  # kinds stand above types
         original, kind = self.outputs.original, self.kind
         if kind is None:
-            kind = answers.SCORES if original is None else answers.kind_of(original)
+            kind = answers.SCORES if original is None else answers.kind_of_answer(original)
         if self.labels_only and kind is answers.SCORES:
             kind = answers.LABELS
         object.__setattr__(self, "kind", kind)

@@ -51,7 +51,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import class_scores
 from edgeflare.errors import UsageError
 from edgeflare.strategies.boundary import Answered
@@ -303,5 +303,5 @@ def _certainty(options: DiffchaserOptions, answer: Output) -> float:
     if options.target is not None:
         scores = class_scores(answer)
         return float(scores.max() - scores[options.target])
-    uncertainty = kind_of(answer).uncertainty(answer, options.k)
+    uncertainty = kind_of_answer(answer).uncertainty(answer, options.k)
     return _MARGIN_WITHOUT_WORDS if uncertainty is None else uncertainty

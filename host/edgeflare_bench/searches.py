@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
@@ -245,7 +245,7 @@ def _row(
 
 def _told(answer: Output | None) -> int | str | None:
     """Return the class or the text that an answer is; None of others."""
-    if answer is None or not kind_of(answer).shows_pairs:
+    if answer is None or not kind_of_answer(answer).shows_pairs:
         return None
     text = text_of(answer)
     return top_label(answer) if text is None else text
@@ -256,4 +256,4 @@ def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
     before = seed.outputs.original if seed.outputs else None
     if before is None or outcome.original is None or _told(outcome.original) is None:
         return None
-    return kind_of(outcome.original).agree(outcome.original, before)
+    return kind_of_answer(outcome.original).agree(outcome.original, before)

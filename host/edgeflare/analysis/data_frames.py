@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeflare.analysis.findings import findings
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
@@ -159,7 +159,7 @@ def _counted(one: OutcomeRecord) -> dict[str, Any]:
 
 
 def _scores(output: Output | None) -> Any:
-    return None if output is None else kind_of(output).to_cell(output)
+    return None if output is None else kind_of_answer(output).to_cell(output)
 
 
 Source: TypeAlias = "Store | Path | str"

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.parts import jsonable as jsonable  # noqa: PLC0414 - public here
 from edgeflare.campaign.status import replica_names
@@ -112,7 +112,7 @@ def score_list(output: Output | None) -> Any:
     Of detections objects with label, score and box, what is detected alone; of values their shape
     and range.
     """
-    return None if output is None else kind_of(output).to_json(output)
+    return None if output is None else kind_of_answer(output).to_json(output)
 
 
 def difference_list(
@@ -129,7 +129,7 @@ def difference_list(
 
 
 def _pieces(output: Output | None) -> list[str] | None:
-    return None if output is None else kind_of(output).pieces(output)
+    return None if output is None else kind_of_answer(output).pieces(output)
 
 
 def has_input(outcome: OutcomeRecord) -> bool:

@@ -34,17 +34,17 @@ __all__ = [
     "Margins",
     "common_kind",
     "kind_named",
-    "kind_of",
+    "kind_of_answer",
     "kind_of_output",
     "kind_of_task",
     "tasks",
 ]
 
 KINDS: list[AnswerKind[Any]] = [SCORES, LABELS, TAGS, TRANSCRIPTS, DETECTIONS, VALUES]
-"""The built-in kinds; `kind_of` an array is the first of those that accept it."""
+"""The built-in kinds; `kind_of_answer` an array is the first of those that accept it."""
 
 
-def kind_of(answer: Any) -> AnswerKind[Any]:
+def kind_of_answer(answer: Any) -> AnswerKind[Any]:
     """Return the kind of an answer. Raises TypeError for what is none."""
     if type(answer) is np.ndarray:
         return SCORES
@@ -62,7 +62,7 @@ def kind_of(answer: Any) -> AnswerKind[Any]:
 
 def common_kind(original: Any, deployed: Any) -> AnswerKind[Any]:
     """Return the kind of two answers. Raises TypeError for two kinds."""
-    kind = kind_of(original)
+    kind = kind_of_answer(original)
     if not kind.accepts(deployed):
         types = " and ".join(type(answer).__name__ for answer in (original, deployed))
         raise TypeError(f"{types} are answers of two kinds")

@@ -10,7 +10,7 @@ from edgeflare.answers import (
     TRANSCRIPTS,
     VALUES,
     kind_named,
-    kind_of,
+    kind_of_answer,
     kind_of_output,
 )
 from edgeflare.answers.kind import AnswerKind
@@ -20,7 +20,7 @@ from edgeflare.types import Output
 
 def is_answer(output: Output) -> bool:
     """Whether this is an answer: no scores mean that the device failed."""
-    kind = kind_of(output)
+    kind = kind_of_answer(output)
     return not kind.has_classes or kind.numbers(output).size > 0
 
 
@@ -72,12 +72,12 @@ def output_columns(name: str, output: Output | None) -> dict[str, Any]:
     Numbers are little-endian float64: scores; of detections the scores and boxes, [n, 5]. Those of
     values are compressed by zlib, as float32 where that loses nothing.
     """
-    data, pieces = (None, None) if output is None else kind_of(output).to_columns(output)
+    data, pieces = (None, None) if output is None else kind_of_answer(output).to_columns(output)
     return {name: data, f"{name}_pieces": pieces}
 
 
 def check_same_kind(original: Output, deployed: Output) -> None:
     """Raise ValueError where two answers to one sample are of two kinds, or of two lengths."""
-    kind = kind_of(original)
+    kind = kind_of_answer(original)
     if not (kind.accepts(deployed) and kind.fits(original, deployed)):
         raise ValueError("the two models' answers are of two kinds")

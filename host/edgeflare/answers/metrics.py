@@ -4,7 +4,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.parts import ROUNDING, Name
 from edgeflare.types import Output, Scores
 
@@ -16,7 +16,7 @@ def is_scores(output: Output | None) -> TypeGuard[Scores]:
 
 def is_finite(output: Output) -> bool:
     """Whether no number of an answer is NaN or infinite."""
-    return kind_of(output).is_finite(output)
+    return kind_of_answer(output).is_finite(output)
 
 
 def numbers(output: Output) -> Scores:
@@ -25,12 +25,12 @@ def numbers(output: Output) -> Scores:
     The scores of classes, [classes]; [tokens, 2] of a transcript; of detections their scores and
     boxes, [n, 5]; of values their array.
     """
-    return kind_of(output).numbers(output)
+    return kind_of_answer(output).numbers(output)
 
 
 def top_label(output: Output | None) -> int | None:
     """Return the top-1 class; None for no answer, NaN, and an answer of no class scores."""
-    return None if output is None else kind_of(output).top_label(output)
+    return None if output is None else kind_of_answer(output).top_label(output)
 
 
 def text_of(output: Output | None) -> str | None:
@@ -38,12 +38,12 @@ def text_of(output: Output | None) -> str | None:
 
     None for scores, values and no answer.
     """
-    return None if output is None else kind_of(output).text(output)
+    return None if output is None else kind_of_answer(output).text(output)
 
 
 def is_same(one: Output, other: Output) -> bool:
     """Whether two answers are the same to the last bit; NaN is the same as NaN."""
-    kind = kind_of(one)
+    kind = kind_of_answer(one)
     return kind.accepts(other) and kind.is_same(one, other)
 
 
@@ -70,7 +70,7 @@ def is_same_answer(one: Output, other: Output, *, is_clear: bool = True) -> bool
         if not is_clear:
             return True
         return decides_equally(one, other) and disagreement(one, other) <= ROUNDING
-    by_rounding = kind_of(one).rounds_to(one, other)
+    by_rounding = kind_of_answer(one).rounds_to(one, other)
     if by_rounding is not None:
         return by_rounding
     if is_clear and not decides_equally(one, other):
@@ -82,7 +82,7 @@ def is_same_answer(one: Output, other: Output, *, is_clear: bool = True) -> bool
 
 def decides_equally(one: Output, other: Output) -> bool:
     """Whether two answers have the same top-1 class, words or objects; of values, are the same."""
-    kind = kind_of(one)
+    kind = kind_of_answer(one)
     return kind.accepts(other) and kind.agree(one, other)
 
 

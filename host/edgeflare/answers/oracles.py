@@ -16,7 +16,7 @@ from edgeflare.answers import (
     AnswerKind,
     Margins,
     common_kind,
-    kind_of,
+    kind_of_answer,
     kind_of_task,
 )
 from edgeflare.errors import UsageError
@@ -89,7 +89,7 @@ def margin(output: Output) -> float | None:
     words. Of detections: the smallest distance of a score, a candidate's too, from the confidence.
     None for less than two classes, no word, no box, values, NaN or infinity.
     """
-    return kind_of(output).finite_margin(output)
+    return kind_of_answer(output).finite_margin(output)
 
 
 def margins(original: Output, deployed: Output) -> Margins:
@@ -109,7 +109,7 @@ def has_margin_below(output: Output, floor: float) -> bool:
     Nor are detections: another object may be lost or seen beside the one that is nearest to the
     confidence.
     """
-    return kind_of(output).is_below(output, floor)
+    return kind_of_answer(output).is_below(output, floor)
 
 
 def certainty(output: Output) -> float | None:
@@ -118,7 +118,7 @@ def certainty(output: Output) -> float | None:
     Detections and values have a margin, if any, where two answers differ: they count as sure, 1,
     where they are finite. `is_sure_of_difference` tells of detections then.
     """
-    return kind_of(output).certainty(output)
+    return kind_of_answer(output).certainty(output)
 
 
 def is_sure_of_difference(original: Output, deployed: Output, sure: float) -> bool:

@@ -181,7 +181,7 @@ class ScoresKind(AnswerKind[Scores]):
 class LabelsKind(ScoresKind):
     """Answers of which the deployed model tells the label alone: 1 at its class and 0 elsewhere.
 
-    `kind_of` such an array is that of scores: a campaign alone knows that there are none.
+    `kind_of_answer` of such an array is that of scores: a campaign alone knows that there are none.
     """
 
     name = "labels"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import margin
 from edgeflare.answers.outputs import has_one_value
@@ -107,7 +107,7 @@ def gini(output: Output | None) -> float:
     """
     if output is None:
         return np.nan
-    kind = kind_of(output)
+    kind = kind_of_answer(output)
     if not (kind.class_count(output) and kind.is_finite(output)):
         return np.nan
     return float(1 - np.sum(kind.numbers(output) ** 2))
@@ -154,7 +154,7 @@ def answers(seeds: Iterable[SeedInput], scores: Answerer) -> Iterator[Output | N
     samples = (seed.sample for seed in seeds)
     while batch := list(islice(samples, FIRST_SEEDS)):
         for score in scores(batch):
-            if score is not None and not kind_of(score).class_count(score):
+            if score is not None and not kind_of_answer(score).class_count(score):
                 raise UsageError(
                     "seeds are ordered by probabilities of classes, and the original returns text, "
                     "boxes or values"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import class_scores, decides_equally, is_finite, top_label
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
@@ -152,7 +152,7 @@ def _sureness(now: ReplayAnswer) -> tuple[float, ...]:
     """Return both models' margins, as far as they have one; of what is measured the distance."""
     assert now.original is not None  # noqa: S101 - they deviate
     assert now.deployed is not None  # noqa: S101
-    kind = kind_of(now.original)
+    kind = kind_of_answer(now.original)
     if kind.is_measured:
         return (kind.distance(now.original, now.deployed),)
     margins = kind.margins(now.original, now.deployed)

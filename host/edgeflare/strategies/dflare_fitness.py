@@ -9,7 +9,7 @@ classifier's top-1 probability. For one word that both models recognise, D is th
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.types import Output
 
 _FIRST_STATES = 16
@@ -100,4 +100,4 @@ class Fitness:
 
 
 def _probabilities(answer: Output) -> NDArray[np.float64]:
-    return kind_of(answer).state(answer)
+    return kind_of_answer(answer).state(answer)

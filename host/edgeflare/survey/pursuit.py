@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import class_scores
 from edgeflare.survey.description import Accuracy, Condition, accuracy, conditions, describe
 from edgeflare.survey.features import Feature, Features, FeatureSet
@@ -250,7 +250,7 @@ class _PursuitState:
         scored = [
             (one, class_scores(one.original))
             for one in self._answered
-            if one.original is not None and kind_of(one.original).class_count(one.original)
+            if one.original is not None and kind_of_answer(one.original).class_count(one.original)
         ]
         known, originals = [one for one, _ in scored], [scores for _, scores in scored]
         return known, Leads(originals, [one.severity for one in known])

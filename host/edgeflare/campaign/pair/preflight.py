@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, duration
-from edgeflare.answers import SCORES, AnswerKind, kind_of
+from edgeflare.answers import SCORES, AnswerKind, kind_of_answer
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.models import InputSpec
@@ -148,7 +148,7 @@ class SeedFigures(NamedTuple):
         original, deployed, decision = outputs
         if original is None:
             return cls(seed_id, label, decision, None, None, 0)
-        kind = kind_of(original)
+        kind = kind_of_answer(original)
         tops = kind.top_label(original), None if deployed is None else kind.top_label(deployed)
         figures = cls(seed_id, label, decision, *tops, kind.class_count(original))
         figures = figures._replace(has_tolerance=kind.is_measured)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.columns import is_answer
 from edgeflare.answers.metrics import class_scores, difference_text, is_finite, is_same, text_of
 from edgeflare.campaign.events import Event, Notice, Progress, silent
@@ -222,7 +222,7 @@ def replay_answers(replay: Store, wanted: set[str]) -> dict[str, Answers]:
 
 def _top(answer: Output | None) -> tuple[TopScore, ...]:
     """Return the most probable classes above 0; none where a score is not finite."""
-    if answer is None or not kind_of(answer).class_count(answer) or not is_finite(answer):
+    if answer is None or not kind_of_answer(answer).class_count(answer) or not is_finite(answer):
         return ()
     scores = class_scores(answer)
     order = np.argsort(-scores, kind="stable")[:_TOP]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgeflare.answers import kind_of
+from edgeflare.answers import kind_of_answer
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
@@ -63,7 +63,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if scores is None:
         return
-    kind = kind_of(scores)
+    kind = kind_of_answer(scores)
     count = kind.class_count(scores)
     if not count:
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.answers import common_kind, kind_of
+from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.parts import Card as ShownAnswers
 from edgeflare.answers.parts import Picture
 from edgeflare.document import shade
@@ -163,7 +163,7 @@ def _shown_answers(
     answer = deployed if original is None else original
     if answer is None:
         return ShownAnswers()
-    return ShownAnswers(scores=kind_of(answer).top_scores(original, deployed))
+    return ShownAnswers(scores=kind_of_answer(answer).top_scores(original, deployed))
 
 
 def _media(picture: Picture) -> Media:

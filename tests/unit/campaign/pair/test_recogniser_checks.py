@@ -119,7 +119,7 @@ class TestNewPairs:
 
     def test_nor_does_a_baseline_of_them(self, tmp_path: Path) -> None:
         folder, _ = audio_campaign(tmp_path / "speech", "speech", 3)
-        with pytest.raises(UsageError, match="return transcripts, so that it has no pairs"):
+        with pytest.raises(UsageError, match="return transcripts,"):
             baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4)
 
     def test_a_baseline_whose_seeds_were_all_unanswered_has_none_to_miss(
