@@ -150,6 +150,12 @@ def test_scores_that_are_not_finite_are_shown_to_both_models(
     assert len(host.asked) >= 1
 
 
+def test_options_of_stored_campaigns_that_are_gone_change_nothing() -> None:
+    kept = {"others": ["a.onnx"], "weight": 3.0}
+    stored = {**kept, "unit_weight": 0.1, "threshold": 0.5}
+    assert build_strategy("deepxplore", stored) == build_strategy("deepxplore", kept)
+
+
 def test_arguments_that_mean_nothing_are_refused() -> None:
     for options, sentence in (
         ({}, "option 'others': name the ONNX file"),
