@@ -42,7 +42,7 @@ class Host:
             self.asks.append(ask)
             if ask.joint is not None:
                 nothing = Outputs(None, None, Decision.UNDECIDED)
-                answer = Answer([nothing], [self._joint(ask)])
+                answer = Answer([nothing], joint=[self._joint(ask)])
                 continue
             self.asked.append(ask.samples[0])
             answer = Answer([self.pair.outputs(ask.samples[0])])
