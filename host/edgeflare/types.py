@@ -263,21 +263,14 @@ class Answer(NamedTuple):
 
     `probed`: of an `Ask` of a probe, what that answered about each sample; the outputs then have no
     answers. Of a "gradient" it is float64 [classes - 1, ...] of the sample's shape, per level of an
-    image (1 of 255), called `gradients`, too; with an objective of several models it is `joint`.
+    image (1 of 255). It is in `joint`, too, where the `Ask` has an objective of several models, else
+    in `gradients`.
     """
 
     outputs: Sequence[Outputs]
+    gradients: Sequence[NDArray[np.float64]] = ()
+    joint: Sequence[JointGradient] = ()
     probed: Sequence[Any] = ()
-
-    @property
-    def gradients(self) -> Sequence[NDArray[np.float64]]:
-        """The gradients that the `Ask` wants."""
-        return self.probed
-
-    @property
-    def joint(self) -> Sequence[JointGradient]:
-        """The gradients of a `JointObjective`."""
-        return self.probed
 
 
 class FrontPoint(NamedTuple):

@@ -6,14 +6,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from plugin_distributions import write_distribution
 
 from edgeflare import search
+from edgeflare.analysis import stored_results
 from edgeflare.campaign import demo_config
 from edgeflare.errors import UsageError
+from edgeflare.models import OriginalModel
 from edgeflare.store import Store
 from edgeflare.strategies import build_strategy, strategy_names
 
@@ -95,6 +99,22 @@ class CountSearches:
 
 
 COUNT = CountSearches()
+
+
+class CountAnew(CountSearches):
+    result = Settings  # another class than that of what is stored
+
+    def sections(self, result):
+        raise ZeroDivisionError("no searches")
+
+
+CHANGED, FAILING = CountAnew(), CountAnew()
+FAILING.result = Counted
+
+
+class Torn(Mean):
+    def __init__(self, original):
+        raise ZeroDivisionError("torn")
 '''
 ENTRIES = {
     "edgeflare.commands/greet": "greet",
@@ -120,6 +140,15 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 """
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the analysis of the source has stored."""
+
+    searches: int
+    names: tuple[str, ...]
+
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -205,6 +234,36 @@ def test_a_strategy_asks_a_probe_of_its_own(site: Path, monkeypatch: pytest.Monk
     assert outcomes
     assert all(outcome.host_only_queries > 0 for outcome in outcomes)
     assert any("2.0" in (outcome.detail or "") for outcome in outcomes)
+
+
+@pytest.mark.parametrize("attribute", ["CHANGED", "FAILING"])
+def test_a_stored_result_that_cant_be_shown_gives_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str
+) -> None:
+    module = f"analysis_{attribute.lower()}"
+    entries = {f"edgeflare.analyses/{attribute}": attribute}
+    write_distribution(tmp_path / "site", module, SOURCE, entries, "stranger")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    with Store.create(tmp_path / "c", {}) as store:
+        store.set_result(f"analysis {attribute}", Stored(3, ("a",)))
+        ((name, blocks),) = stored_results(store)
+    (block,) = blocks
+    assert name == attribute
+    assert re.match(f"the analysis '{attribute}' of stranger 1.2 can't show .*", block.text)
+    assert "damaged" not in block.text
+
+
+def test_a_probe_that_cant_be_made_is_a_plugins_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = {"edgeflare.probes/torn": "Torn"}
+    write_distribution(tmp_path, "torn_probe", SOURCE, entries, "torn-probe")
+    monkeypatch.syspath_prepend(tmp_path)
+    with (
+        closing(OriginalModel(demo_config().original.path, "onnx", {}, here=True)) as original,
+        pytest.raises(UsageError, match=r"the probe 'torn' of torn-probe 1\.2 .*ZeroDivisionError"),
+    ):
+        original.check_probe("torn")
 
 
 @pytest.mark.extended

@@ -18,7 +18,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import EdgeFlareError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import AfterValidator
@@ -93,6 +93,20 @@ def load(kind: Kind, name: str) -> Any:
             f"can't be loaded from {declared[0].value} ({type(error).__name__}: {error}); "
             "repair or uninstall that distribution",
         ) from error
+
+
+def made(kind: Kind, name: str, declared: Any, *arguments: Any) -> Any:
+    """Return what a declared class makes of these arguments.
+
+    Raises UsageError, naming the distribution, where it fails; EdgeFlare's own errors are its answer.
+    """
+    try:
+        return declared(*arguments)
+    except EdgeFlareError:
+        raise
+    except Exception as error:  # the user's code: it may raise anything
+        why = f"can't be made: {type(error).__name__}: {error}"
+        raise unusable(kind, name, why) from error
 
 
 def unusable(kind: Kind, name: str, why: str) -> UsageError:

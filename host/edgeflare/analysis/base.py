@@ -15,8 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import problems_of
+from edgeflare._internal.text import reason
 from edgeflare.document import Text
-from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.errors import EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
 
 S = TypeVar("S", bound=BaseModel)
@@ -123,18 +124,23 @@ def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: 
 def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
     """Yield the names of the analyses whose results are stored, and the blocks of these.
 
-    Of an analysis that can't be loaded any more that is its error as a text.
+    Of an analysis that can't be loaded any more, or not show what it has stored, that is its error
+    as a text.
     """
     for name in analysis_names():
         if store.fact(_key(name)) is None:
             continue
         try:
             plugin = analysis(name)
-            result = store.result(_key(name), plugin.result)
+            blocks = list(plugin.sections(store.result(_key(name), plugin.result)))
         except UsageError as error:
-            yield name, [Text(str(error))]
-        else:
-            yield name, plugin.sections(result)
+            blocks = [Text(str(error))]
+        except Exception as error:  # noqa: BLE001 - the distribution's code: it may raise anything
+            # what is stored doesn't fit a class that was changed since: the campaign isn't damaged
+            cause = (error.__cause__ if isinstance(error, StoreError) else None) or error
+            why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
+            blocks = [Text(str(plugins.unusable("analysis", name, why)))]
+        yield name, blocks
 
 
 def shown_analyses() -> Iterator[ShownAnalysis]:

@@ -77,8 +77,8 @@ def priority_of(measure: str) -> SeedPriority:
     found = plugins.load("priority", measure)
     if not (isinstance(found, type) and all(name in dir(found) for name in _PARTS)):
         raise plugins.unusable("priority", measure, "must be a subclass of SeedPriority")
-    made: SeedPriority = found()
-    return made
+    priority: SeedPriority = plugins.made("priority", measure, found)
+    return priority
 
 
 _PARTS = ("needs_several_scores", "check", "__call__")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal import plugins
 from edgeflare._internal.processes import MOST_DEATHS, PAUSE_S
 from edgeflare.answers.outputs import AnswerReader
 from edgeflare.errors import (
@@ -311,7 +312,7 @@ class OriginalModel:
 
     def _probe(self, name: str) -> Probe:
         if name not in self._probes:
-            self._probes[name] = probe_class(name)(self)
+            self._probes[name] = plugins.made("probe", name, probe_class(name), self)
         return self._probes[name]
 
     def close(self) -> None:

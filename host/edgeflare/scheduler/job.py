@@ -94,7 +94,10 @@ def answer_of(
     """
     if ask.is_of_probe:
         nothing = [Outputs(None, None, Decision.UNDECIDED)] * len(ask.samples)
-        return Answer(nothing, original or ())
+        probed = original or ()
+        if ask.joint is None:
+            return Answer(nothing, gradients=probed, probed=probed)
+        return Answer(nothing, joint=probed, probed=probed)
     outputs = []
     for index in range(len(ask.samples)):
         first = None if original is None else original[index]

@@ -41,7 +41,7 @@ from edgeflare.store.location import (
     is_address,
     read_pointer,
 )
-from edgeflare.store.servers import check_not_lost, server_of
+from edgeflare.store.servers import check_not_lost, installed_servers, server_of
 
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),
@@ -155,15 +155,19 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
 
 
 def _of_server(cause: BaseException | None, folder: Path) -> StoreError | None:
+    if isinstance(cause, sqlite3.Error):
+        return None  # no distribution is imported for it
     try:
         location = read_pointer(folder)
     except StoreError:
-        return None
-    if location is None:
-        return None
+        location = None
+    url = "" if location is None else location.url
     where = campaign_text(folder)
-    server = server_of(location)
-    return server.server_error(cause, location.url, "" if is_address(where) else where)
+    servers = installed_servers(url.partition("://")[0])
+    said = (
+        server.server_error(cause, url, "" if is_address(where) else where) for server in servers
+    )
+    return next(filter(None, said), None)
 
 
 def _nothing_free(folder: Path) -> bool:

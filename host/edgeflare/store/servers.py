@@ -6,7 +6,8 @@ that is made of an address.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -86,6 +87,15 @@ def server_of(location: Location) -> DatabaseServer:
             "store", scheme, "is no database server; repair or uninstall that distribution"
         )
     return server
+
+
+def installed_servers(scheme: str = "") -> Iterator[DatabaseServer]:
+    """Yield the servers of a scheme, "" for all; those that can't be loaded are left out."""
+    for name in [scheme] if scheme else names("store"):
+        with suppress(UsageError):  # an error that is translated is not replaced by another one
+            server = load("store", name)
+            if isinstance(server, DatabaseServer):
+                yield server
 
 
 def is_run_by(folder: Path, whom: str) -> StoreError:

@@ -66,6 +66,8 @@ class StrategyTraits(Protocol):
     """The name of the option, of paths, that has the files of further models asked on the host."""
     needs_labels: bool
     """Of the class: whether it searches where labels change, so that a tolerance has no meaning."""
+    dropped_options: tuple[str, ...]
+    """Of the class: options that it had once; campaigns that state them can be resumed."""
 
     def with_operators(self, operators: Mapping[str, Operator]) -> Strategy:
         """Return the strategy with these mutation operators; without it --operator is refused."""
@@ -213,13 +215,15 @@ def _entry(name: str) -> _Entry:
 
 def _parsed(name: str, options: Mapping[str, Any]) -> Any:
     entry = _entry(name)
+    dropped = getattr(entry.options, "dropped_options", ())
+    options = {option: value for option, value in options.items() if option not in dropped}
     known = _option_names(entry)
     advice = f"its options are {', '.join(known)}" if known else "it has no options"
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
         raise UsageError(f"strategy {name}: {_no_option(unknown)}; {advice}")
     try:
-        return TypeAdapter(entry.options).validate_python(dict(options))
+        return TypeAdapter(entry.options).validate_python(options)
     except ValidationError as error:
         raise UsageError(f"strategy {name}: {_problem(error)}; {advice}") from error
 

@@ -58,11 +58,12 @@ class DeepxploreOptions(ConstrainedOptions):
 
     What they differ on is asked about on the device. Images only, and a float ONNX original. Needs
     PyTorch (the extra torch); results depend on the processor. `gradient` needs no further model
-    and found more.
+    and found more. `unit_weight` and `threshold`, which it had once, are accepted and not read.
     """
 
     strategy: ClassVar[str] = "deepxplore"
     further_models: ClassVar[str] = "others"
+    dropped_options: ClassVar[tuple[str, ...]] = ("unit_weight", "threshold")
 
     others: Annotated[tuple[AbsolutePath, ...], BeforeValidator(_one_or_more)] = Field(
         default=(),

@@ -154,6 +154,10 @@ class Brightest(SeedPriority):
         assert original.spec.channels == 1
         return np.array([seed.sample.mean() for seed in seeds])
 
+class Torn(Brightest):
+    def __init__(self):
+        raise ZeroDivisionError("torn")
+
 nothing = 3
 """
 
@@ -164,6 +168,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {
         "edgeflare.priorities/brightest": "Brightest",
         "edgeflare.priorities/nothing": "nothing",
+        "edgeflare.priorities/torn": "Torn",
     }
     write_distribution(tmp_path, "own_orders", _ORDERS, entries)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -179,7 +184,7 @@ def test_an_order_of_another_distribution_is_one(folder: Path) -> None:
     with np.load(folder / "seeds.npz") as archive:
         assert found.tolist() == [image.mean() for image in archive["images"]]
     (text,) = {one.help for one in flags_of(CampaignConfig) if one.flag.name == "--prioritise"}
-    assert text.endswith("Installed: brightest, nothing.")
+    assert text.endswith("Installed: brightest, nothing, torn.")
 
 
 @pytest.mark.usefixtures("installed")
@@ -192,3 +197,5 @@ def test_what_an_order_of_another_distribution_needs_is_asked_before_the_device_
         check_priority(config("brightest"), (SINGLE, SINGLE))
     with pytest.raises(UsageError, match=r"nothing.*SeedPriority"):
         check_priority(config("nothing"), (SCORES, SCORES))
+    with pytest.raises(UsageError, match=r"'torn' of my-plugins .*ZeroDivisionError"):
+        check_priority(config("torn"), (SCORES, SCORES))

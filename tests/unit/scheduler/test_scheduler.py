@@ -22,10 +22,12 @@ from edgeflare.scheduler import (
     SearchSettings,
     chain_seed,
 )
+from edgeflare.scheduler.job import answer_of
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,
     Ask,
+    JointObjective,
     Outcome,
     Outputs,
     Sample,
@@ -379,3 +381,13 @@ def test_an_error_while_a_result_is_kept_stops_the_run() -> None:
     scheduler = scheduler_over(make_seeds(30, Linear(), Linear(5e-3)), Device(Linear(5e-3)))
     with pytest.raises(OSError, match="the disk is gone"):
         scheduler.run(refuse)
+
+
+def test_what_a_probe_answers_is_in_the_field_of_its_kind() -> None:
+    oracle, found = LabelOracle(), [np.zeros((1, 2, 2, 1))]
+    sample, joint = np.zeros((2, 2, 1), np.uint8), JointObjective(("a.onnx",), 0, 1, 2.0)
+    ask = Ask([sample], of="original", want="gradient", classes=(0, 1))
+    outputs, gradients, none, probed = answer_of(ask, found, None, oracle)
+    assert (len(outputs), gradients, len(none), probed) == (1, found, 0, found)
+    answer = answer_of(ask._replace(joint=joint), found, None, oracle)
+    assert (answer.joint, len(answer.gradients), answer.probed) == (found, 0, found)

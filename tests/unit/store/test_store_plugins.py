@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plugin_distributions import write_distribution
+from sqlalchemy.exc import OperationalError
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreAwayError, StoreError, UsageError
 from edgeflare.store import SeedInput, Store, servers
-from edgeflare.store.location import Location
+from edgeflare.store.database import translate_errors
+from edgeflare.store.location import POINTER_NAME, Location, write_pointer
 from edgeflare.store.named_databases import add_database
 
 SOURCE = """
@@ -61,3 +63,34 @@ def test_a_database_of_no_or_another_distribution(
     add_database("postgresql://u@h/d")
     with pytest.raises(UsageError, match=words):
         servers.server_of(Location("campaign", "postgresql://u@h/d", "c"))
+
+
+def test_a_servers_error_is_known_without_a_pointer_and_a_broken_store(
+    tmp_path: Path, site: Path
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    write_distribution(
+        site,
+        "torn_too",
+        "import nothing_of_this_name",
+        {"edgeflare.stores/a-torn": "Torn"},
+        "torn-too",
+    )
+    refused = psycopg.OperationalError("connection refused")
+    for pointer in (None, "no JSON"):
+        if pointer:
+            (tmp_path / POINTER_NAME).write_text(pointer)
+        with pytest.raises(StoreAwayError, match="can't be reached"), translate_errors(tmp_path):
+            raise OperationalError("SELECT 1", None, refused)
+
+
+def test_an_error_of_a_database_whose_store_is_broken_is_still_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(kind: str, scheme: str) -> object:
+        raise UsageError(f"the {kind} {scheme} is broken")
+
+    monkeypatch.setattr(servers, "load", broken)
+    write_pointer(tmp_path, Location("campaign", "postgresql://u@h/d", "c"))
+    with pytest.raises(StoreError, match="gone for good"), translate_errors(tmp_path):
+        raise OperationalError("SELECT 1", None, Exception("gone for good"))

@@ -42,7 +42,7 @@ class Host:
             self.asks.append(ask)
             if ask.joint is not None:
                 nothing = Outputs(None, None, Decision.UNDECIDED)
-                answer = Answer([nothing], [self._joint(ask)])
+                answer = Answer([nothing], joint=[self._joint(ask)])
                 continue
             self.asked.append(ask.samples[0])
             answer = Answer([self.pair.outputs(ask.samples[0])])
@@ -148,6 +148,12 @@ def test_scores_that_are_not_finite_are_shown_to_both_models(
     host.search(sample, steps=5)
 
     assert len(host.asked) >= 1
+
+
+def test_options_of_stored_campaigns_that_are_gone_change_nothing() -> None:
+    kept = {"others": ["a.onnx"], "weight": 3.0}
+    stored = {**kept, "unit_weight": 0.1, "threshold": 0.5}
+    assert build_strategy("deepxplore", stored) == build_strategy("deepxplore", kept)
 
 
 def test_arguments_that_mean_nothing_are_refused() -> None:
