@@ -58,7 +58,7 @@ def stored_kind(models: Mapping[str, Any]) -> AnswerKind[Any]:
     """Return the kind of a campaign's answers, by what is stored of its models.
 
     Campaigns of edgeflare 0.2 don't name it: what the deployed model returns tells it then. That of
-    scores where nothing is stored yet. Raises ValueError for an unknown kind.
+    scores where nothing is stored yet. Raises UsageError for a kind that isn't installed.
     """
     output = (models.get("deployed") or {}).get("output") or {}
     if "answers" in output:
