@@ -88,6 +88,7 @@ def check_measure(measure: str) -> None:
     """Raise UsageError for a name that is no measure; nothing is imported."""
     known = (*PRIORITIES, *plugins.names("priority"))
     if measure not in known:
+        plugins.check_current("priority", measure)
         raise UsageError(
             f"there is no measure {measure} to order seeds by; take {', '.join(known)}"
         )
