@@ -201,11 +201,6 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
             f"{stated} orders the seeds before their rows of the other inputs are known: leave {_FLAG} "
             "out, or take drift"
         )
-    if not sides[0].kind.is_scored:
-        raise UsageError(
-            f"{stated} needs an original with a score for each class, and this one returns a label: "
-            f"leave {_FLAG} out"
-        )
     if measure not in PRIORITIES:
         priority = priority_of(measure)
         priority.check(config.original.path)  # before the device is asked anything
