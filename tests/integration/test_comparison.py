@@ -107,6 +107,19 @@ class TestRun:
         assert ran.folder == tmp_path / "more"
         assert rank_campaigns([first, ran.runs[0].folder]).seeds == 3
 
+    def test_like_a_campaign_whose_model_returned_labels(
+        self, tmp_path: Path, models: list[Path], compared: Candidates
+    ) -> None:
+        like = Path(shutil.copytree(compared.runs[0].folder, tmp_path / "labels"))
+        with Store.open(like) as store:
+            original, deployed = store.models["original"], store.models["deployed"]
+            store.set_models(
+                original, {**deployed, "output": {**deployed["output"], "answers": "labels"}}
+            )
+        with pytest.raises(UsageError, match="no probabilities"):
+            run_candidates(like, models, measure="disagreement", out=tmp_path / "more")
+        assert not (tmp_path / "more").exists()
+
 
 class TestFailing:
     def test_one_that_fails_hides_no_other(

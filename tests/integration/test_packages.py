@@ -8,14 +8,17 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.metadata import EntryPoints
 from pathlib import Path
 
 import pytest
 from plugin_distributions import write_distribution
 
 from edgeflare import search
+from edgeflare._internal import plugins
 from edgeflare.analysis import stored_results
 from edgeflare.campaign import demo_config
+from edgeflare.campaign.priority import priority_of
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.store import Store
@@ -130,6 +133,12 @@ BROKEN = {
     "edgeflare.analyses/wrecked": "ANALYSIS",
     "edgeflare.strategies/wrecked": "Strategy",
 }
+OLDER = """
+from importlib.metadata import EntryPoints
+from edgeflare._internal import plugins
+
+plugins.entry_points = lambda **chosen: EntryPoints()
+"""
 BLOCKING = """
 import sys
 
@@ -234,6 +243,19 @@ def test_a_strategy_asks_a_probe_of_its_own(site: Path, monkeypatch: pytest.Monk
     assert outcomes
     assert all(outcome.host_only_queries > 0 for outcome in outcomes)
     assert any("2.0" in (outcome.detail or "") for outcome in outcomes)
+
+
+def test_an_installation_older_than_its_code_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = runner(tmp_path, tmp_path, OLDER)("bench", "suites")
+    assert (failed.returncode, len(failed.stderr.splitlines())) == (2, 1)
+    assert "pip install -e ." in failed.stderr
+    plugins.load.cache_clear()
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: EntryPoints())
+    for use in (lambda: build_strategy("gradient", {}), lambda: priority_of("rarity")):
+        with pytest.raises(UsageError, match="older than its code"):
+            use()
 
 
 @pytest.mark.parametrize("attribute", ["CHANGED", "FAILING"])

@@ -76,10 +76,12 @@ def built_in(kind: Kind) -> tuple[str, ...]:
 def load(kind: Kind, name: str) -> Any:
     """Import and return the object of this name, None where no distribution declares it.
 
-    Raises UsageError, naming the distribution, where several declare it or it can't be imported.
+    Raises UsageError, naming the distribution, where several declare it or it can't be imported, and
+    where EdgeFlare's own names aren't installed.
     """
     declared = _declared(kind, name)
     if not declared:
+        check_current(kind, name)
         return None
     if len(declared) > 1:
         several = " and ".join(sorted(map(_distribution, declared)))
@@ -107,6 +109,15 @@ def made(kind: Kind, name: str, declared: Any, *arguments: Any) -> Any:
     except Exception as error:  # the user's code: it may raise anything
         why = f"can't be made: {type(error).__name__}: {error}"
         raise unusable(kind, name, why) from error
+
+
+def check_current(kind: Kind, name: str) -> None:
+    """Raise UsageError where a name may be missing since EdgeFlare's own names aren't installed."""
+    if not built_in("command"):
+        raise UsageError(
+            f"there is no {kind} {name!r}, and EdgeFlare's installation is older than its code: install "
+            "it anew (pip install -e .)"
+        )
 
 
 def unusable(kind: Kind, name: str, why: str) -> UsageError:
@@ -148,6 +159,7 @@ def origin(kind: Kind, name: str) -> str | None:
 def check_installed(kind: Kind, name: str, built_in: Sequence[str]) -> None:
     """Raise UsageError where a name is neither built in nor declared; nothing is imported."""
     if name not in built_in and name not in names(kind):
+        check_current(kind, name)
         raise UsageError(f"there is no {kind} {name!r}; is the distribution that has it installed?")
 
 
@@ -159,6 +171,7 @@ def known_name(kind: Kind, built_in: Sequence[str]) -> "AfterValidator":
     def check(name: str | None) -> str | None:
         if name is None or name in built_in or name in names(kind):
             return name
+        check_current(kind, name)
         known = ", ".join(repr(one) for one in (*built_in, *names(kind)))
         expected = f"{known} or a name that an installed distribution declares"
         raise PydanticCustomError(

@@ -223,9 +223,9 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
     else:
         with Store.open(like) as store:
             config = config_from({**executor.WITHOUT_SURVEY, **store.campaign}, str(like))
+            is_scored = store.kind.is_scored
         config = config.model_copy(update={"out": out})
     if measure is not None:
-        is_scored = config.deployed.output not in LABELS.outputs
         check_rankable(measure, config.search.strategy, [] if is_scored else ["these candidates"])
     return config
 

@@ -88,6 +88,7 @@ def check_measure(measure: str) -> None:
     """Raise UsageError for a name that is no measure; nothing is imported."""
     known = (*PRIORITIES, *plugins.names("priority"))
     if measure not in known:
+        plugins.check_current("priority", measure)
         raise UsageError(
             f"there is no measure {measure} to order seeds by; take {', '.join(known)}"
         )
@@ -199,11 +200,6 @@ def check_priority(config: CampaignConfig, sides: tuple[ModelInterface, ModelInt
         raise UsageError(
             f"{stated} orders the seeds before their rows of the other inputs are known: leave {_FLAG} "
             "out, or take drift"
-        )
-    if not sides[0].kind.is_scored:
-        raise UsageError(
-            f"{stated} needs an original with a score for each class, and this one returns a label: "
-            f"leave {_FLAG} out"
         )
     if measure not in PRIORITIES:
         priority = priority_of(measure)

@@ -43,7 +43,7 @@ class PluginGroup(TyperGroup):
         from edgeflare.errors import UsageError
 
         command: Any = super().get_command(ctx, cmd_name)
-        if command is None and cmd_name in self.declared():
+        if command is None and (cmd_name in self.declared() or not plugins.built_in("command")):
             try:
                 command = self.command(cmd_name)
             except UsageError as error:

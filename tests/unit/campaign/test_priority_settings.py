@@ -48,8 +48,6 @@ def test_models_without_scores_are_refused_in_one_sentence(measure: str) -> None
     for pair in ((SPEECH, SPEECH), (SPEECH, SCORES)):
         with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* answer with text"):
             check_priority(config(measure), pair)
-    with pytest.raises(UsageError, match=f"^--prioritise {measure} needs .* returns a label"):
-        check_priority(config(measure), (LABELS, LABELS))
 
 
 def test_what_single_measures_lack_is_refused() -> None:

@@ -36,7 +36,6 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import AbsolutePath
 from edgeflare.store.location import database_url
 from edgeflare.store.samples import absolute_place
-from edgeflare.strategies.registry import needs_labels
 
 
 def _one_or_several(value: object) -> object:
@@ -223,7 +222,7 @@ class SearchConfig(Section):
                 floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
                 oracle=chosen,
             )
-        if is_measured(dict(self)) and needs_labels(self.strategy):
+        if is_measured(dict(self)) and _needs_labels(self.strategy):
             raise conflict(
                 "{strategy} searches where labels change, so {oracle} needs another one, such as "
                 "{other} (--strategy {other})",
@@ -270,6 +269,12 @@ class SearchConfig(Section):
                     queries=str(self.max_queries),
                 )
         return self
+
+
+def _needs_labels(strategy: str) -> bool:
+    from edgeflare.strategies.registry import needs_labels  # with it come all mutation operators
+
+    return needs_labels(strategy)
 
 
 def _database(text: str) -> str:
