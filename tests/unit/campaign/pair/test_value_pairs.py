@@ -14,7 +14,7 @@ from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.metrics import disagreement, is_scores, top_label
 from edgeflare.campaign.pair.model_pair import stored_reader
 from edgeflare.campaign.settings.config import config_from
-from edgeflare.errors import EdgeFlareError, StoreError
+from edgeflare.errors import EdgeFlareError, StoreError, UsageError
 from edgeflare.models import InputSpec, TensorInfo
 from edgeflare.types import Values
 
@@ -226,5 +226,5 @@ def test_a_campaign_with_a_damaged_output_format_is_named(
         InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
     )
     assert stored_reader(side, {"kind": "logits"}, tmp_path).kind == "logits"
-    with pytest.raises(error, match="is damaged: what is known|'boxes' is no kind"):
+    with pytest.raises(error, match=r"is damaged: what is known|'boxes' is no kind"):
         stored_reader(side, output, tmp_path)
