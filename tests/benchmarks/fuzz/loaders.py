@@ -26,13 +26,13 @@ import numpy as np
 import soundfile
 from numpy.lib import format as npy
 
-from edgeflare.analysis.class_names import _numbered
 from edgeflare.campaign.settings.config import load_config
 from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import DecoderOptions, InputOptions, known_of, prepare, resolve_input
 from edgeflare.models.image_input import contradiction, options_in_file
 from edgeflare.seeds import RESIZE_RULES, load_label_mapping, open_audio_seeds, open_seeds
+from edgeflare.seeds.class_names import _numbered
 from edgeflare.seeds.folder import read_names
 from edgeflare_agent.decoding import decoder_in
 from edgeflare_agent.errors import AgentError
