@@ -32,8 +32,8 @@ def text_sources(
     `task` as it is stated. Raises ModelError where only one of them returns text, or its outputs or
     the vocabulary don't fit, UsageError where what is stated doesn't.
     """
-    first, second = (_text_source(outputs, task) for outputs in (original, deployed))
-    second = second or _symbols_of_original(first, original, deployed)
+    first = _text_source(original, task)
+    second = _symbols_of_original(first, original, deployed) or _text_source(deployed, task)
     if first is not None and second is not None:
         return first, second
     if first is not None or second is not None:
@@ -138,10 +138,11 @@ def _symbols_of_original(
 ) -> TextSource | None:
     """Return how a deployed model's outputs become text by the symbols in the original's file.
 
-    None where they don't fit, and where something else is stated. A conversion often loses them.
+    None where they don't fit, and where something else is stated or in the deployed model's own file.
+    A conversion often loses them.
     """
     stated = deployed.config.decoder is not None or deployed.config.output != "auto"
-    if text is None or stated or not text.identity.get("origin"):
+    if text is None or stated or deployed.decoder is not None or not text.identity.get("origin"):
         return None
     decoder = decoder_in(original.metadata, str(original.config.path), deployed.in_file)
     if decoder is None:

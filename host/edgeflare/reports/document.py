@@ -32,8 +32,20 @@ from edgeflare.document import (
     table_of,
 )
 
-__all__ = ["Block", "Column", "CommandLine", "Heading", "Item", "KeyFigure", "Listing", "Table"]
-__all__ += ["Text", "code", "plain", "print_document", "table_of", "to_html", "to_markdown"]
+__all__ = [
+    "Block",
+    "Column",
+    "CommandLine",
+    "Figures",
+    "Heading",
+    "Item",
+    "KeyFigure",
+    "Listing",
+    "Picture",
+    "Prose",
+    "Table",
+]
+__all__ += ["Text", "Tone", "code", "plain", "print_document", "table_of", "to_html", "to_markdown"]
 
 _STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}
 _UNBOUNDED = 10_000  # columns of a terminal

@@ -279,7 +279,7 @@ def test_pairs_of_classes_are_refused_before_anything_is_made(
     pair: Path, campaign: tuple[Path, list[str]]
 ) -> None:
     limits = {"new_pairs": False, "baseline": campaign[0]}
-    with pytest.raises(UsageError, match=r"return text.*new_pairs is for class models"):
+    with pytest.raises(UsageError, match=r"return transcripts.*new_pairs is for"):
         run_campaign(config(pair, limits=limits, out=pair / "refused"))
     assert not (pair / "refused").exists()
 
