@@ -182,7 +182,7 @@ def test_an_order_of_another_distribution_is_one(folder: Path) -> None:
     with np.load(folder / "seeds.npz") as archive:
         assert found.tolist() == [image.mean() for image in archive["images"]]
     (text,) = {one.help for one in flags_of(CampaignConfig) if one.flag.name == "--prioritise"}
-    assert text.endswith("Installed: brightest, nothing, torn.")
+    assert text.split(": ")[-1] == "brightest, nothing, torn."
 
 
 @pytest.mark.usefixtures("installed")

@@ -161,11 +161,15 @@ def _search(
     return (yield from search)
 
 
+def _kind_of_sample(seed: Seed) -> Kind:
+    return kind_of(seed.sample)
+
+
 def search_by_distance(
     options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for answers as far apart as possible: what an answer's kind has unless it says more."""
-    kind = kind_of(seed.sample)
+    kind = _kind_of_sample(seed)
     _check_bounds(options, kind)
     return (yield from search_by_tolerance(options, operators or corruptions(kind), seed, rng))
 
@@ -174,7 +178,7 @@ def search_objects(
     options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for an object that a detector's answers differ in."""
-    kind = kind_of(seed.sample)
+    kind = _kind_of_sample(seed)
     _check_bounds(options, kind)
     return (yield from search_detections(options, operators or corruptions(kind), seed, rng))
 
@@ -183,7 +187,7 @@ def search_texts(
     options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for another word by natural corruptions."""
-    kind = kind_of(seed.sample)
+    kind = _kind_of_sample(seed)
     pool = _operator_pool(options, operators, kind, words=True)
     harder = pool if operators else check_operator_pool(dict(corruptions(kind)), kind)
     smooth = not operators
@@ -194,7 +198,7 @@ def search_scores(
     options: BoundaryOptions, operators: _Pool, seed: Seed, rng: np.random.Generator
 ) -> Search:
     """Search for another top-1 class at the original's boundary."""
-    kind = kind_of(seed.sample)
+    kind = _kind_of_sample(seed)
     _check_bounds(options, kind)
     pool = _operator_pool(options, operators, kind, words=False)
     original = OriginalProbe(seed, has_gradients=options.gradients)
@@ -241,7 +245,7 @@ def _methods(
     chosen = make_crossing(name, original, rng, effort, pool)
     if name == "natural":
         return [chosen]
-    kind = kind_of(original.seed.sample)
+    kind = _kind_of_sample(original.seed)
     natural = dict(corruptions(kind))
     if kind == "audio":
         natural = {one: natural[one] for one in IN_PLACE[kind]}

@@ -226,5 +226,5 @@ def test_a_campaign_with_a_damaged_output_format_is_named(
         InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
     )
     assert stored_reader(side, {"kind": "logits"}, tmp_path).kind == "logits"
-    with pytest.raises(error, match=r"is damaged: what is known|'boxes' is no kind"):
+    with pytest.raises(error, match=r"is damaged|'boxes'"):
         stored_reader(side, output, tmp_path)
