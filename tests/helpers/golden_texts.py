@@ -44,7 +44,8 @@ _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
         (r"(?s)(<svg[^>]* aria-label=\"(?:Time of a search|Latency)).*?</svg>", rf"\1{MASK}</svg>"),
         (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
         # Drawn of a run that was going on when a minute of the clock ended.
-        (r"(?s)<h3>Minute by minute</h3>\n<div class=\"grid courses\">.*?</figure></div>\n", ""),
+        (r"<h3>Minute by minute</h3>\s*", ""),
+        (r"(?s)<div class=\"grid courses\">.*?</figure>\s*</div>\s*", ""),
         (
             r"<dt>seconds .*?</dd>|<th scope=\"row\">seconds.*?</tr>",
             lambda match: _without_numbers(match[0]),
@@ -55,6 +56,7 @@ _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
             r"(?<=>)(?=<(?:tr|td|div|dt|p|svg|text|title|path|rect|figure|li|option)\b)",
             "\n",
         ),
+        (r"\n(?:[ \t]*\n)+", "\n"),
     ),
 }
 
