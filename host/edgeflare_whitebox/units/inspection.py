@@ -29,6 +29,7 @@ from edgeflare_whitebox.units.measures import (
     is_binary,
     is_scorable,
     logistic_f1,
+    logistic_regression,
     scores_by_unit,
 )
 
@@ -278,3 +279,5 @@ def _check(
     for name in measures:
         if name not in MEASURES:
             raise UsageError(f"there is no measure {name!r} of units; take {', '.join(MEASURES)}")
+    if "f1" in measures:
+        logistic_regression()  # what is missing is said before inputs are read

@@ -192,6 +192,11 @@ def scores_by_unit(
     return Scores(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
 
+def logistic_regression() -> Any:
+    """Return scikit-learn's class, which f1 needs. Raises UsageError where it is missing."""
+    return extras.scikit_learn("linear_model", "inspection", "the measure f1").LogisticRegression
+
+
 def logistic_f1(
     layers: Sequence[NDArray[Any]],
     values: _Floats,
@@ -209,9 +214,7 @@ def logistic_f1(
     `JOINT_RECORDS` inputs count. The second result is F1 of always saying the rarer value. Raises
     UsageError without scikit-learn.
     """
-    regression = extras.scikit_learn(
-        "linear_model", "inspection", "the measure f1"
-    ).LogisticRegression
+    regression = logistic_regression()
     values, groups = values[:JOINT_RECORDS], groups[:JOINT_RECORDS]
     found = np.full((3, values.shape[1], len(layers)), np.nan)
     guesses = np.full(values.shape[1], np.nan)
