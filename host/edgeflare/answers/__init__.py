@@ -83,9 +83,9 @@ def kind_of_task(task: str) -> AnswerKind[Any]:
 
     Raises UsageError where there is none, and where the distribution that declares it is broken.
     """
-    built_in = next((kind for kind in KINDS if task in kind.tasks), None)
-    if built_in is not None:
-        return built_in
+    for built_in in KINDS:
+        if task in built_in.tasks:
+            return built_in
     plugins.check_installed("kind of answer", task, ())
     kind = plugins.load("kind of answer", task)
     if (
@@ -98,6 +98,12 @@ def kind_of_task(task: str) -> AnswerKind[Any]:
             task,
             "must be an instance of a subclass of edgeflare.answers.AnswerKind, with a `name`, that has it among its "
             "`tasks`",
+        )
+    if kind.name in {built_in.name for built_in in KINDS}:
+        raise plugins.unusable(
+            "kind of answer",
+            task,
+            f"has the name {kind.name!r} of another one: state another `name`",
         )
     return kind
 

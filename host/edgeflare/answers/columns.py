@@ -5,6 +5,7 @@ from typing import Any, overload
 
 from edgeflare.answers import (
     DETECTIONS,
+    KINDS,
     SCORES,
     TAGS,
     TRANSCRIPTS,
@@ -15,6 +16,7 @@ from edgeflare.answers import (
 )
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.parts import Pieces
+from edgeflare.errors import UsageError
 from edgeflare.types import Output
 
 
@@ -70,9 +72,21 @@ def output_columns(name: str, output: Output | None) -> dict[str, Any]:
     """Return an answer as two columns: its numbers, and what else it consists of.
 
     Numbers are little-endian float64: scores; of detections the scores and boxes, [n, 5]. Those of
-    values are compressed by zlib, as float32 where that loses nothing.
+    values are compressed by zlib, as float32 where that loses nothing. Of a kind that a distribution
+    declares the second column has its name, by which it is read again. Raises UsageError where such a
+    kind gives no object for it.
     """
-    data, pieces = (None, None) if output is None else kind_of_answer(output).to_columns(output)
+    if output is None:
+        return {name: None, f"{name}_pieces": None}
+    kind = kind_of_answer(output)
+    data, pieces = kind.to_columns(output)
+    if kind not in KINDS:
+        if not (pieces is None or isinstance(pieces, Mapping)):
+            raise UsageError(
+                f"the kind of answer {kind.name!r} gives a {type(pieces).__name__} beside the numbers of an answer: "
+                "its `to_columns` must give an object, or None"
+            )
+        pieces = {**(pieces or {}), "kind": kind.name}
     return {name: data, f"{name}_pieces": pieces}
 
 

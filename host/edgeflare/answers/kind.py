@@ -51,7 +51,7 @@ class AnswerKind(ABC, Generic[A]):
     stated_outputs: ClassVar[tuple[str, ...]] = ("auto",)
     """What may be stated of both models' outputs (--output); of the original not "label"."""
     settings: ClassVar[type[BaseModel] | None] = None
-    """Its table in campaign.toml; None: it has none."""
+    """Its table in campaign.toml, of built-in kinds: a field of `CampaignConfig`; None: it has none."""
     has_classes: ClassVar[bool] = False
     """Whether one class is meant, so that there are labels and pairs of labels."""
     is_measured: ClassVar[bool] = False
@@ -97,7 +97,7 @@ class AnswerKind(ABC, Generic[A]):
 
     @abstractmethod
     def accepts(self, answer: object) -> bool:
-        """Whether this is an answer of this kind."""
+        """Whether this is an answer of this kind, by its class; an array is always one of scores."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let a process that is sent this kind have its own one of that name."""
@@ -112,7 +112,8 @@ class AnswerKind(ABC, Generic[A]):
         """Return why two models' outputs are taken for this kind where no task is stated; None: not.
 
         "" where something else states it. Both are `answers.interface.ModelOutputs`. Raises
-        ModelError and UsageError where they are of this kind, but don't fit.
+        ModelError and UsageError where they are of this kind, but don't fit. Built-in kinds alone are
+        asked: a declared one is taken where its task is stated.
         """
         return None
 
@@ -120,7 +121,7 @@ class AnswerKind(ABC, Generic[A]):
         """Raise ModelError or UsageError where two models' files tell that they aren't both of it.
 
         `task` as it is stated; `original` and `deployed` are `ModelOutputs` whose inputs aren't known
-        yet.
+        yet. Built-in kinds alone are asked.
         """
         return
 
@@ -328,7 +329,10 @@ class AnswerKind(ABC, Generic[A]):
 
     @abstractmethod
     def to_columns(self, answer: A) -> tuple[bytes, Pieces]:
-        """Return the two columns that an answer is stored as; pieces name the kind by "kind"."""
+        """Return the two columns that an answer is stored as: its numbers, and what else it consists of.
+
+        Of a kind of your own the latter is an object or None; the kind's name is put into it.
+        """
 
     @abstractmethod
     def from_columns(self, data: bytes, pieces: Any) -> A:
@@ -458,7 +462,10 @@ class AnswerKind(ABC, Generic[A]):
         return key
 
     def checks(self) -> Sequence[LimitRule]:
-        """Return the rules of limits that not every campaign has, such as `max_lost`."""
+        """Return the rules of limits that not every campaign has, such as `max_lost`.
+
+        A rule's key is a field of `LimitsConfig`, so that a declared kind can have no limit of its own.
+        """
         return ()
 
     def panel(self, sample: Sample, original: A, deployed: A) -> Sequence[Sample] | None:

@@ -4,7 +4,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from edgeflare.answers import common_kind, kind_of_answer
+from edgeflare.answers import SCORES, common_kind, kind_of_answer
 from edgeflare.answers.parts import ROUNDING, Name
 from edgeflare.types import Output, Scores
 
@@ -111,7 +111,7 @@ def total_variation(original: Scores, deployed: Scores) -> float:
 
     Rounding of a sum does not lead beyond 1; NaN of an answer that has it.
     """
-    return min(float(np.abs(original - deployed).sum() / 2), 1.0)
+    return SCORES.distance(original, deployed)
 
 
 def difference_text(

@@ -155,7 +155,7 @@ class OutputReader(NamedTuple):
     classes: int = 0
 
     @property
-    def is_scored(self) -> bool:
+    def has_class_scores(self) -> bool:
         """Whether its answers are the scores of classes, told by the model."""
         return self.kind not in ("label", "transcript")
 

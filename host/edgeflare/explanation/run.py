@@ -576,7 +576,7 @@ class _Walk:
         if config.repair is not None:
             raise UsageError(f"{config.path.name} is repaired: its tensors end before its answers")
         reader = OutputReader(TensorInfo.from_json(output), output["kind"])
-        if not reader.is_scored:
+        if not reader.has_class_scores:
             raise UsageError(f"{config.path.name} returns no scores")
         return ReadModel(
             config.path.name,

@@ -1,5 +1,6 @@
 """The kind that a campaign has stored, and kinds that other distributions declare."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ class AnglesKind(AnswerKind):
         return answer.score
 
     def to_columns(self, answer):
-        return self.numbers(answer).astype("<f8").tobytes(), {"kind": self.name}
+        return self.numbers(answer).astype("<f8").tobytes(), None
 
     def from_columns(self, data, pieces):
         return Angle(*np.frombuffer(data, "<f8").tolist())
@@ -94,7 +95,27 @@ class DistancesKind(AnglesKind):
         return isinstance(answer, Bearing)
 
 
-ANGLES, DISTANCES = AnglesKind(), DistancesKind()
+class Turn(Angle):
+    """One whose kind has a list beside its numbers."""
+
+
+class TurnsKind(AnglesKind):
+    name = "turns"
+    tasks = {"turn": "a turn"}
+
+    def accepts(self, answer):
+        return type(answer) is Turn
+
+    def to_columns(self, answer):
+        return b"", ["left"]
+
+
+class NamesakeKind(AnglesKind):
+    name = "scores"
+    tasks = {"namesake": "a direction"}
+
+
+ANGLES, DISTANCES, TURNS, NAMESAKE = AnglesKind(), DistancesKind(), TurnsKind(), NamesakeKind()
 OTHERS = {"angles": ANGLES}
 '''
 
@@ -106,6 +127,8 @@ def angle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     entries = {
         "edgeflare.answers/angle": "ANGLES",
         "edgeflare.answers/bearing": "DISTANCES",
+        "edgeflare.answers/turn": "TURNS",
+        "edgeflare.answers/namesake": "NAMESAKE",
         "edgeflare.answers/no-kind": "OTHERS",
         "edgeflare.answers/other-task": "ANGLES",
         "edgeflare.answers/missing": "NOTHING",
@@ -162,7 +185,14 @@ def test_a_declared_kind_is_found_by_each_of_its_names(angle: Any, tmp_path: Pat
     assert "angle" in tasks()
     answer = angle(200.0, 0.5)
     data, pieces = output_columns("a", answer).values()
+    assert pieces == {"kind": "angles"}
     assert output_from(data, pieces) == answer
+
+
+def test_what_is_beside_the_numbers_is_an_object(angle: Any) -> None:
+    turn = sys.modules[angle.__module__].Turn(90.0)
+    with pytest.raises(UsageError, match="'turns'.*list"):
+        output_columns("a", turn)
 
 
 def test_what_it_does_not_state_is_decided_for_it(angle: Any) -> None:
@@ -206,6 +236,7 @@ def test_a_declared_kind_with_a_tolerance_needs_one(angle: Any) -> None:
     ("task", "problem"),
     [
         ("no-kind", "must be an instance"),
+        ("namesake", "'scores' of another"),
         ("other-task", "that has it among its `tasks`"),
         ("missing", "can't be loaded"),
     ],
