@@ -191,7 +191,7 @@ def test_a_declared_kind_is_found_by_each_of_its_names(angle: Any, tmp_path: Pat
 
 def test_what_is_beside_the_numbers_is_an_object(angle: Any) -> None:
     turn = sys.modules[angle.__module__].Turn(90.0)
-    with pytest.raises(UsageError, match="'turns'.*list"):
+    with pytest.raises(UsageError, match=r"'turns'.*list"):
         output_columns("a", turn)
 
 
