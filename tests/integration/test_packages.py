@@ -42,6 +42,15 @@ def greet(name: Annotated[str, typer.Argument(help="Whom to greet.")]) -> None:
     print(f"good day, {name}")
 
 
+def stumble() -> None:
+    """Raise what nobody expects."""
+    raise KeyError("boom")
+
+
+def unusual(x: int | str = 3) -> None:
+    """Take what no command can take."""
+
+
 class Mean:
     """The mean of what the original answers, times the question."""
 
@@ -122,6 +131,8 @@ class Torn(Mean):
 ENTRIES = {
     "edgeflare.commands/greet": "greet",
     "edgeflare.commands/bench": "greet",
+    "edgeflare.commands/stumble": "stumble",
+    "edgeflare.commands/unusual": "unusual",
     "edgeflare.probes/mean": "Mean",
     "edgeflare.probes/gradient": "Mean",
     "edgeflare.strategies/asking": "Asking",
@@ -214,6 +225,16 @@ def test_commands_and_analyses_of_others_are_listed_and_a_broken_one_does_no_har
         assert "of wreck 1.2" in ran.stderr
         assert "no_such_library" in ran.stderr
         assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "why"), [("stumble", "KeyError: 'boom'"), ("unusual", "Union")]
+)
+def test_a_command_that_fails_is_its_distributions(run: Run, command: str, why: str) -> None:
+    failed = run(command)
+    assert failed.returncode == 2
+    assert "stranger 1.2" in failed.stderr
+    assert why in failed.stderr
 
 
 def test_a_built_in_name_means_the_built_in_one(

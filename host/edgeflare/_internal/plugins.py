@@ -126,14 +126,14 @@ def unusable(kind: Kind, name: str, why: str) -> UsageError:
 
 
 def blamed(fault: BaseException) -> str | None:
-    """Return the plug-in in whose code an error was raised, in words, else None.
+    """Return the distribution with plug-ins in whose code an error was raised, else None.
 
     That is where the innermost frame of EdgeFlare's code and of plug-ins is one of a plug-in. Modules
     of EdgeFlare's own distribution are none.
     """
     owners = {
-        entry.module.partition(".")[0]: f"the {kind} {entry.name!r} of {_distribution(entry)}"
-        for kind, group in GROUPS.items()
+        entry.module.partition(".")[0]: _distribution(entry)
+        for group in GROUPS.values()
         for entry in entry_points(group=group)
         if not _is_own(entry)
     }

@@ -277,9 +277,9 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
                     f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path"
                 )
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
-            if plugin := blamed(fault):
+            if distribution := blamed(fault):
                 echo_err(
-                    f"edgeflare: {plugin} failed ({type(fault).__name__}: {fault}); what was found so far is kept; "
+                    f"edgeflare: code of the installed {distribution} failed ({type(fault).__name__}: {fault}); what was found so far is kept; "
                     "repair or uninstall that distribution (`edgeflare --debug ...` shows where)"
                 )
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
