@@ -148,6 +148,24 @@ Block: TypeAlias = Heading | Text | Prose | CommandLine | Listing | Figures | Ta
 """A part of a document."""
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: its blocks, without a heading of its own, and the numbers they are made of.
+
+    `id` names it in addresses and in JSON. `key_figures` are those that belong on top of a report.
+    `data` is a record of the numbers, which JSON has. A section that is not `brief` is left out in a
+    terminal; `order` is its place, those of plug-ins 500 where they state none.
+    """
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+    key_figures: tuple[KeyFigure, ...] = ()
+    data: object = None
+    brief: bool = True
+    order: int = 500
+
+
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
     """Return a table of ready cells; the first `text` columns are aligned to the left."""
 
