@@ -197,6 +197,7 @@ class Examples:
     """Inputs on a page, made only where they are shown, with `text` in their place elsewhere."""
 
     make: Callable[[], Sequence[Example]]
+    title: str = ""
     text: "tuple[Block, ...]" = ()
 
 
@@ -265,6 +266,15 @@ class Section:
     data: object = None
     brief: bool = True
     order: int = 500
+
+
+def section_blocks(sections: Iterable[Section]) -> Iterator[Block]:
+    """Yield the blocks of sections for a text, each section below its heading."""
+    for section in sections:
+        blocks = [*in_text(section.blocks)]
+        if blocks:
+            yield Heading(section.title)
+            yield from blocks
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:

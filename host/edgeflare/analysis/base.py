@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import reason
-from edgeflare.document import Text
+from edgeflare.document import Heading, Section, Text
 from edgeflare.errors import EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
 
@@ -141,6 +141,19 @@ def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
             why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
             blocks = [Text(str(plugins.unusable("analysis", name, why)))]
         yield name, blocks
+
+
+def stored_sections(store: Store, names: Callable[[int | None], str]) -> Iterator[Section]:
+    """Yield them."""
+    _ = names
+    for analysis, blocks in stored_results(store):
+        first, *further = blocks
+        title = first.text if isinstance(first, Heading) else analysis
+        yield Section(
+            f"analysis-{analysis}",
+            title,
+            tuple(further if isinstance(first, Heading) else [first, *further]),
+        )
 
 
 def shown_analyses() -> Iterator[ShownAnalysis]:

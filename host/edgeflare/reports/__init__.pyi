@@ -1,7 +1,7 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .campaign import summary_document as summary_document
+from .render.terminal import summary_document as summary_document
 from .document import (
     Block as Block,
     Column as Column,

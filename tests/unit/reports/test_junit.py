@@ -80,7 +80,7 @@ def test_counts_and_times_add_up_on_every_level(every_status):
             "tests": len(suite.findall("testcase")),
             **{name: len(suite.findall(f"testcase/{tag}")) for name, tag in tags.items()},
         }
-        seconds = sum(float(case.get("time")) for case in suite)
+        seconds = sum(float(case.get("time")) for case in suite.iter("testcase"))
         assert float(suite.get("time")) == pytest.approx(seconds)
     for name in ("tests", "failures", "errors"):
         assert int(root.get(name)) == sum(int(suite.get(name)) for suite in root)
@@ -182,7 +182,7 @@ def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
             OutcomeRecord(name, Status.FAILED, 0, detail="]]> \x08 died\x0c", device_name="pi\x01")
         )
         store.set_fact("finished", True)
-        ((suite_name, suite),) = suites(store).items()
+        ((suite_name, suite),) = (one for one in suites(store).items() if one[0] != "campaign")
     (case,) = suite
     assert suite_name == "pi\ufffd"
     assert case.name == 'a\ufffdb"<&>\n\ud7ff\ufffd🦆.png'

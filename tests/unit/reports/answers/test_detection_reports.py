@@ -239,7 +239,7 @@ def test_values_are_worded_by_their_measure_and_nothing_speaks_of_classes(
         for wrong in ("total variation", "scores 0", "- -&gt; -", "– → –", "decides differently"):
             assert wrong not in text
     assert "the distance of two answers" in visible.lower()
-    assert 'id="matrix"' not in visible
+    assert "data-pair=" not in visible
 
 
 def test_maps_have_three_pictures_and_vectors_a_table_of_elements(tmp_path: Path) -> None:

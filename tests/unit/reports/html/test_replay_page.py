@@ -56,7 +56,7 @@ def test_a_replay_is_filtered_by_state_and_has_no_section_of_a_search(
     values = [one["value"] for one in page.having("option")]
     states = ["new", "still", "nonfinite", "unstable", "failed", "fixed"]
     assert [one for one in values if one in states] == states
-    assert not page.having("section", id="ends")
+    assert not page.having("section", id="without-a-trigger")
     assert not page.having("section", id="figures")
 
 
