@@ -37,7 +37,7 @@ from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
+from edgeflare.store import CampaignState, SeedRecord, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -323,7 +323,7 @@ class CampaignStage:
         self._reporter = reporter
         self._oracle = oracle
         self._replicas = replicas
-        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
+        self._rows = store.state.seed_rows
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
     def _seeds(self, replica: str) -> Iterator[SeedRecord]:
@@ -363,7 +363,9 @@ class CampaignStage:
             one_trip=self._config.one_trip,
             limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
             asked=spent,
-            on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
+            on_stopped=lambda name, count: add_queries(
+                self._store, CampaignState.measuring_queries, {name: count}
+            ),
             on_flush=on_flush,
         )
 

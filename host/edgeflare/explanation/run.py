@@ -60,7 +60,7 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import deletion_text, is_campaign
-from edgeflare.store.records import REPLAY, ReplayInput
+from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output
 
 DEVICE_QUERIES = 2000
@@ -184,7 +184,7 @@ def _explained(
             )
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
-        survey_id(member): str(fault.entry["words"])
+        survey_id(member): fault.entry.words
         for fault in confirmed_faults(store)
         for member in fault.members
     }
@@ -355,8 +355,8 @@ class _Walk:
         if not is_campaign(folder):
             return None
         with Store.open(folder) as store:
-            fact = store.fact(REPLAY)
-        return None if fact is None else findings & set(fact["selected"])
+            replay = store.state.replay
+        return None if replay is None else findings & set(replay.selected)
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
@@ -372,7 +372,7 @@ class _Walk:
                         f"{self._folder} was explained with other models or options: delete "
                         f"{deletion_text(folder.parent)} to explain it anew"
                     )
-                finished = store.fact("finished")
+                finished = store.state.finished
             if not finished:
                 executor.resume(
                     folder,
