@@ -233,11 +233,7 @@ class SeedStage(CampaignStage):
         many, nor where devices may differ: another one may have answered before; nor in a replay, most
         of whose inputs deviate and are confirmed anyway.
         """
-        counts = {
-            "seeds": 0,
-            "deployed": 0,
-            "original": 0,
-        }
+        counts: AnswerCounts = {"seeds": 0, "deployed": 0, "original": 0}
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
         first = list(islice(answered, SEEDS_REPEATED))
         is_replay = self._store.state.is_replay
