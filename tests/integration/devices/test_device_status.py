@@ -20,6 +20,7 @@ from edgeflare.devices import (
 )
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import provision
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.errors import AgentDiedError, DeviceBusyError
 from edgeflare_agent.image_spec import InputSpec
 
@@ -70,7 +71,7 @@ def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
 
     transport = connect(device)
     there = provision(transport, probe(transport, device), device, onnx_model)
-    fixed = DeviceSession.open(transport, there, "onnx", {}, window=3)
+    fixed = DeviceSession.open(transport, there, "onnx", {}, limits=Limits(window=3))
     fixed.configure(pair_input, "total")
     for pending in [fixed.submit([image]) for image in images(100)]:
         pending.result(60)

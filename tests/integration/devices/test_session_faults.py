@@ -11,6 +11,7 @@ import pytest
 
 from edgeflare.devices import DeviceSession, Lease, Reply
 from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
     AgentCrashedError,
@@ -54,7 +55,7 @@ def test_start_that_hangs_is_given_up(nothing_there: Provisioned) -> None:
     with pytest.raises(
         DeviceTimeoutError, match=r"did not start within 1\.5 s; instead came: Password:"
     ):
-        DeviceSession.open(asking, nothing_there, "fake", {}, timeout_s=1.5)
+        DeviceSession.open(asking, nothing_there, "fake", {}, limits=Limits(timeout_s=1.5))
 
 
 def test_another_protocol_version_is_named(start: Start) -> None:
@@ -275,11 +276,11 @@ while True:
         answer(frame)
 """
     )
-    lease = Lease("night", "night/0", "campaign night")
+    lease = Lease("night", "night/0", "campaign night", share=True)
     with pytest.raises(
         DeviceBusyError, match=r"fake: in use by .*'night/0'.*'share', True"
     ) as caught:
-        DeviceSession.open(transport, nothing_there, "fake", {}, lease=lease, share=True)
+        DeviceSession.open(transport, nothing_there, "fake", {}, lease=lease)
     assert "campaign night" in str(caught.value)
     assert "LOAD" not in seen.read_text()
 

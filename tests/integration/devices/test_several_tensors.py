@@ -14,6 +14,7 @@ from ssh_servers import SshServer
 
 from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputReader
 from edgeflare.types import SampleWithRow
@@ -227,7 +228,7 @@ WRONG: dict[str, tuple[list[Any], Any, str]] = {
 @contextmanager
 def fake(agent: FakeAgent, there: Provisioned) -> Iterator[DeviceSession]:
     with closing(
-        DeviceSession.open(agent.transport(), there, "onnx", {}, timeout_s=10.0)
+        DeviceSession.open(agent.transport(), there, "onnx", {}, limits=Limits(timeout_s=10.0))
     ) as session:
         yield session
 

@@ -156,8 +156,7 @@ def use(agent: FakeAgent, provisioned: Provisioned = NOTHING_THERE) -> None:
         "onnx",
         {},
         lease=Lease("night", "night/0", "campaign night"),
-        heartbeat_s=10.0,
-        timeout_s=10.0,
+        limits=Limits(heartbeat_s=10.0, timeout_s=10.0),
     )
     try:
         session.configure(SPEC, None)

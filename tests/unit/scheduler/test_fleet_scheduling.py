@@ -171,7 +171,14 @@ def test_devices_that_share_a_feed_do_every_job_once_and_find_the_same() -> None
         found[result.seed.id] = essence(result)
         by_device[name] += 1
 
-    Scheduler(Linear(), devices, shared_feed(4), LabelOracle(), workers=2, concurrency=2).run(keep)
+    Scheduler(
+        Linear(),
+        devices,
+        shared_feed(4),
+        LabelOracle(),
+        workers=2,
+        limits=FleetLimits(concurrency=2),
+    ).run(keep)
     assert found == EXPECTED
     assert len(by_device) == 4
 
@@ -206,9 +213,7 @@ def run_controlled(
         feeds,
         LabelOracle(),
         workers=2,
-        concurrency=concurrency,
-        limits=limits,
-        tick_s=0.02,
+        limits=limits._replace(concurrency=concurrency, tick_s=0.02),
     )
     with Answering(devices, before):
         scheduler.run(keep)
@@ -330,9 +335,7 @@ def test_a_limit_holds_and_a_larger_one_goes_on(
             [feed] * 2,
             LabelOracle(),
             workers=2,
-            concurrency=concurrency,
-            limits=limits,
-            asked=dict(asked),
+            limits=limits._replace(concurrency=concurrency, asked=dict(asked)),
             on_stopped=stopped,
         )
         scheduler.run(keep)
@@ -369,9 +372,7 @@ class Fleets(RuleBasedStateMachine):
             feeds,
             LabelOracle(),
             workers=2,
-            limits=limits,
-            tick_s=1e-3,
-            one_trip=one_trip,
+            limits=limits._replace(tick_s=1e-3, one_trip=one_trip),
         )
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
@@ -456,7 +457,12 @@ def test_seeds_are_taken_only_when_they_can_be_started() -> None:
         done += 1
 
     Scheduler(
-        Linear(), [Device(DEPLOYED)], [Feed(chains())], LabelOracle(), workers=1, concurrency=2
+        Linear(),
+        [Device(DEPLOYED)],
+        [Feed(chains())],
+        LabelOracle(),
+        workers=1,
+        limits=FleetLimits(concurrency=2),
     ).run(keep)
     assert done == 1000
     assert most <= 2 + 64 + 2  # under way, and on the way to the store

@@ -56,10 +56,17 @@ class Batches(Device):
 
 
 def scheduler_over(
-    devices: Sequence[Any], feeds: Sequence[Feed[SearchJobResult]], **more: Any
+    devices: Sequence[Any],
+    feeds: Sequence[Feed[SearchJobResult]],
+    workers: int = 2,
+    limits: FleetLimits = FleetLimits(),  # noqa: B008 - immutable
+    **more: Any,
 ) -> Scheduler[SearchJobResult]:
-    options = {"workers": 2, "one_trip": True, "tick_s": 0.02, **more}
-    return Scheduler(Linear(), devices, feeds, LabelOracle(), **options)
+    stated = {name: more.pop(name) for name in FleetLimits._fields if name in more}
+    limits = limits._replace(**{"one_trip": True, "tick_s": 0.02, **stated})
+    return Scheduler(
+        Linear(), devices, feeds, LabelOracle(), workers=workers, limits=limits, **more
+    )
 
 
 def feed(seeds: Iterable[Seed] = SEEDS, rules: SearchSettings = RULES) -> Feed[SearchJobResult]:
