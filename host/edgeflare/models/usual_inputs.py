@@ -104,12 +104,16 @@ def usual_ways(
 ) -> list[InputSpec]:
     """Return ways for images of a size (height, width) to enter the model that `spec` is for.
 
-    They have the usual scalings, that of the `other` model and both colour orders, placed as `spec`
-    says; then all placements (orientations, resize rules where sizes differ, layouts where the
+    They have the usual scalings, that of the `other` model and both colour orders, or the usual
+    mistakes corrected, placed as `spec` says; then all placements (orientations, resize rules where sizes differ, layouts where the
     shape doesn't tell them), scaled and coloured as `spec` says; not `placed`: no others than its.
     """
     colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
     scaled = [one for color in colors for one in _scalings(spec, other, color)]
+    for corrected in mistakes(spec, other).values():
+        levels = _levels(corrected)
+        if not any(one.color == corrected.color and _alike(levels, _levels(one)) for one in scaled):
+            scaled.append(corrected)
     square = spec.size[0] == spec.size[1]
     if not placed:
         return scaled
