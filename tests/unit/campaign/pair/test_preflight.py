@@ -140,7 +140,7 @@ def test_few_seeds_only_warn() -> None:
 @pytest.mark.parametrize("label", [-1, 10, 2**63 + 1])
 def test_labels_must_be_class_numbers(label: int) -> None:
     check_labels([SeedInput("a", SAMPLE, 9), SeedInput("b", SAMPLE, None)], 10)
-    with pytest.raises(SeedError, match=r"seed b has the label .* 10 classes"):
+    with pytest.raises(SeedError, match="10 classes"):
         check_labels([SeedInput("a", SAMPLE, 0), SeedInput("b", SAMPLE, label)], 10)
 
 
