@@ -200,7 +200,7 @@ def test_experiment_and_server_may_come_from_the_environment_and_files_go_along(
     ran = edgeflare("export", finished.name, "out", "--mlflow", home=home, extra=said)
     assert ran.code == 0, ran.err
     files, run = ran.out.splitlines()
-    assert numbers(files) == ["1", "1", "6"]
+    assert numbers(files) == "1 1 6"
     assert "shell on sqlite:///" in run
     assert (home / "out" / "triggers.jsonl").is_file()
     assert client.get_experiment_by_name("of the shell") is not None

@@ -170,7 +170,7 @@ def test_only_what_is_named_and_red_is_accepted(
     add_night(history, 0, *bad, run_of("int8", "local"), campaigns=True)
     add_night(history, 1, run_of("int8", "pi4", "away"))
     (line,) = accept_night(config, models=["int8"], clock=lambda: clock() + timedelta(1))
-    assert numbers(line) == ["8", "4", "20260301", "020000"]
+    assert numbers(line) == "8 4 20260301 020000"
     assert learnt == ["int8 on pi4"]
     first, second = history.nights()
     assert [run.accepted for run in first.runs] == [True, False, False]

@@ -218,7 +218,7 @@ def test_windows_cover_a_file_but_for_a_rest_of_less_than_half_a_window(tmp_path
     ]
     joined = np.concatenate([seed.sample for seed in loaded.seeds[:20]])
     np.testing.assert_array_equal(joined, samples[: 20 * RATE])
-    assert numbers(loaded.notices[0]) == ["2", "1", "22", "1", "1"]
+    assert numbers(loaded.notices[0]) == "2 1 22 1 1"
 
 
 def test_a_limit_takes_a_window_of_each_recording_before_a_second_one(tmp_path):
