@@ -164,7 +164,7 @@ def test_beside_published_figures_stands_what_limited_the_searches(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
     (told,) = [line for line in shown(capsys).splitlines() if "stopped at" in line]
-    assert told.startswith(f"{PLAIN}: stopped at 2,000 queries a search; ")
+    assert f"{PLAIN}: stopped" in told
     assert "limited by time" in told
     unlimited = report().cells[0]
     print_bench(report(cells=(replace(unlimited, max_queries=0),)), False)
