@@ -91,9 +91,7 @@ def test_what_is_tuned_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> 
     assert options["crossing"] in ("least-l2", "mutants")
     assert options["effort"] in (8, 16, 32, 64, 96, 128)
     [notice] = recorder.notices
-    assert notice.startswith(
-        f"tuned by measured times: crossing {options['crossing']}, effort {options['effort']}"
-    )
+    assert f"{options['crossing']}, effort {options['effort']}" in notice
     with Store.open(folder) as store:
         assert store.notices() == [notice]
         seed_queries = sum(one.seed_queries for one in store.outcomes())

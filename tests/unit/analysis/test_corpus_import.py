@@ -331,8 +331,8 @@ def test_a_replay_added_before_its_campaign_is_to_be_added_again(
     }
     folder = replay(tmp_path / "r", source, inputs, at=START + timedelta(days=1))
     (notice,) = add_to_corpus(corpus, folder).notices
-    assert notice.startswith(f"1 trigger that is fixed in {folder}: the corpus knows nothing of it")
-    assert notice.endswith(f"add the campaign {source}, then {folder} again")
+    assert f"{folder}: the corpus" in notice
+    assert f"{source}, then {folder}" in notice
     assert add_to_corpus(corpus, source).notices == ()
     again = add_to_corpus(corpus, folder)
     assert (again.noted, again.notices) == (2, ())

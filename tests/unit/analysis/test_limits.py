@@ -70,7 +70,7 @@ def test_the_share_of_the_searched_seeds_with_a_trigger(store: Store) -> None:
     crossed = check(store, max_deviation_rate=0.39)
     assert (crossed.name, crossed.limit, crossed.value) == ("max_deviation_rate", 0.39, 0.4)
     assert crossed.crossed
-    assert numbers(crossed.words) == ["4", "10", "40", "39", "2", "3", "9", "1", "1", "1"]
+    assert numbers(crossed.words) == "4 10 40 39 2 3 9 1 1 1"
     holds = check(store, max_deviation_rate=0.4)
     assert not holds.crossed, "as many as are allowed"
     assert "s:2" not in holds.words
@@ -108,7 +108,7 @@ def test_a_seed_without_a_trigger_counts_as_more_queries_than_any(
 def test_the_nearest_trigger(store: Store) -> None:
     crossed = check(store, min_l2=0.9)
     assert (crossed.value, crossed.crossed) == (0.2, True)
-    assert numbers(crossed.words) == ["2", "4", "2", "0.2", "0.9", "2", "2", "0.2", "3", "0.3"]
+    assert numbers(crossed.words) == "2 4 2 0.2 0.9 2 2 0.2 3 0.3"
     assert not check(store, min_l2=0.2).crossed, "the seed that deviates itself is not counted"
 
 
@@ -164,7 +164,7 @@ def test_a_pair_of_classes_that_the_baseline_lacks_is_named(store: Store, tmp_pa
     stated = {"new_pairs": False, "baseline": folder}
     crossed = check(store, **stated)
     assert (crossed.limit, crossed.value, crossed.crossed) == (False, 1, True)
-    assert f"1 of 2 deviating class pairs are not among the 1 of {folder}" in crossed.words
+    assert f"1 of {folder}" in crossed.words
     assert crossed.words.endswith(": 0 -> 1 (1)")
     with Store.open(folder) as baseline:
         found(baseline, 2, original_label=0, deployed_label=1)
@@ -270,7 +270,7 @@ def test_of_a_replay_the_new_triggers_count_and_nothing_else(tmp_path: Path) -> 
         store.state.finished = True
         crossed = check(store, max_new_triggers=0)
         assert (crossed.value, crossed.crossed) == (1, True)
-        assert numbers(crossed.words) == ["1", "4", "0", "1", "1"]
+        assert numbers(crossed.words) == "1 4 0 1 1"
         assert not check(store, max_new_triggers=1).crossed
         rate = check(store, max_deviation_rate=0)
         assert (rate.checked, rate.crossed) == (False, False)

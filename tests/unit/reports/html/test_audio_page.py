@@ -148,9 +148,7 @@ def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
         write_html_report(store, tmp_path / "report.html")
         text = report_text(store, "markdown")
     still, fixed = read(tmp_path / "report.html").rows
-    assert still["replayed"]["words"] == (
-        f'still deviates: "{original}" -> "He has so money.", was "{original}" -> "{deployed}"'
-    )
+    assert f'"{original}" -> "{deployed}"' in still["replayed"]["words"]
     assert fixed["replayed"]["state"] == "fixed"
     assert still["transcripts"]["changes"] == [["no", "so"]]
     assert still["transcripts"]["seed"] is None
