@@ -21,6 +21,7 @@ from typing import Any
 
 from edgeflare.answers.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.campaign import executor
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.pair.model_pair import resolve_pair
@@ -31,13 +32,13 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
-from edgeflare.campaign.status import REFUSED, control_folder, count_alarms
+from edgeflare.campaign.status import control_folder, count_alarms
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
 from edgeflare.errors import EdgeFlareError, ModelError, PreflightError, StrategyError, UsageError
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.statistics import rounded_up
-from edgeflare.store import SEED_ORIGINS, SeedInput, Store
+from edgeflare.store import SeedInput, Store
 from edgeflare.store.creation import remove_folder
 from edgeflare.store.database import batches, decoding, translate_errors
 from edgeflare.store.location import DATABASE_NAME, POINTER_NAME, is_campaign
@@ -124,28 +125,28 @@ def run_control(
         elif event.resume is None:  # else the whole campaign is to be resumed
             reporter(Notice(f"{_PREFIX}{event.text}"))
 
+    context = RunContext(progress=pass_on, name=f"{store.folder.name}, its control")
     reporter.watch(store, lambda: seen)
     try:
         try:
             with _prefixed_errors():
                 if _can_resume(store):
                     executor.resume(
-                        folder, fill=partial(_fill, store), force=force, progress=pass_on
+                        folder, fill=partial(_fill, store), force=force, context=context
                     )
                 else:
                     executor.start(
                         control_config(scaled_as_stored(config, store), store.folder),
                         devices=[LOCAL],
                         fill=partial(_fill, store),
-                        name=f"{store.folder.name}, its control",
-                        progress=pass_on,
+                        context=context,
                     )
                 _warn_of_alarms(store, config, reporter)
         except _PERMANENT as error:
             why = str(error).removeprefix(_PREFIX)
             _notice(f"the control can't be run: {why}", store, reporter)
-            store.set_fact(REFUSED, why)
-        store.set_fact("control_finished", True)
+            store.state.control_refused = why
+        store.state.control_finished = True
     except BaseException as error:
         with not_interrupted():
             reporter.end(state_after(error), str(error))
@@ -281,10 +282,10 @@ def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any
 def _can_resume(store: Store) -> bool:
     """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
-    if store.fact("control_begun"):
+    if store.state.control_begun:
         if is_campaign(folder):
             return True
-        store.set_fact("control_begun", False)
+        store.state.control_begun = False
     with translate_errors(folder):
         if folder.is_dir() and all(map(_is_of_a_campaign, folder.iterdir())):
             remove_folder(folder)
@@ -297,7 +298,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 def _fill(store: Store, control: Store) -> None:
     """Copy the campaign's seeds into the control: their files may be deleted by now."""
-    store.set_fact("control_begun", True)
+    store.state.control_begun = True
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)
     known = control.seed_ids()
@@ -309,8 +310,8 @@ def _fill(store: Store, control: Store) -> None:
         )
     if control.campaign["seeds"].get("prioritise") not in (None, "drift"):
         copy_partners(store, control)
-    if origins := store.fact(SEED_ORIGINS):
-        control.set_fact(SEED_ORIGINS, origins)
+    if origins := store.state.seed_origins:
+        control.state.seed_origins = origins
     control.complete_seeds([], [])
 
 
@@ -399,9 +400,8 @@ def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
     found = []
     with TemporaryDirectory(prefix="edgeflare-selftest-", ignore_cleanup_errors=True) as scratch:
         for name, config, of_one_model in _pairs(seeds, Path(scratch)):
-            folder = executor.start(
-                config, devices=[LOCAL], progress=_named_selftest(name, progress)
-            )
+            context = RunContext(progress=_named_selftest(name, progress))
+            folder = executor.start(config, devices=[LOCAL], context=context)
             with Store.open(folder) as store:
                 alarms = count_alarms(store)
             found.append(SelfTestPair(name, alarms.searches, alarms.false_alarms, of_one_model))

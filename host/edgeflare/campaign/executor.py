@@ -1,6 +1,5 @@
 """Runs and resumes one campaign, without its control."""
 
-import filecmp
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +14,13 @@ from edgeflare._internal.text import names_text
 from edgeflare.answers.detections.formats import class_names
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import load_repair
-from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
-from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, check_one_model, fleet_devices
+from edgeflare.campaign.context import RunContext
+from edgeflare.campaign.events import Notice, Reporter, Stage
+from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model, fleet_devices
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair
+from edgeflare.campaign.pair.preflight import same_file
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
     answer_digest,
@@ -30,25 +31,24 @@ from edgeflare.campaign.provenance import (
     environment,
 )
 from edgeflare.campaign.seeds import check_search_options, seed_source
-from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
+from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import check_kind_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
-from edgeflare.devices import Device, Prompt, connect, runtime_for
+from edgeflare.devices import Device, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
-from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at
+from edgeflare.store import CampaignLock, Store, campaign_text, folder_at
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.location import LONGEST_NAME
 from edgeflare.store.samples import SampleReader
-from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, probe_of, with_full_paths
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
@@ -108,11 +108,7 @@ def start(
     check: Check | None = None,
     keep_seeds: bool = False,
     after: After | None = None,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
+    context: RunContext,
 ) -> Path:
     """Run a campaign and return its folder.
 
@@ -127,7 +123,7 @@ def start(
     check_families(config)
     if config.out is not None:
         Store.check_free(config.out)
-    reporter = Reporter(progress)
+    reporter, cluster = Reporter(context.progress), context.cluster
     if cluster is None:
         devices = devices or fleet_devices(config)
     else:
@@ -137,14 +133,14 @@ def start(
     folder = folder.absolute()
     if config.store is not None:
         check_database(folder, config.store)
-    owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
+    owner = LeaseOwner(uuid.uuid4().hex, context.name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
             original, source = _load(config, searching, with_seeds=fill is None)
             if check is not None:
                 check(original)
             fleet = searching.enter_context(
-                _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
+                _open_fleet(devices, config, owner, reporter, context, need_all=True)
                 if cluster is None
                 else cluster.open(config, owner, reporter)
             )
@@ -160,13 +156,8 @@ def start(
                 is_audio = not isinstance(sides[0].spec, InputSpec)
                 check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_probe(config.search, original)
-            paths = config.original.path, config.deployed.path
-            is_alike = sides[0].spec == sides[1].spec
-            if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
-                notices.append(
-                    "the deployed model is the original, the same file: only the device and its "
-                    "runtime can make a difference"
-                )
+            if after is not None:
+                notices += same_file(config, sides)
             baseline = baseline_pairs(config.limits, sides[0].classes)
             is_limited_by_class = bool(sides[0].kind.checks())
             names = _class_names(config, original.metadata) if is_limited_by_class else None
@@ -200,11 +191,11 @@ def start(
             stack.enter_context(CampaignLock(folder))
             if fill is not None:
                 fill(store)
-            store.set_fact("devices", [_described(device) for device in devices])
+            store.state.devices = [_described(device) for device in devices]
             if baseline is not None:
-                store.set_fact(BASELINE_PAIRS, sorted(baseline))
+                store.state.baseline_pairs = sorted(baseline)
             if names is not None:
-                store.set_fact(CLASS_NAMES, list(names))
+                store.state.class_names = list(names)
             campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
             campaign.start(source, notices)
         _finish(after, store, reporter)
@@ -228,11 +219,7 @@ def resume(
     force: bool = False,
     changes: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
+    context: RunContext,
     check_samples: bool = False,
 ) -> Path:
     """Resume a campaign; return its folder.
@@ -241,7 +228,7 @@ def resume(
     `resume_campaign` says.
     """
     folder = folder_at(folder).absolute()
-    reporter = Reporter(progress)
+    reporter, cluster = Reporter(context.progress), context.cluster
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
@@ -250,10 +237,10 @@ def resume(
         others = not changes.keys().isdisjoint(("devices", "inventory"))
         begun = {**WITHOUT_SURVEY, **store.campaign}
         config = config_from(merge(begun, changes), str(folder), typed)
-        if fill is not None and not store.fact("seeds_complete"):
+        if fill is not None and not store.state.seeds_complete:
             fill(store)
         if not is_searched(store) or others or failed_replicas(store):
-            owner = LeaseOwner(store.id, name or folder.name)
+            owner = LeaseOwner(store.id, context.name or folder.name)
             notice = check_forced(check_unchanged(config, store), force=force)
             devices: Sequence[Device] = ()
             if cluster is None:
@@ -261,12 +248,12 @@ def resume(
             else:
                 config.fleet.check_for_workers()
                 if not others:
-                    config = _with_devices(config, store.fact(_BOARDS))
+                    config = _with_devices(config, store.state.boards)
             with ExitStack() as searching:
-                with_seeds = not store.fact("seeds_complete")
+                with_seeds = not store.state.seeds_complete
                 original, source = _load(config, searching, with_seeds=with_seeds)
                 fleet = searching.enter_context(
-                    _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
+                    _open_fleet(devices, config, owner, reporter, context, need_all=False)
                     if cluster is None
                     else cluster.open(config, owner, reporter)
                 )
@@ -285,7 +272,7 @@ def resume(
                 check_one_model(fleet)
                 store.set_campaign(config.model_dump(mode="json"))
                 if cluster is None:
-                    store.set_fact("devices", [_described(device) for device in devices])
+                    store.state.devices = [_described(device) for device in devices]
                 store.add_environment(found)
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
                 campaign.resume(source, notices)
@@ -307,9 +294,9 @@ def _read_all(store: Store, *, with_samples: bool) -> Sequence[str]:
     """
     rest = (store.replays(), store.telemetry(), store.survey(), store.surveyed_seeds())
     deque(chain(*rest), maxlen=0)
-    for name in store.fact(REFERENCES) or ():
+    for name in store.state.references:
         deque(store.reference_answers(name), maxlen=0)
-    _ = store.fact(FAULTS), store.models, store.environment, store.devices()
+    _ = store.state.faults, store.models, store.environment, store.devices()
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     shown: set[str] = set()
     for one in store.outcomes():
@@ -343,7 +330,7 @@ def check_families(config: CampaignConfig) -> None:
 
 def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
     """Call `after` where the search is finished, with the resolved configuration."""
-    if after is not None and store.fact("finished") and not is_finished(store):
+    if after is not None and store.state.finished and not is_finished(store):
         after(config_from(store.campaign, str(store.folder)), store, reporter)
 
 
@@ -361,8 +348,7 @@ def _open_fleet(
     config: CampaignConfig,
     owner: LeaseOwner,
     reporter: Reporter,
-    ask: Prompt | None,
-    connect: Connect,
+    context: RunContext,
     *,
     need_all: bool,
 ) -> Fleet:
@@ -371,11 +357,10 @@ def _open_fleet(
         devices,
         config,
         owner,
-        ask=ask,
         on_upload=reporter.show_upload,
         on_notice=reporter.queue_notice,
-        connect=connect,
         need_all=need_all,
+        **context.reach,
     )
 
 
@@ -392,12 +377,8 @@ def _campaign(
     if cluster is None:
         return Campaign(config, original, fleet, sides, store, reporter)
     stated = list(config.devices) if "devices" in config.model_fields_set else None
-    store.set_fact(_BOARDS, stated)
+    store.state.boards = stated
     return cluster.campaign(config, original, sides, store, reporter)
-
-
-_BOARDS = "boards wanted"
-"""The fact that has the names of the workers' devices that take part; None: all of them."""
 
 
 def _with_devices(config: CampaignConfig, names: Sequence[str] | None) -> CampaignConfig:
@@ -423,7 +404,7 @@ def stored_devices(store: Store) -> list[Device]:
 
     Raises UsageError where the plug-in of a device's transport or runtime is not installed.
     """
-    known = store.fact("devices") or ()
+    known = store.state.devices
     with decoding(store.folder, "the fact 'devices'"):
         for one in known:
             plugins.check_installed("transport", one.get("transport", "ssh"), BUILT_IN_TRANSPORTS)

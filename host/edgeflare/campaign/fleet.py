@@ -17,7 +17,9 @@ from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import add_queries, queries_before
+from edgeflare.devices import Connect as Connect  # noqa: PLC0414 - its documented place
 from edgeflare.devices import (
+    ConnectOptions,
     Device,
     DeviceMinute,
     DeviceSession,
@@ -27,8 +29,6 @@ from edgeflare.devices import (
     PlaceWaits,
     Prompt,
     ReconnectingSession,
-    Transport,
-    connect,
     load_inventory,
     open_device,
     resolve_device,
@@ -37,14 +37,12 @@ from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
+from edgeflare.store import CampaignState, SeedRecord, Store
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 
-Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
-"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
 OnNotice: TypeAlias = Callable[[str], None]
 
 
@@ -98,18 +96,19 @@ class Fleet(AbstractContextManager["Fleet"]):
         config: CampaignConfig,
         owner: LeaseOwner,
         *,
-        ask: Prompt | None = None,
         on_upload: OnNotice = _ignore,
         on_notice: OnNotice = _ignore,
-        connect: Connect = connect,
         need_all: bool,
+        **reach: "Unpack[ConnectOptions]",
     ) -> "Fleet":
         """Open all devices in parallel; without `need_all` those that can be.
 
         `ask` is called once for each question. `on_upload` is called with uploads, `on_notice` with
         lost and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
+        ask = reach.get("ask")
         prompts = PromptCache(ask) if ask is not None else None
+        reach["ask"] = prompts
 
         def opener(device: Device, progress: OnNotice | None = None) -> DeviceSession:
             return open_device(
@@ -117,10 +116,9 @@ class Fleet(AbstractContextManager["Fleet"]):
                 config.deployed.path,
                 runtime=config.deployed.runtime,
                 options=config.deployed.options,
-                ask=prompts,
                 progress=progress,
                 lease=owner.lease(device.name),
-                connect=connect,
+                **reach,
             )
 
         def attempt(device: Device) -> DeviceSession | EdgeFlareError:
@@ -323,7 +321,7 @@ class CampaignStage:
         self._reporter = reporter
         self._oracle = oracle
         self._replicas = replicas
-        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
+        self._rows = store.state.seed_rows
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
     def _seeds(self, replica: str) -> Iterator[SeedRecord]:
@@ -359,11 +357,14 @@ class CampaignStage:
             [feeds[session.name] for session in sessions],
             oracle or self._oracle,
             workers=os.cpu_count() or 2,
-            concurrency=self._config.concurrency if limited else None,
-            one_trip=self._config.one_trip,
-            limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
-            asked=spent,
-            on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
+            limits=FleetLimits(
+                *(*budgets, fleet.handover_s, fleet.patience_s, spent),
+                concurrency=self._config.concurrency if limited else None,
+                one_trip=self._config.one_trip,
+            ),
+            on_stopped=lambda name, count: add_queries(
+                self._store, CampaignState.measuring_queries, {name: count}
+            ),
             on_flush=on_flush,
         )
 

@@ -1,6 +1,6 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,11 @@ from pydantic import ValidationError
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.pair.preflight import check_labels
 from edgeflare.campaign.priority import is_ordered_before, order_of
 from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import ModelError, SeedError, UsageError
 from edgeflare.models import (
     InputOptions,
     OriginalModel,
@@ -32,16 +31,15 @@ from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, op
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
+from edgeflare.store.state import Partner
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
-from edgeflare.types import SeedInput, Task
+from edgeflare.types import Issue, SeedInput, Task
+from edgeflare.words.preflight import sentence
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
 
-PARTNER_ANSWERS = "partner answers"
-"""The fact that has both models' scores on partners that are no seeds, by replica and digest."""
-_PARTNERS_FACT = "partners"
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
 _FOR_AUDIO = ("cut", "resample")
@@ -125,11 +123,11 @@ def copy_partners(store: Store, to: Store) -> None:
 
     Raises StoreError.
     """
-    stored = store.fact(_PARTNERS_FACT)
+    stored = store.state.partners
     for one in stored or ():
-        to.put_sample(store.get_sample(one["sample"]))
+        to.put_sample(store.get_sample(one.sample))
     if stored is not None:
-        to.set_fact(_PARTNERS_FACT, stored)
+        to.state.partners = stored
 
 
 def partner_samples(store: Store) -> list[str] | None:
@@ -137,10 +135,10 @@ def partner_samples(store: Store) -> list[str] | None:
 
     Raises StoreError.
     """
-    stored = store.fact(_PARTNERS_FACT)
+    stored = store.state.partners
     if stored is None:
         return None
-    return [one["sample"] for one in stored]
+    return [one.sample for one in stored]
 
 
 def expected_audio(
@@ -217,7 +215,7 @@ def store_seeds(
     campaign, but not as seeds; None: they are the first seeds. `priority` returns how promising
     each seed of the source is: the most promising ones are stored, in that order.
     """
-    if store.fact("seeds_complete"):
+    if store.state.seeds_complete:
         return
     if rate is not None:
         store.set_sample_rate(rate)
@@ -232,17 +230,14 @@ def store_seeds(
         reporter(Notice(f"{count} skipped: {first_of(skipped)}"))
     notices = list(source.notices)
     if labelled:
-        notices.append(
-            f"the labels of {labelled} seeds are ignored: these models don't answer with one class"
-        )
+        notices.append(sentence(Issue("ignored-labels", "note", {"seeds": labelled})))
     for notice in notices:
         reporter(Notice(notice))
     if partners is not None:
         stored = [
-            {"id": one.id, "sample": store.put_sample(one.sample)}
-            for one in islice(partners, PARTNERS)
+            Partner(one.id, store.put_sample(one.sample)) for one in islice(partners, PARTNERS)
         ]
-        store.set_fact(_PARTNERS_FACT, stored)
+        store.state.partners = stored
     store.complete_seeds(source.skipped, notices)
 
 
@@ -302,10 +297,8 @@ def _store_by_priority(
         # the second pass may end before the last seed
         source.skipped, source.notices = skipped, notices
     if stored < count:
-        source.notices.append(
-            f"the {counted(stored, 'seed')} are the most promising of {count:,} by "
-            f"{config.prioritise}: rates and means are about these, not about all"
-        )
+        data = {"seeds": stored, "of": count, "priority": config.prioritise}
+        source.notices.append(sentence(Issue("most-promising", "note", data)))
 
 
 def _chosen(source: SeedSource, ids: set[str], classes: int | None) -> Iterator[SeedInput]:
@@ -319,6 +312,16 @@ def _chosen(source: SeedSource, ids: set[str], classes: int | None) -> Iterator[
         ids.remove(seed.id)
         if not ids:
             return
+
+
+def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
+    """Raise SeedError, naming a seed, where a label is no class number of the models."""
+    for seed in seeds:
+        if seed.label is not None and not 0 <= seed.label < classes:
+            raise SeedError(
+                f"seed {seed.id} has the label {seed.label}, but the models have {classes} "
+                f"classes, 0 to {classes - 1}: correct the labels, or leave them out"
+            )
 
 
 def _counted(seeds: Iterable[SeedInput], reporter: Reporter) -> Iterator[SeedInput]:

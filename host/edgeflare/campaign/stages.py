@@ -9,23 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.text import capitalized, names_text
+from edgeflare._internal.text import names_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
-from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.inputs import store_seed_rows
 from edgeflare.campaign.pair.model_pair import CountedDevice
-from edgeflare.campaign.pair.preflight import (
-    SEEDS_TRIED,
-    BetterPreprocessing,
-    SeedFigures,
-    better_preprocessing,
-    check_pair,
-    slowness,
-)
-from edgeflare.campaign.pair.saturation import saturates, saturation_notice
+from edgeflare.campaign.pair.preflight import Preflight, slowness
 from edgeflare.campaign.priority import is_ordered_before, source_priorities
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
@@ -42,19 +33,19 @@ from edgeflare.campaign.status import (
     expected_outcomes,
     failed_replicas,
 )
-from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
+from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel
+from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
-from edgeflare.store.records import REPLAY
+from edgeflare.store import CampaignState, Store
 from edgeflare.strategies import build_strategy
-from edgeflare.types import Sample, Seed, Strategy
+from edgeflare.types import Sample, Strategy
+from edgeflare.words.preflight import sentence
 
 Part: TypeAlias = Literal[
     "outputs", "probes", "answer", "repeats", "survey", "pursuit", "partners", "options", "search"
@@ -116,8 +107,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
-            if self._store.fact("finished"):  # else what is removed or added now counts as lost
-                self._store.set_fact("finished", False)
+            if self._store.state.finished:  # else what is removed or added now counts as lost
+                self._store.state.finished = False
             for replica in failed_replicas(self._store):
                 self._store.remove_failed(replica)
             self._run(source)
@@ -134,8 +125,8 @@ class Campaign:
                 self._run_stages(source)
         finally:
             with not_interrupted():
-                before = self._store.fact(WALL_S) or 0.0
-                self._store.set_fact(WALL_S, before + time.monotonic() - began)
+                before = self._store.state.wall_s or 0.0
+                self._store.state.wall_s = before + time.monotonic() - began
                 for device in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(device.words))
 
@@ -157,7 +148,7 @@ class Campaign:
             )
         store_seed_rows(self._sides, self._store)
         self._note_devices()
-        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+        if self._config.survey.enabled and not self._store.state.is_replay:
             if self._is_survey_left():
                 SurveyInputs.begin(self._store, self._config.survey.families)  # raises
             ReferenceStage(*self._common()).check(self._sides[0])
@@ -169,7 +160,7 @@ class Campaign:
         self._part("answer")
         self._part("repeats")
         self._check(read)
-        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+        if self._config.survey.enabled and not self._store.state.is_replay:
             self._part("survey")
             self._part("pursuit")
             ReferenceStage(*self._common()).answer(original, read.original)
@@ -185,7 +176,7 @@ class Campaign:
             names = names_text([name for name, _ in self._fleet.missing])
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         check_searched(self._store)
-        self._store.set_fact("finished", all_searched(self._store))
+        self._store.state.finished = all_searched(self._store)
 
     def _part(self, part: Part) -> Any:
         """Do one part, with the devices of this process."""
@@ -243,10 +234,10 @@ class Campaign:
 
     def _is_survey_left(self) -> bool:
         """Whether something of the survey or of its pursuit is left, as far as the store tells."""
-        if self._store.fact(FAMILIES) is None:
+        if self._store.state.families is None:
             return True
         if self._config.survey.pursuit != 0:
-            return not {*self._replicas} <= {*(self._store.fact(FAULTS) or ())}
+            return not {*self._replicas} <= {*(self._store.state.faults or ())}
         done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._replicas}
         return any(
             seed.outputs is not None and seed.id not in done[replica]
@@ -261,23 +252,27 @@ class Campaign:
         try:
             yield devices
         finally:
-            add_queries(self._store, MEASURING, {device.name: device.samples for device in devices})
+            add_queries(
+                self._store,
+                CampaignState.measuring_queries,
+                {device.name: device.samples for device in devices},
+            )
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
-        if self._store.fact("finished"):
+        if self._store.state.finished:
             self._reporter.end("finished")
         else:
             self._reporter.end("paused", "the query limit is reached")
 
     def _note_devices(self) -> None:
         """Record which devices take part, and the replicas: also those of devices away just now."""
-        known = dict(self._store.fact("fingerprints") or {})
+        known = dict(self._store.state.fingerprints)
         for session in self._fleet:
             known[session.name] = self._store.add_device(session.fingerprint, session.name)
-        self._store.set_fact("fingerprints", known)
-        names = [device["name"] for device in self._store.fact("devices") or ()]
-        self._store.set_fact("replicas", [""] if self._shared else names)
+        self._store.state.fingerprints = known
+        names = self._store.state.device_names
+        self._store.state.replicas = [""] if self._shared else names
 
     def _check_equivalent(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
@@ -319,74 +314,19 @@ class Campaign:
             self._reporter.notice(text)
 
     def _check(self, read: OutputReaders) -> None:
-        """Check both models' answers on the seeds; once for each replica.
+        """Check both models' answers on the seeds.
 
         Not those of a replay, whose inputs are there because they deviate.
         """
-        if self._store.fact(REPLAY) is not None:
+        if self._store.state.is_replay:
             return
-        checked = list(self._store.fact("checked") or [])
-        unusable = [one for one in unusable_answers(self._store) if one.replica not in checked]
-        told = self._store.notices()
-        for problem in unusable:
-            if (text := capitalized(problem.words)) not in told:
-                self._reporter.notice(text)
-        for replica in self._replicas:
-            if replica in checked:
-                continue
-            figures = [
-                SeedFigures.of(seed.id, seed.label, seed.outputs)
-                for seed in self._store.seeds(replica)
-                if seed.outputs is not None
-            ]
-            specs = [side.spec for side in self._sides if isinstance(side.spec, InputSpec)]
-            is_tried = len(specs) == len(self._sides) and self._sides[0].kind.tries_preprocessing
-            explanation = self._explanation(replica, specs) if is_tried else None
-            where = f"{replica}: " if replica else ""
-            allow = self._config.allow_disagreement
-            for notice in check_pair(
-                figures,
-                explanation,
-                allow=allow,
-                audio=not specs,
-                is_tried=is_tried,
-                unusable=[problem.words for problem in unusable],
-            ):
-                self._reporter.notice(where + notice)
-            if saturated := self._saturation(replica, read.deployed):
-                self._reporter.notice(where + saturated)
-            checked.append(replica)
-        for notice in slowness(read.seconds, self._config.search, read.host_seconds):
-            self._reporter.notice(notice)
-        self._store.set_fact("checked", checked)
-
-    def _explanation(self, replica: str, specs: Sequence[InputSpec]) -> BetterPreprocessing | None:
-        """Return a preprocessing of images that fits clearly better, if there is one."""
-        original, deployed = specs
-        return better_preprocessing(
-            list(islice(self._with_samples(replica), SEEDS_TRIED)),
-            (original, deployed),
-            lambda sample, spec: self._original.scores([sample], spec)[0],
-            self._sides[1].kind,
+        preflight = Preflight(
+            *(self._config, self._original, self._fleet, self._sides),
+            *(self._store, self._reporter),
         )
-
-    def _saturation(self, replica: str, reader: AnswerReader) -> str | None:
-        """Return what saturated 8-bit products of a replica's device change, if anything."""
-        devices = {session.name: session for session in self._fleet}
-        for name in self._replicas[replica]:
-            device = devices.get(name)  # None: its worker was left out
-            if device is not None and saturates(device.model.runtime, device.fingerprint):
-                path, seeds = self._config.deployed.path, self._with_samples(replica)
-                return saturation_notice(path, self._sides[1], reader, seeds)
-        return None
-
-    def _with_samples(self, replica: str) -> Iterator[Seed]:
-        rows = self._store.fact(SEED_ROWS) or {}
-        for seed in self._store.seeds(replica):
-            if seed.outputs is not None:
-                sample = self._store.get_sample(seed.sample)
-                row = rows.get(seed.id)
-                yield Seed(seed.id, sample, seed.outputs, seed.label, row=row)
+        preflight.run(self._replicas, read.deployed)
+        if slow := slowness(read.seconds, self._config.search, read.host_seconds):
+            self._reporter.notice(sentence(slow))
 
     def _is_discardable(self, error: BaseException) -> bool:
         """Whether the folder holds nothing that a resumed campaign could use."""

@@ -24,6 +24,7 @@ from edgeflare.reports.devices import (
     NO_SEARCH,
     runtime_words,
 )
+from edgeflare.reports.explanation import explanation_json
 from edgeflare.reports.survey.document import survey_key_figures
 from edgeflare.reports.survey.faults import faults_key_figures
 
@@ -59,6 +60,11 @@ class TriggerLine(NamedTuple):
     snr_db: float | None = None
     smaller_margin: float | None = None
     disagreement: float | None = None
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """Return a JSON object with a summary's numbers, and what is said of them in words."""
+    return {**summary.to_json(), "explanation": explanation_json(summary.explanation)}
 
 
 def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:

@@ -79,7 +79,7 @@ def test_devices_of_nearly_one_name_have_files_of_their_own(tmp_path):
     names = ["pi-1", "pi 1", "pi#1"]
     with Store.create(tmp_path / "c", {}) as store:
         store.add_seeds([SeedInput("a.png", np.zeros((2, 2, 1), np.uint8))])
-        store.set_fact("replicas", names)
+        store.state.replicas = names
         answers = dict.fromkeys(("original", "deployed"), np.array([0.5, 0.5]))
         for name in names:
             store.add_seed_answers(
@@ -97,7 +97,7 @@ def test_an_export_shows_the_input_on_which_a_device_cannot_answer(tmp_path):
     assert report.by_status == {"found": 4, "failed": 1}
     row = _rows(tmp_path / "out")[-1]
     assert (row["status"], row["device_name"], row["replica"]) == ("failed", "pi-2", "")
-    assert row["detail"] == "the agent died three times: Segmentation fault"
+    assert "three times: Segmentation" in row["detail"]
     assert row["trigger_sample"] != row["seed_sample"]
     assert row["deployed_scores"] is None
 

@@ -91,9 +91,9 @@ def test_of_devices_that_share_the_inputs_the_last_look_counts_whichever_took_it
         "jetson": ReplayResult(True, 1),
     }
     with replay_store(tmp_path / "replay", looks=looks) as store:
-        store.set_fact("devices", [{"name": "pi"}, {"name": "pi #2"}])
+        store.state.devices = [{"name": "pi"}, {"name": "pi #2"}]
         states = told(replay_summary(store))
-        store.set_fact("devices", [{"name": "pi"}])
+        store.state.devices = [{"name": "pi"}]
         alone = told(replay_summary(store))
     assert (states["trigger:a"], states["trigger:b"]) == ("agrees", "new")
     assert (alone["trigger:a"], alone["trigger:b"]) == ("fixed", "still")
@@ -129,7 +129,7 @@ def test_the_summary_of_a_campaign_has_the_figures_of_a_replay_only(tmp_path: Pa
         replay = summarize(store).replay
     with pooled_campaign(tmp_path / "pool") as store:
         assert summarize(store).replay is None
-        with pytest.raises(StoreError, match=r"no replay; `edgeflare replay .*pool` makes one"):
+        with pytest.raises(StoreError, match="replay; `edgeflare"):
             replay_summary(store)
     assert replay is not None
     assert replay.counts["still"] == 1

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from campaigns import copy_of
 from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from edgeflare.reports.markdown import to_markdown
 from small_models import wrong_in_the_dark_onnx
+from stored_json import changed_result
 
 from edgeflare.campaign import SurveyInputs
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.reports import units_document
-from edgeflare.reports.markdown import to_markdown
 from edgeflare.store import CampaignLock, SeedAnswer, Store
 from edgeflare.types import AGREED, Decision
 from edgeflare_whitebox import (
@@ -106,7 +107,7 @@ def test_the_units_that_go_with_deviation_are_told_everywhere(home: Path) -> Non
     by_measure = {(row[2], row[3]): 0 for row in rows(home)}
     assert len(by_measure) == 5 * 2 + 1, "F1 of deviates alone, which is binary"
     text = inspect(home).out
-    assert "deviates by layers; F1 of a guess is" in text
+    assert "layers; F1" in text
     best = one["best"][0]
     assert edgeflare("report", "c", home=home).code == 0
     html = (home / "c" / "report.html").read_text()
@@ -179,7 +180,7 @@ def test_triggering_inputs_are_looked_at_on_request(tmp_path: Path) -> None:
     assert found["inputs"]["triggers"] == found["deviating"] >= 10
     assert found["hypotheses"][0]["ones"] == found["deviating"]
     text = inspect(tmp_path, "--inputs", "triggers", "--inputs", "seeds").out
-    assert "Triggering inputs were found because the device deviates on them" in text
+    assert "Triggering inputs" in text
     assert inspect(tmp_path, "--inputs", "survey").code == 2
 
 
@@ -199,7 +200,7 @@ def test_each_device_that_answers_for_itself_is_a_hypothesis(home: Path) -> None
                 if one.outputs is not None and one.outputs.original is not None
             ]
             store.add_seed_answers(answers, name)
-        store.set_fact("replicas", ["pi", "jetson"])
+        store.state.replicas = ["pi", "jetson"]
     found = inspect(home, "--inputs", "seeds", "--measure", "pearson", "--json").json
     known = {one["name"]: (one["records"], one["ones"]) for one in found["hypotheses"][:3]}
     assert known == {"deviates": (40, 24), "deviates:pi": (40, 12), "deviates:jetson": (35, 14)}
@@ -216,8 +217,9 @@ def test_the_order_of_reading_is_drawn(home: Path) -> None:
 
 def test_a_result_of_an_earlier_version_that_read_less_says_so(home: Path) -> None:
     assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
+    with changed_result(home / "c", "units") as result:
+        result |= {"records": 128, "error": 0.25}
     with Store.open(home / "c") as store:
-        store.set_fact("units", {**store.fact("units"), "records": 128, "error": 0.25})
         found = stored_units(store)
     assert found is not None
     text = to_markdown(units_document(found))
@@ -247,14 +249,14 @@ def test_a_users_own_function(home: Path) -> None:
     assert [one.name for one in found.hypotheses] == ["deviates", "corner"]
     without = units_of_campaign(home / "c", hypotheses=[corner])
     assert without.inputs == {"seeds": 40, "survey": 0}
-    assert "of the survey left out: they aren't made again here" in without.notices[0]
+    assert "survey left out" in without.notices[0]
 
 
 def test_a_running_campaign_is_read_but_not_written_to(home: Path) -> None:
     with CampaignLock(home / "c"):
         ran = inspect(home, "--json")
     assert ran.code == 0
-    assert "the result isn't stored, so that the report lacks it" in ran.json["notices"][-1]
+    assert "result isn't stored" in ran.json["notices"][-1]
     assert list(rows(home)) == []
 
 
@@ -269,8 +271,8 @@ def test_a_running_campaign_is_read_but_not_written_to(home: Path) -> None:
 )
 def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
     assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
-    with Store.open(home / "c") as store:
-        store.set_fact("units", {**store.fact("units"), **damage})
+    with changed_result(home / "c", "units") as result:
+        result.update(damage)
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
     assert "the result 'units'" in ran.sentence

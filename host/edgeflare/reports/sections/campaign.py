@@ -51,7 +51,6 @@ from edgeflare.reports.survey.document import (
 from edgeflare.reports.survey.faults import fault_title, faults_list
 from edgeflare.reports.verdict import verdict
 from edgeflare.store import Store
-from edgeflare.store.records import REPLAY
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
 from edgeflare.words.findings import known_cause
@@ -91,7 +90,7 @@ def plain_report(
     """Return a report without its sections, see `make_report`."""
     summary = summarize(store)
     checks = summary.limits if checks is None else checks
-    replay = replay_summary(store) if store.fact(REPLAY) else None
+    replay = replay_summary(store) if store.state.is_replay else None
     models = [(summary.models.get(which) or {}).get("name") for which in ("deployed", "original")]
     return Report(
         title=f"{models[0]} against {models[1] or 'its original'}" if models[0] else store.id,

@@ -10,9 +10,10 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.document import Example, Name
 from edgeflare.errors import StoreError
 from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
-from edgeflare.reports.explanation import GROUPS_SHOWN, labels_words, layer_words, nearest_words
+from edgeflare.reports.explanation import GROUPS_SHOWN
 from edgeflare.reports.survey.document import answers, input_name, margins_words
 from edgeflare.store import Store, SurveyRecord
+from edgeflare.words.causes import doubt_text, labels_words, layer_words, nearest_words
 
 
 def survey_examples(store: Store, survey: SurveyFigures, name: Name) -> list[Example]:
@@ -80,7 +81,7 @@ def group_examples(store: Store, explanation: Explanation, name: Name) -> list[E
         labels = labels_words(group, name)
         parts = (capitalized(group.cause), layer_words(group.layer), group.fault, labels)
         words = f"{counted(group.count, 'finding')}; nearest: {nearest_words(group, name)}"
-        doubt = group.nearest.doubt
+        doubt = doubt_text(group.nearest.doubt)
         examples.append(
             Example(
                 ", ".join(filter(None, parts)),
