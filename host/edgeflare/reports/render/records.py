@@ -144,7 +144,7 @@ def json(report: Report, _: RenderOptions) -> Iterator[str]:
         "limits": [check.to_json() for check in report.checks],
         "replay": None if replay is None else replay.to_json(),
         "class_names": report.names,
-        "sections": {section.id: _section(section) for section in report.sections},
+        "sections": [_section(section) for section in report.sections],
     }
     yield "{\n"
     for name, value in values.items():
@@ -162,6 +162,7 @@ def _section(section: Section) -> dict[str, Any]:
     """Return a section's title, its key figures as texts, and its numbers."""
     data = section.data
     return {
+        "id": section.id,
         "title": section.title,
         "figures": [
             {"name": figure.name, "value": figure.value, "about": figure.about}
