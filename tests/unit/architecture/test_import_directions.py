@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -51,16 +51,21 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
+    {"words/preflight"},
     {"campaign"},
     {"explanation"},
     {"analysis"},
     {"repair"},
+    {"words"},
     {"reports"},
     {"assertions", "nightly"},
     {"__init__"},  # the public API
     {"cli", "pytest_plugin"} | ALIASES,  # all but cli stand aside: nothing that runs imports them
 )
-"""The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
+"""The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer.
+
+A module of words is a part of its own where stages word notices by it; the others have one layer.
+"""
 
 FREE = {"edgeflare_lab/testing": {"errors", "types", "oracles", "devices"}}
 """Folders of host/ that may import of the core these parts alone, and of packages their public names."""
@@ -122,7 +127,7 @@ def against_the_layers(project: Path) -> list[str]:
     root = project / "host" / "edgeflare"
     for file in sources(project, "host/edgeflare"):
         path = file.relative_to(root)
-        part = path.parts[0].removesuffix(".py")
+        part = _part(path.with_suffix("").parts)
         if part not in LEVEL:
             found.append(
                 f"{file.relative_to(project).as_posix()}: {part!r} has no place yet; "
@@ -135,10 +140,16 @@ def against_the_layers(project: Path) -> list[str]:
                 found.append(f"{where}: {part} may not import {top}")
             if top != "edgeflare":
                 continue
-            target = rest[0] if rest and _exists(root / rest[0]) else "__init__"
+            target = _part(rest) if rest and _exists(root / rest[0]) else "__init__"
             if target != part and target in LEVEL and LEVEL[target] >= LEVEL[part]:
                 found.append(f"{where}: {part} may not import {name}, which is not below it")
     return list(dict.fromkeys(found))
+
+
+def _part(names: Sequence[str]) -> str:
+    """Return the part that a module of host/edgeflare belongs to, by the names of its path."""
+    module = "/".join(names[:2])
+    return module if module in LEVEL else names[0]
 
 
 def _exists(module: Path) -> bool:
@@ -307,6 +318,12 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
         ),
         (
             "host/edgeflare/campaign/x.py",
+            "from edgeflare.words.verdict import sentence",
+            against_the_layers,
+            "campaign may not import edgeflare.words.verdict.sentence",
+        ),
+        (
+            "host/edgeflare/campaign/x.py",
             "from edgeflare import __version__",
             against_the_layers,
             "campaign may not import edgeflare.__version__",
@@ -432,7 +449,7 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
 def test_a_wrong_import_is_found(
     tmp_path: Path, file: str, line: str, check: Callable[[Path], list[str]], words: str
 ) -> None:
-    for part in ("devices", "scheduler", "store", "campaign", "testing", "types"):
+    for part in ("devices", "scheduler", "store", "campaign", "testing", "types", "words"):
         (tmp_path / "host" / "edgeflare" / part).mkdir(parents=True)
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -476,6 +493,8 @@ def test_a_circle_between_folders_is_found(tmp_path: Path) -> None:
         ("host/edgeflare/campaign/x.py", "from edgeflare.store.tables import T"),
         ("host/edgeflare/strategies/x.py", "from edgeflare_mutators import get"),
         ("host/edgeflare/strategies/x.py", "from . import fitness"),
+        ("host/edgeflare/campaign/x.py", "from edgeflare.words.preflight import sentence"),
+        ("host/edgeflare/words/x.py", "from edgeflare.repair import Repair"),
         ("host/edgeflare/__init__.py", "from edgeflare.store import Store"),
         ("host/edgeflare/cli/x.py", "from edgeflare import __version__\nimport edgeflare.cli.app"),
         ("host/edgeflare/cli/x.py", "from edgeflare.campaign import Stage"),
@@ -490,7 +509,8 @@ def test_a_circle_between_folders_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_a_right_import_is_not(tmp_path: Path, file: str, line: str) -> None:
-    (tmp_path / "host" / "edgeflare" / "store").mkdir(parents=True)
+    for part in ("store", "words", "repair"):
+        (tmp_path / "host" / "edgeflare" / part).mkdir(parents=True, exist_ok=True)
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{line}\n")

@@ -43,7 +43,7 @@ def page_data(page: str) -> Any:
 
 
 def of_row(data: Any, number: int) -> dict[str, Any]:
-    return dict(zip(data["columns"], data["rows"][number], strict=True))
+    return {name: values[number] for name, values in data["findings"].items()}
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,10 @@ def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
         write_html_report(store, tmp_path / "report.html")
         text = report_text(store, "markdown")
     still, fixed = read(tmp_path / "report.html").rows
-    assert still["replayed"][3] == (
+    assert still["replayed"]["words"] == (
         f'still deviates: "{original}" -> "He has so money.", was "{original}" -> "{deployed}"'
     )
-    assert fixed["replayed"][0] == "fixed"
+    assert fixed["replayed"]["state"] == "fixed"
     assert still["transcripts"]["changes"] == [["no", "so"]]
     assert still["transcripts"]["seed"] is None
     assert still["seed_sound"] is not None

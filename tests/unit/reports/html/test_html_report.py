@@ -53,7 +53,8 @@ def test_every_finding_is_in_the_data_with_its_figures(
         2,
     )
     assert (first["original_margin"], first["deployed_margin"]) == (0.25, 0.35)
-    assert (first["queries"], first["confirmed"], first["seconds"]) == ([1, 3, 2], 2, 0.5)
+    assert (first["search_queries"], first["confirmation_queries"]) == (3, 2)
+    assert (first["confirmed"], first["seconds"]) == (2, 0.5)
     assert first["scores"] == [[0, 0.625, 0.1875], [1, 0.1875, 0.625], [2, 0.1875, 0.1875]]
     assert shlex.split(first["command"])[-2:] == ["--trigger", "seed-1.png"]
     assert second["seed_picture"] is second["difference_picture"] is None
