@@ -122,7 +122,8 @@ class SettingFlag(NamedTuple):
     @property
     def panel(self) -> str | None:
         """The panel of ``--help`` in which it stands."""
-        return self.flag.panel or _PANELS.get(self.places[0][0])
+        table, *key = self.places[0]
+        return self.flag.panel or (_PANELS.get(table) if key else None)
 
     @property
     def is_table(self) -> bool:

@@ -14,6 +14,7 @@ from .agreement import (
 from .base import (
     Analysis as Analysis,
     RunContext as RunContext,
+    WithUnitScores as WithUnitScores,
     analysis as analysis,
     analysis_names as analysis_names,
     run_analysis as run_analysis,

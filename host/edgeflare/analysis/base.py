@@ -7,24 +7,33 @@ stored in the campaign, and its sections are in every report. EdgeFlare's own ar
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import reason
-from edgeflare.campaign.context import RunContext as RunContext
+from edgeflare.campaign.context import RunContext as RunContext  # noqa: PLC0414 - exported
 from edgeflare.campaign.events import Notice
 from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.queries import UnitRows
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class WithUnitScores(Generic[R]):
+    """What an analysis returns with the rows that replace the campaign's table unit_scores."""
+
+    result: R
+    rows: UnitRows
 
 
 class Analysis(Protocol[S, R]):
@@ -47,7 +56,7 @@ class Analysis(Protocol[S, R]):
     scope: Literal["campaign", "campaigns"] = "campaign"
     exclusive: bool = False
 
-    def run(self, campaign: Any, settings: S, context: RunContext) -> R:
+    def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
         """Return the result.
 
         `campaign` is the open `Store`; with the scope "campaigns" it is the list of folders. Raises
@@ -55,10 +64,11 @@ class Analysis(Protocol[S, R]):
         """
         ...
 
-    def sections(self, result: R, names: Name) -> Iterable[Section | Block]:
+    def sections(self, result: R, names: Name, store: Store | None) -> Iterable[Section | Block]:
         """Return what reports show of it; blocks alone become one section, a heading first its title.
 
-        `names` returns the names of classes.
+        `names` returns the names of classes. The `store`, where there is one, has the samples that
+        pictures are made of. One that takes the result alone, or result and names, is given these.
         """
         ...
 
@@ -115,16 +125,16 @@ def run_as(
     except ValidationError as error:
         raise UsageError(problems_of(error, f"analysis {name}")) from error
     if not isinstance(folder, Path):
-        return _run(plugin, name, list(folder), stated, context)
+        return _run(plugin, name, list(folder), stated, context)[0]
     with Store.open(folder.absolute()) as store:
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():
             resume: MutableMapping[str, Any] = {}
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
-            result = _run(plugin, name, store, stated, inner)
+            result, rows = _run(plugin, name, store, stated, inner)
             try:
                 with nullcontext() if exclusive else CampaignLock(store.folder):
-                    store.set_result(_key(name), result)
+                    store.set_result(_key(name), result, rows)
             except DiskFullError:
                 raise
             except StoreError as error:
@@ -140,9 +150,9 @@ def run_as(
 
 def _run(
     plugin: Analysis[S, R], name: str, campaign: object, settings: S, context: RunContext
-) -> R:
+) -> tuple[R, UnitRows | None]:
     try:
-        return plugin.run(campaign, settings, context)
+        returned = plugin.run(campaign, settings, context)
     except EdgeFlareError:
         raise
     except Exception as error:  # the distribution's code: it may raise anything
@@ -150,12 +160,17 @@ def _run(
             raise
         why = f"failed: {type(error).__name__}: {error}"
         raise plugins.unusable("analysis", name, why) from error
+    if isinstance(returned, WithUnitScores):
+        return returned.result, returned.rows
+    return returned, None
 
 
-def sections_of(plugin: Analysis[Any, R], name: str, result: R, names: Name) -> tuple[Section, ...]:
+def sections_of(
+    plugin: Analysis[Any, R], name: str, result: R, names: Name, store: Store | None = None
+) -> tuple[Section, ...]:
     """Return the sections of a result; the first has the result as its data where it states none."""
     make: Any = plugin.sections
-    parts = [*make(*(result, names)[: len(signature(make).parameters)])]
+    parts = [*make(*(result, names, store)[: len(signature(make).parameters)])]
     sections = [part for part in parts if isinstance(part, Section)]
     blocks = [part for part in parts if not isinstance(part, Section)]
     if blocks:
@@ -184,7 +199,7 @@ def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
     try:
         plugin = analysis(name)
         result = store.result(_key(name), plugin.result)
-        return () if result is None else sections_of(plugin, name, result, names)
+        return () if result is None else sections_of(plugin, name, result, names, store)
     except UsageError as error:
         problem = str(error)
     except Exception as error:

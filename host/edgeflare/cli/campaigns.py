@@ -31,7 +31,7 @@ from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-    from edgeflare.campaign.settings.flags import Typed
+    from edgeflare._internal.flags import Typed
     from edgeflare.reports import MlflowRun, ReportFormat
 
 

@@ -13,7 +13,7 @@ from edgeflare.cli.terminal import echo_err
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
     from edgeflare.campaign import Candidates, Measure
-    from edgeflare.campaign.settings.flags import Typed
+    from edgeflare._internal.flags import Typed
 
 _FAILED = 3
 CompareCommand = command_with(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
-    from edgeflare.campaign.settings.flags import FlagsOfCampaign, Typed
+    from edgeflare._internal.flags import FlagsOfCampaign, Typed
 
 S = TypeVar("S", bound="BaseModel")
 
@@ -126,7 +126,7 @@ def typed(given: Mapping[str, Any]) -> "Typed":
     A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none,
     and for an option stated in two ways.
     """
-    from edgeflare.campaign.settings.flags import Typed
+    from edgeflare._internal.flags import Typed
 
     found = Typed()
     for setting in sorted(_settings(), key=_generality):
@@ -221,7 +221,7 @@ def flags_of_settings(kind: "type[BaseModel]") -> list["SettingFlag"]:
     Where a field takes flags of the campaign these are among them.
     """
     from edgeflare.campaign import SettingFlag
-    from edgeflare.campaign.settings.flags import flags_in
+    from edgeflare._internal.flags import flags_in
 
     flags = []
     for name, field in kind.model_fields.items():
@@ -237,7 +237,7 @@ def settings_from(kind: type[S], given: Mapping[str, Any], source: str) -> S:
     from pydantic import ValidationError
 
     from edgeflare import UsageError
-    from edgeflare.campaign.settings.flags import flags_in, problems_of
+    from edgeflare._internal.flags import flags_in, problems_of
 
     values: dict[str, Any] = {}
     names: dict[str, str] = {}
@@ -255,7 +255,7 @@ def settings_from(kind: type[S], given: Mapping[str, Any], source: str) -> S:
 
 
 def _flags_of_campaign(field: "FieldInfo") -> "FlagsOfCampaign | None":
-    from edgeflare.campaign.settings.flags import FlagsOfCampaign
+    from edgeflare._internal.flags import FlagsOfCampaign
 
     return next((one for one in field.metadata if isinstance(one, FlagsOfCampaign)), None)
 
@@ -328,7 +328,7 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         if hasattr(one, name)
     }
     is_option = setting.flag.name.startswith("-")
-    default = None if setting.default in ((), []) else setting.default
+    default = None if isinstance(setting.default, tuple) else setting.default
     parts: dict[str, Any] = {
         "metavar": "KEY=VALUE" if setting.is_table else setting.flag.metavar,
         "help": f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,

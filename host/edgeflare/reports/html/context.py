@@ -15,7 +15,7 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table
+from edgeflare.document import Block, Column, Figures, KeyFigure, Name, Table
 from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
@@ -204,7 +204,7 @@ def _analyses(store: Store, name: Name) -> list[dict[str, Any]]:
             "id": section.id,
             "link": section.id.removeprefix("analysis-").capitalize(),
             "title": section.title,
-            "html": to_html(section.blocks, store),
+            "html": to_html(section.blocks),
         }
         for section in stored_sections(store, name)
     ]
