@@ -12,8 +12,8 @@ from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-    from edgeflare.campaign import Candidates, Measure
     from edgeflare._internal.flags import Typed
+    from edgeflare.campaign import Candidates, Measure
 
 _FAILED = 3
 CompareCommand = command_with(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
     from edgeflare._internal.flags import FlagsOfCampaign, Typed
+    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
 
 S = TypeVar("S", bound="BaseModel")
 
@@ -220,8 +220,8 @@ def flags_of_settings(kind: "type[BaseModel]") -> list["SettingFlag"]:
 
     Where a field takes flags of the campaign these are among them.
     """
-    from edgeflare.campaign import SettingFlag
     from edgeflare._internal.flags import flags_in
+    from edgeflare.campaign import SettingFlag
 
     flags = []
     for name, field in kind.model_fields.items():
