@@ -231,7 +231,7 @@ def measure_coverage(store: Store, settings: CoverageSettings, tell: Tell) -> Co
         traces=traces,
         random_seed=settings.random_seed,
         inputs=set_counts(sets),
-        finished=bool(store.fact("finished")),
+        finished=store.state.finished,
         criteria=tuple(
             CriterionCoverage(
                 name,

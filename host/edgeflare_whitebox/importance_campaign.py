@@ -175,7 +175,7 @@ def find_importance(store: Store, settings: ImportanceSettings, tell: Tell) -> I
         profiled=len(labels),
         counted=counted,
         inputs=set_counts(sets),
-        finished=bool(store.fact("finished")),
+        finished=store.state.finished,
         layers=found,
         drawn=tuple(_drawn(store, model)),
         notices=tuple(notices),

@@ -194,7 +194,7 @@ def stored_sections(store: Store, names: Name) -> Iterator[Section]:
 
 
 def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
-    if store.fact(_key(name)) is None:
+    if not store.has_result(_key(name)):
         return ()
     try:
         plugin = analysis(name)
