@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,6 @@ from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import capitalized, counted
-from edgeflare.analysis.base import shown_analyses
 from edgeflare.analysis.findings import results
 from edgeflare.answers.detections.words import KIND_WORDS
 from edgeflare.answers.oracles import is_measured
@@ -156,8 +154,7 @@ def _page(report: Report, path: Path, embed_mb: float, cards: ReplayCards | None
         limits=to_html(limits_list(report.checks)[1:]),
         head=[_panel(section) for section in sections if section.order < HEAD],
         before=[_panel(section) for section in sections if HEAD <= section.order < FINDINGS],
-        after=[_panel(section) for section in sections if section.order >= FINDINGS]
-        + _parts(report),
+        after=[_panel(section) for section in sections if section.order >= FINDINGS],
         written_at=datetime.now(timezone.utc),
         **_gallery(report, collected, len(shown)),
     ).encode()
@@ -209,13 +206,6 @@ def _panel(section: Section) -> Panel:
         for block in section.blocks
     )
     return Panel(section.id, section.title, to_html(section.blocks), folded)
-
-
-def _parts(report: Report) -> list[Panel]:
-    """Return the sections of built-in analyses that have a command of their own."""
-    parts = [part for one in shown_analyses() if (part := one.page(report.store, report.name))]
-    ordered = sorted(parts, key=attrgetter("order"))
-    return [Panel(part.id, part.title, part.html, False) for part in ordered]
 
 
 def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from edgeflare.reports.campaign import (
     triggers_table,
 )
 from edgeflare.reports.replay import replay_counts
-from edgeflare.reports.sections.campaign import campaign_sections
+from edgeflare.reports.sections.campaign import analysis_sections, campaign_sections
 from edgeflare.reports.verdict import evidence, unusable_sentences, verdict
 from edgeflare.store import folder_at, open_store
 from edgeflare.words.findings import answer_words, text_parts
@@ -32,7 +32,10 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     with open_store(folder_at(summary.folder)) as store:
         name: Name = str if summary.kind.shows_pairs else class_namer(store)
         triggers = _triggers(summary, width, name)
-        sections = campaign_sections(summary, store, name, triggers, brief=True)
+        sections = (
+            *campaign_sections(summary, store, name, triggers, brief=True),
+            *analysis_sections(store, class_namer(store)),
+        )
         blocks = [
             *section_blocks(one for one in sections if one.brief),
             *limits_list(summary.limits),

@@ -7,7 +7,17 @@ from typing import Any
 from edgeflare._internal import toml
 from edgeflare._internal.text import number_text
 from edgeflare.analysis.summary import Summary
-from edgeflare.document import Block, Column, CommandLine, Figures, KeyFigure, Section, Table, Text
+from edgeflare.document import (
+    Block,
+    Column,
+    CommandLine,
+    Figures,
+    Fold,
+    KeyFigure,
+    Section,
+    Table,
+    Text,
+)
 from edgeflare.reports.campaign import key_figures
 from edgeflare.reports.devices import runtime_words, value_words
 from edgeflare.reports.report import Report
@@ -41,8 +51,10 @@ def again_section(report: Report) -> Section:
         )
     else:
         blocks += [
-            Text("Save this as campaign.toml; the paths are those of the machine it ran on."),
-            CommandLine(campaign_toml(store.campaign)),
+            Fold(
+                "Save this as campaign.toml; the paths are those of the machine it ran on.",
+                (CommandLine(campaign_toml(store.campaign)),),
+            ),
             CommandLine("edgeflare run campaign.toml --out another-folder"),
         ]
     return Section("run-again", "Run it again", tuple(blocks), brief=False, order=900)
