@@ -24,7 +24,7 @@ from edgeflare.analysis.soundness import (
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import margin
 from edgeflare.campaign.pair.health import unusable_answers
-from edgeflare.campaign.pair.preflight import SeedFigures, disagreement_problem
+from edgeflare.campaign.pair.preflight import SeedFigures, disagreement
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
@@ -35,6 +35,7 @@ from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.store.survey import OWN, REFERENCES, SurveyKey
 from edgeflare.types import Decision, Output, Status
+from edgeflare.words.preflight import sentence
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 """Decisions by which a model decides otherwise than the original."""
@@ -185,7 +186,7 @@ def _own_inputs(
     has_more_flips = _figures(seeds, deployed, shared, failed).has_more_flips(healthy)
     is_worse = own.fall >= LEAST_FALL if own.labelled else has_more_flips
     doubts = (
-        disagreement_problem(checked) if references else "",
+        sentence(apart) if references and (apart := disagreement(checked)) else "",
         _poor_original(own),
         _many_flips(own) if references else "",
         _MORE_FLIPS if has_more_flips else "",

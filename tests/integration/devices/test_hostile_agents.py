@@ -233,7 +233,7 @@ def test_text_of_an_agent_can_not_write_to_the_terminal(session: Start) -> None:
 
 def test_text_of_an_agent_that_ends_can_not_write_to_the_terminal(use: Use) -> None:
     stderr = "\n".join([WRITES] * 20)
-    with pytest.raises(AgentDiedError, match="exit status 3") as caught:
+    with pytest.raises(AgentDiedError, match="status 3") as caught:
         use(FakeAgent(Replace("LOADED", lambda _: "end"), stderr=stderr, status=3))
     assert all(harmless("board" + line, 500) for line in str(caught.value).splitlines())
 
@@ -299,7 +299,7 @@ def test_an_agent_that_takes_nothing_but_goes_on_talking_is_given_up(
     )
     try:
         marked = np.frombuffer(b"INFER" * 3, np.uint8)
-        with pytest.raises(DeviceTimeoutError, match=r"did not infer within 1 s"):
+        with pytest.raises(DeviceTimeoutError, match="within 1"):
             session.submit([marked]).result(WAIT_S)
     finally:
         session.close()

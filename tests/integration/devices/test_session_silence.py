@@ -56,13 +56,13 @@ def test_agent_that_falls_silent_is_given_up(fake: Fake) -> None:
 
     agent = FakeAgent(Replace("RESULT", lambda _: None), Replace("PONG", pong))
     session = fake(agent, heartbeat_s=0.5)
-    with pytest.raises(DeviceTimeoutError, match="nothing came from the agent on fake"):
+    with pytest.raises(DeviceTimeoutError, match="nothing came"):
         session.submit([SAMPLE]).result(60)
 
 
 def test_inference_that_hangs_behind_answered_pings_is_given_up(fake: Fake) -> None:
     session = fake(FakeAgent(Replace("RESULT", lambda _: None)), timeout_s=1.0)
-    with pytest.raises(DeviceTimeoutError, match="lives, but did not infer within"):
+    with pytest.raises(DeviceTimeoutError, match="infer within"):
         session.submit([SAMPLE]).result(60)
 
 
@@ -73,7 +73,7 @@ def test_one_inference_that_hangs_in_a_request_of_many_is_noticed_in_time(fake: 
 
     agent = FakeAgent(Replace("RESULT", lambda _: None), Replace("PONG", pong))
     session = fake(agent, timeout_s=2.0)
-    with pytest.raises(InferenceTimeoutError, match="lives, but did not infer within 2 s"):
+    with pytest.raises(InferenceTimeoutError, match="within 2"):
         session.submit([SAMPLE] * 512).result(60)
 
 

@@ -266,7 +266,7 @@ def test_an_error_of_each_code_at_each_moment_is_that_error(moment: str) -> None
 
 def test_a_model_of_100_000_outputs_is_refused_in_a_short_sentence() -> None:
     outputs = [{**TENSOR, "name": str(number)} for number in range(5_000)]
-    with pytest.raises(DeviceProtocolError, match=r"outputs = .*5,000") as caught:
+    with pytest.raises(DeviceProtocolError, match="5,000") as caught:
         use(FakeAgent(Replace("LOADED", {"outputs": outputs})))
     assert len(str(caught.value)) < LONGEST
 

@@ -43,7 +43,7 @@ def test_the_rate_is_known_when_the_campaign_is_opened_again(store):
 
 def test_audio_of_an_unknown_rate_is_refused_and_images_need_none(store):
     assert store.sample_rate is None
-    with pytest.raises(StoreError, match="rate of the audio"):
+    with pytest.raises(StoreError, match="audio"):
         store.put_sample(CLIP)
     store.put_sample(np.ones((2, 2, 1), np.uint8))
 
@@ -54,7 +54,7 @@ def test_a_damaged_clip_is_named(store):
     digest = store.put_sample(CLIP)
     path = next(store.folder.glob(f"samples/*/{digest}.wav"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(StoreError, match=rf"{digest}\.wav is damaged"):
+    with pytest.raises(StoreError, match=rf"{digest}\.wav"):
         store.get_sample(digest)
 
 

